@@ -92,6 +92,14 @@ class ClosingDays:
         tables = [pq.ParquetFile(file).read(columns=["id"]) for file in files]
         return sorted(id_ for table in tables for id_ in table["id"].to_pylist())
 
+    def beside(self) -> list[dict[str, object]]:
+        """Return the rows beside the dataset, without the id of the run that read them."""
+        folder = self.folder / "lake" / self.job.publishing.dataset_path.strip("/")
+        files = sorted(folder.with_name(f"{folder.name}_late").glob("*"))
+        found = [row for file in files for row in pq.read_table(file).to_pylist()]
+        assert all(row.pop("_batch") for row in found)
+        return sorted(found, key=lambda row: (row["id"], row["_timelabel"]))
+
     def problems(self) -> tuple[str, ...]:
         """Return what ``dil state verify`` finds."""
         with open_store(self.job.state, self.job.name, clock=lambda: 0) as store:

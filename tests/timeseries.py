@@ -116,12 +116,12 @@ def tables(warehouse: Warehouse) -> set[str]:
     return {str(row[0]) for row in warehouse.rows(statement)}
 
 
-def require_whole(warehouse: Warehouse) -> None:
-    """Require that the registry tells what is there, and that nothing else is."""
+def require_whole(warehouse: Warehouse, *others: str) -> None:
+    """Require that the registry tells what is there, and that nothing else is but ``others``."""
     entries = registry(warehouse)
     held = {table for _, _, _, table in entries if table}
     own = {"orders", "dil_commit", "dil_part", "timelabel_registry"}
-    assert tables(warehouse) - {"dil_owner"} == held | own
+    assert tables(warehouse) - {"dil_owner"} == held | own | set(others)
     if is_native(warehouse):
         bounds = partitions(warehouse)
         assert bounds.keys() == held

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dil.config.event_jobs import EventParts
 from dil.config.event_time import AFTER_CLOSE, EventTimeSection
 from dil.config.findings import Findings
 from dil.config.timelabels import CLOSE, TimelabelsSection
@@ -13,7 +14,7 @@ from dil.model.timelabels import AfterClose, Closing
 
 _AFTER_FIX = (
     f"Set {AFTER_CLOSE}=reopen to publish rows that come later and close the label again, or "
-    "reject to leave it as it is."
+    "reject to leave it as it is"
 )
 
 
@@ -36,13 +37,6 @@ def with_closing(
     if not findings.is_sound(CLOSE, AFTER_CLOSE):
         return planning
     after = AfterClose(values.section(EventTimeSection).after_close)
-    if after is AfterClose.SIDE_TABLE:
-        findings.problem(
-            AFTER_CLOSE,
-            f"is side_table, and {CLOSE} is {closing}: rows for a closed timelabel have no table "
-            "beside the dataset yet",
-            _AFTER_FIX,
-        )
     is_cut = planning.is_dated and not planning.of_source
     for is_refused, why, fix in (
         (not state.enabled, "state.store.enabled is false: nothing remembers what is closed",
@@ -56,3 +50,29 @@ def with_closing(
         if is_refused:
             findings.problem(CLOSE, f"is {closing}, and {why}", fix)
     return replace(planning, timelabel=replace(labels, closing=closing, after_close=after))
+
+
+def puts_closed_beside(parts: EventParts, findings: Findings) -> bool:
+    """Return whether rows for closed labels go beside the dataset; where they cannot is a finding.
+
+    ``parts`` are those of the job.
+    """
+    labels = parts.planning.timelabel
+    if labels is None or not labels.closes or labels.after_close is not AfterClose.SIDE_TABLE:
+        return False
+    is_validation = any(ref.qualname == "InFlowValidation" for ref in parts.converters[-1:])
+    for is_refused, why, way in (
+        (parts.is_dump, "the job publishes files as they are, which have no rows", ""),
+        (is_validation, "the job validates rows and writes none", ""),
+        (parts.commits_pages, "an attempt that resumes does not see the rows of earlier pages",
+         "leave ms.state.cursor.commit=page out"),
+        (not parts.has_folder, "the dataset has no folder of its own, beside which they could go",
+         "set writer.file.path.type=namespace_table"),
+    ):  # fmt: skip
+        if is_refused:
+            findings.problem(
+                AFTER_CLOSE,
+                f"is side_table, so rows for closed timelabels go beside the dataset, and {why}",
+                f"{_AFTER_FIX}{f', or {way}' if way else ''}.",
+            )
+    return True

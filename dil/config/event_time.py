@@ -264,7 +264,8 @@ class EventTimeSection(Section):
     )
     after_close: Annotated[Literal["side_table", "reopen", "reject"], ONE_OF] = prop(
         "ms.late.after.close",
-        "What becomes of rows for a timelabel that is closed.",
+        "What becomes of rows for a timelabel that is closed: `side_table` publishes them beside "
+        "the dataset, `reopen` in it, and closes the label again, `reject` leaves them out.",
         default="side_table",
         scope=Scope.JOB,
     )

@@ -22,7 +22,7 @@ from dil.config import (
 )
 from dil.config.canonical import canonical
 from dil.config.catalog import with_catalog
-from dil.config.closing import with_closing
+from dil.config.closing import puts_closed_beside, with_closing
 from dil.config.digest import digest
 from dil.config.entry import Entry
 from dil.config.event_jobs import EventParts, job_events
@@ -293,8 +293,9 @@ class _Builder(Struct):
             keeps_state=state.enabled,
             compares_rows=publishing.warehouse is None,
         )
-        has_side_table = events is not None and events.late_action == "side_table"
-        publishing = replace(publishing, has_side_table=has_side_table)
+        is_beside = puts_closed_beside(parts, findings)
+        is_beside |= events is not None and events.late_action == "side_table"
+        publishing = replace(publishing, has_side_table=is_beside)
         self._raise_problems()
         if plugins.connector is None or plugins.extractor is None:
             # Each is required, so a problem was found above; this is for the type checker.

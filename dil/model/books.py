@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,18 @@ class LabelWindow(msgspec.Struct, frozen=True, order=True, gc=False):
     low: int
     high: int
     label: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedRows:
+    """Rows of one work unit that came for closed timelabels, and are beside the dataset for it.
+
+    ``judged_by`` is the digest of the books that said what is closed; ``rows`` counts by label, in
+    order of time.
+    """
+
+    judged_by: str
+    rows: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +79,14 @@ class Books:
         """Return whether all of a stretch of time is closed."""
         place = bisect_right(self.closed, window.low, key=lambda each: each.low)
         return place > 0 and window.high <= self.closed[place - 1].high
+
+    @property
+    def digest(self) -> str:
+        """Return a text that says what is closed, equal where the same is; empty for nothing."""
+        if not self.closed:
+            return ""
+        text = ",".join(f"{each.low}-{each.high}" for each in self.closed)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def with_closed(self, window: LabelWindow) -> Books:
         """Return the books with a window closed."""

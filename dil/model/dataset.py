@@ -194,6 +194,8 @@ class Commit:
     not live files; ``quarantine_removes`` are the URIs of older ones that go with what is replaced.
     ``checkpoints`` are members of checkpoints of the job, by kind, that are set together with it.
     ``books`` says which timelabels it closes and reopens, None where the job keeps no books.
+    ``late_dir`` is the URI of the folder of late rows: what of ``quarantine`` lies there is named
+    in the block. It is empty for a job that puts none beside its dataset.
     """
 
     run_id: str
@@ -210,6 +212,7 @@ class Commit:
     quarantine_removes: tuple[str, ...] = ()
     checkpoints: Mapping[str, JsonObject] = field(default_factory=dict)
     books: BookKeeping | None = None
+    late_dir: str = ""
 
     @property
     def is_compaction(self) -> bool:
@@ -220,6 +223,24 @@ class Commit:
     def all_moves(self) -> tuple[Move, ...]:
         """Return the moves of live files, then those of rows that were put aside."""
         return (*self.moves, *self.quarantine)
+
+    @property
+    def late_moves(self) -> tuple[Move, ...]:
+        """Return the moves of files of late rows."""
+        return tuple(move for move in self.quarantine if self._is_late(move.target.uri))
+
+    @property
+    def late_removes(self) -> tuple[str, ...]:
+        """Return the URIs of the files of late rows that go."""
+        return tuple(filter(self._is_late, self.quarantine_removes))
+
+    @property
+    def touches_late_rows(self) -> bool:
+        """Return whether files of late rows come or go."""
+        return bool(self.late_moves or self.late_removes)
+
+    def _is_late(self, uri: str) -> bool:
+        return bool(self.late_dir) and uri.startswith(f"{self.late_dir.rstrip('/')}/")
 
 
 @dataclass(frozen=True, slots=True)

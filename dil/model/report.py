@@ -149,6 +149,8 @@ class RunReport:
         replaced: What the modes that replace did, None for others.
         events: What became of event time, None for a job without event column and where nothing
             was published.
+        rows_beside: Rows that were published beside the dataset: late ones, and those for closed
+            timelabels.
     """
 
     job: str
@@ -180,6 +182,7 @@ class RunReport:
     merged: MergedRows | None = None
     replaced: ReplacedRows | None = None
     events: EventSummary | None = None
+    rows_beside: int = 0
 
     @property
     def is_interrupted(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from msgspec import UNSET, UnsetType
 
 from dil.errors import DilError
+from dil.model.books import Books, ClosedRows
 from dil.model.contract import DiscardCount, RejectCount
 from dil.model.egress import AnswerCount
 from dil.model.event_tally import EventContext, EventTally
@@ -39,8 +40,9 @@ class RunContext:
     dataset's schema as published so far, one line a column, empty when there is none.
     ``resume_from`` are folders of earlier attempts by signature; their pages are not read again.
     Empty text stands for pages that are too old to be gone on from. ``events`` is what judges rows
-    by their event time, None for a job without event column. ``shows_requests`` lets tasks log
-    each request as a curl line, too.
+    by their event time, None for a job without event column. ``books`` are the timelabels that are
+    closed, None where rows for a closed one are published as others. ``shows_requests`` lets tasks
+    log each request as a curl line, too.
     """
 
     job: Job
@@ -55,6 +57,7 @@ class RunContext:
     known_schema: str = ""
     resume_from: Mapping[str, str] = field(default_factory=dict)
     events: EventContext | None = None
+    books: Books | None = None
     shows_requests: bool = False
 
 
@@ -142,7 +145,8 @@ class TaskReport:
     ``discarded`` the values that were left out of rows that were kept. ``refused`` are the staged
     files of payload rows that the receiver refused, ``answers`` the rows that it did not just take.
     ``events`` is the tally of event times, ``late`` are the staged files of late rows, which go
-    beside the dataset; unset for a job without them, so that they are left out of stored results.
+    beside the dataset; ``closed`` are the rows among them that came for closed timelabels. All
+    three are unset for a job without them, so that they are left out of stored results.
     ``left_out`` are the columns of the source that ``ms.output.schema`` leaves out, unset too
     where there are none.
     """
@@ -165,6 +169,12 @@ class TaskReport:
     events: EventTally | UnsetType = UNSET
     late: tuple[StagedFile, ...] | UnsetType = UNSET
     left_out: tuple[str, ...] | UnsetType = UNSET
+    closed: ClosedRows | UnsetType = UNSET
+
+    @property
+    def beside(self) -> int:
+        """Return the rows in the staged files of late rows."""
+        return 0 if self.late is UNSET else sum(file.rows for file in self.late)
 
     @property
     def rows(self) -> int:

@@ -102,12 +102,14 @@ class PlannedBooks:
     """What a run does about closed timelabels (rule T32).
 
     ``left`` counts the work units among the skipped that are left as they are, ``left_labels`` are
-    their timelabels. ``reopens`` are the closed timelabels that the run reopens.
+    their timelabels. ``reopens`` are the closed timelabels that the run reopens, ``beside`` those
+    whose rows it publishes beside the dataset.
     """
 
     left: int = 0
     left_labels: tuple[str, ...] = ()
     reopens: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,8 @@ def plan_json(plan: Plan, job: Job) -> dict[str, object]:
         members["closed_timelabels"] = list(books.left_labels)
     if books.reopens:
         members["reopened_timelabels"] = list(books.reopens)
+    if books.beside:
+        members["beside_timelabels"] = list(books.beside)
     if plan.skips is not None:
         members["skips"] = [
             {
@@ -186,6 +188,12 @@ def closed_labels_of(plan: Plan) -> Iterator[str]:
             "closed timelabels that are read again are reopened, published and closed again "
             f"(ms.late.after.close=reopen): {counted(len(books.reopens), 'timelabel')}, "
             f"{' '.join(_few(books.reopens))}"
+        )
+    if books.beside:
+        yield (
+            "rows for closed timelabels are published beside the dataset "
+            f"(ms.late.after.close=side_table): {counted(len(books.beside), 'timelabel')}, "
+            f"{' '.join(_few(books.beside))}"
         )
 
 

@@ -97,6 +97,7 @@ def report_json(report: RunReport) -> ReportJson:
         "requests": report.requests,
         "rows_read": report.rows_read,
         "rows_dropped": report.rows_dropped,
+        **({"rows_beside": report.rows_beside} if report.rows_beside else {}),
         "retries": report.retries,
         "peak_rss_bytes": report.peak_rss_bytes,
         **drift_view.members(report),
@@ -221,6 +222,8 @@ def _published(report: RunReport) -> str:
         # A warehouse has no files.
         files = f" in {counted(len(report.files), 'file')}" if report.files else ""
         return f"{counted(report.rows, 'row')}{files}, {human_bytes(report.bytes)}"
+    if report.rows_beside:
+        return f"nothing in the dataset, {counted(report.rows_beside, 'row')} beside it"
     if report.status is RunStatus.FAILED:
         return "nothing"
     if report.is_validation:

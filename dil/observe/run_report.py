@@ -70,9 +70,14 @@ def unit_runs(reports: Iterable[TaskReport]) -> tuple[UnitRun, ...]:
     )
 
 
-def zero_rows(status: RunStatus, rows: int, usual: int | None) -> tuple[str, ...]:
-    """Return a loud note when nothing was published where earlier runs published rows."""
-    if rows or usual is None or status is RunStatus.FAILED:
+def zero_rows(
+    status: RunStatus, rows: int, usual: int | None, *, beside: int = 0
+) -> tuple[str, ...]:
+    """Return a loud note when nothing was published where earlier runs published rows.
+
+    Rows ``beside`` the dataset are published, too: the source has not stopped.
+    """
+    if rows or beside or usual is None or status is RunStatus.FAILED:
         return ()
     return (
         "NO ROWS: this run published nothing, the last one that did published "

@@ -10,6 +10,7 @@ from dil.model.interval import Interval
 from dil.model.job import Job
 from dil.planning.gaps import GapStatus, UnitGaps, gaps
 from dil.planning.partitions import watermark_range
+from dil.run.event_time import current
 from dil.spi.state_store import StateStore
 from dil.text.zones import find_zone, moment
 
@@ -72,4 +73,12 @@ def find_gaps(
             "Let --from be before --to: the range is [from, to). By default they are those of "
             "ms.watermark.",
         )
-    return JobGaps(window, gaps(job.planning, window, store.unit_stretches(), now_ms=now_ms))
+    events = current(job, store)
+    found = gaps(
+        job.planning,
+        window,
+        store.unit_stretches(),
+        now_ms=now_ms,
+        watermark=None if events is None else events.watermark,
+    )
+    return JobGaps(window, found)

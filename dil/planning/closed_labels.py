@@ -29,9 +29,10 @@ class ClosedLabels:
     ) -> tuple[Sequence[UnitHistory], list[list[int]]]:
         """Return the units' views without what rows are rejected of, and those indices by unit.
 
-        Nothing is left out where closed labels are reopened.
+        Nothing is left out where closed labels are reopened, or rows for them go beside the
+        dataset.
         """
-        if self.of.spec.after_close is AfterClose.REOPEN:
+        if self.of.spec.after_close is not AfterClose.REJECT:
             return views, []
         left, gone = [], []
         for view in views:
@@ -60,13 +61,15 @@ class ClosedLabels:
             left: The indices of those that are left out, by unit.
             taken: The indices of those that are read.
         """
-        is_reopening = self.of.spec.after_close is AfterClose.REOPEN
+        after = self.of.spec.after_close
+        read = () if after is AfterClose.REJECT else self._labels_of(partitions, taken)
         found = PlannedBooks(
             sum(map(len, left)),
             self._labels_of(partitions, chain(*left)),
-            self._labels_of(partitions, taken) if is_reopening else (),
+            reopens=read if after is AfterClose.REOPEN else (),
+            beside=read if after is AfterClose.SIDE_TABLE else (),
         )
-        return found if found.left or found.reopens else UNSET
+        return UNSET if found == PlannedBooks() else found
 
     def _labels_of(self, partitions: Partitions, indices: Iterable[int]) -> tuple[str, ...]:
         """Return the closed labels of partitions, in order of time."""

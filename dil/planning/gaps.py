@@ -22,8 +22,9 @@ _YEAR_MS = 366 * DAY_MS
 class GapStatus(StrEnum):
     """What is known of a stretch of time; of two that overlap the earlier member counts.
 
-    ``OPEN`` was not read, and the job does not read it yet: it lies in the abstinent period of the
-    newest success, or behind what the partitions reach so far. ``NEVER`` is the rest.
+    ``OPEN`` was not read, and more of it is to come: it lies in the abstinent period of the newest
+    success, behind what the partitions reach so far, or behind the event-time watermark. ``NEVER``
+    is the rest.
     """
 
     COMMITTED = "committed"
@@ -54,7 +55,12 @@ class UnitGaps:
 
 
 def gaps(
-    spec: PlanningSpec, window: Interval, recorded: Iterable[UnitStretches], *, now_ms: int
+    spec: PlanningSpec,
+    window: Interval,
+    recorded: Iterable[UnitStretches],
+    *,
+    now_ms: int,
+    watermark: int | None = None,
 ) -> list[UnitGaps]:
     """Return which stretches of a window were read of each unit, and what is known of the others.
 
@@ -67,6 +73,7 @@ def gaps(
         window: The range, epoch ms UTC.
         recorded: What is recorded, by unit.
         now_ms: The one value of now, epoch ms UTC.
+        watermark: The event-time watermark, epoch ms UTC, None for a job without one.
 
     Raises:
         ConfigError: the watermark or the partition type cannot be understood.
@@ -76,7 +83,7 @@ def gaps(
         wanted = dict.fromkeys(sorted(known))
     else:
         wanted = dict.fromkeys(unit_key(spec.unit_name, text) for text in spec.units)
-    grid = _Grid.of(spec, window, now_ms)
+    grid = _Grid.of(spec, window, now_ms, watermark)
     found = [_of_unit(known.get(key, UnitStretches(key)), window, grid) for key in wanted]
     return found + [_of_unit(known[key], window, None) for key in sorted(known.keys() - wanted)]
 
@@ -93,11 +100,13 @@ class _Grid:
     rule: CutoffRule | None
 
     @classmethod
-    def of(cls, spec: PlanningSpec, window: Interval, now_ms: int) -> _Grid:
+    def of(cls, spec: PlanningSpec, window: Interval, now_ms: int, watermark: int | None) -> _Grid:
         partitions = partition(spec, now_ms=now_ms)
         end = watermark_range(spec, now_ms=now_ms).high
         is_growing = end < watermark_range(spec, now_ms=now_ms + _YEAR_MS).high
         reached = partitions.ends[-1] if partitions else window.low
+        if watermark is not None:
+            reached = max(window.low, min(reached, watermark))
         behind = Interval(reached, window.high if is_growing else min(window.high, end))
         is_anew = spec.backfill or spec.ignore_history
         return cls(partitions, behind, None if is_anew else CutoffRule.of(spec))
@@ -130,7 +139,7 @@ def _of_unit(unit: UnitStretches, window: Interval, grid: _Grid | None) -> UnitG
         if grid.rule is not None and grid.rule.once:  # a file that was read does not grow with time
             layers[GapStatus.COMMITTED] = [*unit.read, *rest]
             rest = iter(())
-        layers[GapStatus.OPEN] = [*rest, grid.behind]
+        layers[GapStatus.OPEN] = sorted([*rest, grid.behind])
     return UnitGaps(unit.unit_key, _tiled(window, layers), in_job=grid is not None)
 
 

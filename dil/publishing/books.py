@@ -55,6 +55,10 @@ def keep_books(
 ) -> Kept:
     """Return a commit with what it does to the books; rows that are rejected are left out of it.
 
+    Rows for closed labels that go beside the dataset are beside it already: tasks took them out of
+    what is published, and what was published of those labels stays. A label that was closed after
+    such rows were staged, which nobody reads again because they were sent, is reopened for them.
+
     Args:
         job: The job.
         books: What is closed, None where the job keeps no books.
@@ -80,10 +84,13 @@ def keep_books(
     named = [window_of(label, windows) for label in touched]
     closed = [each for each in named if books.is_closed(each)]
     rejected: dict[str, int] = {}
-    if closed and spec.after_close is AfterClose.REJECT:
+    if closed and spec.after_close is not AfterClose.REOPEN:
         labels = {each.label for each in closed}
+        if spec.after_close is AfterClose.SIDE_TABLE and commit.act is None:
+            labels -= {move.target.timelabel for move in commit.moves if _is_read(move, own, read)}
         commit, rejected = _without(commit, labels, own, read)
-        closed, named = [], [each for each in named if each.label not in labels]
+        closed = [each for each in closed if each.label not in labels]
+        named = [each for each in named if each.label not in labels]
     has_files = bool(commit.moves or commit.removes)
     keeping = BookKeeping(
         reopens=tuple(closed) if has_files else (),
@@ -118,6 +125,12 @@ def window_of(label: str, windows: Windows) -> LabelWindow:
     return LabelWindow(low, windows.at(low).high, label)
 
 
+def _is_read(move: Move, own: Collection[str], read: Collection[str]) -> bool:
+    """Return whether a file has rows that were read: not only what stays of an earlier one."""
+    of = move.target.signatures
+    return move.source in own and (not of or not of.isdisjoint(read))
+
+
 def _without(
     commit: Commit, labels: Collection[str], own: Collection[str], read: Collection[str]
 ) -> tuple[Commit, dict[str, int]]:
@@ -131,7 +144,7 @@ def _without(
 
     rejected: dict[str, int] = {}
     for move in commit.moves:
-        if not stays(move):
+        if not stays(move) and _is_read(move, own, read):
             label = move.target.timelabel or ""
             rejected[label] = rejected.get(label, 0) + move.target.rows
     moves: Sequence[Move] = [move for move in commit.moves if stays(move)]

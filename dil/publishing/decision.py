@@ -153,6 +153,7 @@ def decide(job: Job, target: Target, shaped: Shaped, filesystem: Filesystem) -> 
             move for each in good for move in _quarantine_moves(job, target, each, filesystem)
         ),
         quarantine_removes=_quarantine_removes(job.publishing.mode, target, good),
+        late_dir=filesystem.uri(late_dir(job.publishing)) if job.publishing.has_side_table else "",
     )
     return destination.spared(commit) if isinstance(destination, SparingDestination) else commit
 

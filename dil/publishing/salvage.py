@@ -137,7 +137,10 @@ def abandon(
     )
     destination = destination_for(spec, filesystem)
     _fence(intent, destination)
+    late = [each for each in commit.late_moves if not {each.source, each.target.uri} & strange]
     if destination.has_landed(intent):
+        placed = tuple(each for each in late if _is_placed(each, filesystem))
+        own = replace(own, quarantine=placed)
         rest = replace(intent, commit=own)
         store.replace_intent(lease, rest)
         if isinstance(destination, VersionedDestination):
@@ -156,6 +159,8 @@ def abandon(
                 _forget(move, spec, filesystem)
         if commit.act is not None:
             _put_back(commit.quarantine, strange, filesystem)
+        else:
+            _forget_late(late, filesystem)
         own = replace(own, removes=tuple(file for file in own.removes if file.uri in kept))
         rest = _without(replace(intent, commit=own), lost, spec.mode, kept)
         rest = replace(rest, commit=replace(rest.commit, act=None))
@@ -245,6 +250,21 @@ def _forget(move: Move, spec: PublishingSpec, filesystem: Filesystem) -> None:
         _delete(move, spec, filesystem)
     except (OSError, ValueError, RecursionError, WriteError) as error:
         log.warning("%s stays: %s", move.target.uri, error)
+
+
+def _is_placed(move: Move, filesystem: Filesystem) -> bool:
+    """Return whether a file of late rows is where readers find it."""
+    return filesystem.exists(filesystem.path_of(move.target.uri))
+
+
+def _forget_late(moves: Iterable[Move], filesystem: Filesystem) -> None:
+    """Delete files of late rows of what is read again; those that cannot be are logged."""
+    for move in moves:
+        try:
+            filesystem.delete_file(move.source)
+            filesystem.delete_file(filesystem.path_of(move.target.uri))
+        except (OSError, ValueError, WriteError) as error:
+            log.warning("%s stays: %s", move.target.uri, error)
 
 
 def _return(move: Move, filesystem: Filesystem) -> None:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
 
 from dil.errors import DilError
 from dil.model.books import BOOKS, Books
 from dil.model.dataset import Commit, Lease
 from dil.model.job import Job
+from dil.model.task import TaskReport
+from dil.model.timelabels import AfterClose
 from dil.observe.progress import counted
 from dil.spi.state_store import StateStore
 
 if TYPE_CHECKING:
-    from dil.publishing import Shaped
+    from dil.publishing import Shaped, StagedResult
     from dil.storage import Filesystem
 
 log = logging.getLogger(__name__)
@@ -28,6 +33,27 @@ def kept_books(job: Job, store: StateStore) -> Books | None:
     from dil.state.blocks.books import books_of  # few jobs close labels
 
     return books_of(store.checkpoint(BOOKS))
+
+
+def judging_books(job: Job, store: StateStore) -> Books | None:
+    """Return what is closed where rows for closed timelabels go beside the dataset, else None."""
+    labels = job.planning.timelabel
+    if labels is None or labels.after_close is not AfterClose.SIDE_TABLE:
+        return None
+    return kept_books(job, store)
+
+
+def closed_alike(
+    job: Job, store: StateStore, staged: Iterable[StagedResult]
+) -> tuple[StagedResult, ...]:
+    """Return the staged work whose rows went beside the dataset by what is closed now."""
+    books = judging_books(job, store)
+    judge = "" if books is None else books.digest
+
+    def judged_by(report: TaskReport) -> str:
+        return "" if report.closed is UNSET else report.closed.judged_by
+
+    return tuple(each for each in staged if judged_by(each.report) == judge)
 
 
 def with_books(
@@ -59,6 +85,22 @@ def rejected_notes(rows: Mapping[str, int]) -> tuple[str, ...]:
         f" are closed, {labels[0]} the first and {labels[-1]} the last"
         " (ms.late.after.close=reject): they are not published. `dil timelabels reopen JOB.conf"
         f" {labels[0]}` lets the next run that reads them publish them",
+    )
+
+
+def beside_notes(reports: Iterable[TaskReport]) -> tuple[str, ...]:
+    """Return a note about rows for closed labels that are beside the dataset, none for none."""
+    rows: Counter[str] = Counter()
+    for report in reports:
+        if report.closed is not UNSET:
+            rows.update(dict(report.closed.rows))
+    if not rows:
+        return ()
+    labels = sorted(rows)
+    return (
+        f"CLOSED: {counted(rows.total(), 'row')} for {counted(len(labels), 'timelabel')} that are"
+        f" closed, {labels[0]} the first and {labels[-1]} the last: they are beside the dataset"
+        " (ms.late.after.close=side_table)",
     )
 
 

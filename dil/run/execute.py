@@ -54,6 +54,7 @@ def _run_tasks(run: ActiveRun, planned: PlannedRun) -> Execution:
         resume_from=_resumable(run, planned),
         known_schema=planned.known_schema,
         events=planned.events,
+        books=planned.books,
     )
     executor = run.executors.for_units(len(units))
     options.progress.start(len(units))

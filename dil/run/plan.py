@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dil import planning, publishing
+from dil.model.books import Books
 from dil.model.event_tally import EventContext
 from dil.model.history import History
 from dil.model.job import Job
@@ -17,6 +18,7 @@ from dil.model.task import TaskReport
 from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.run import plan_builder, plan_checks
 from dil.run.active_run import ActiveRun
+from dil.run.books import closed_alike, judging_books
 from dil.run.event_time import event_context, judged_alike
 from dil.run.inputs import read_inputs
 from dil.run.schedules import record_schedule
@@ -40,6 +42,7 @@ class PlannedRun:
         known_schema: Recorded schema of the dataset, empty without one.
         usual_rows: Rows of the last run that published any, None if none did.
         events: What judges rows by their event time, None for a job without event column.
+        books: The timelabels that are closed, None where rows for those are published as others.
     """
 
     plan: Plan
@@ -53,6 +56,7 @@ class PlannedRun:
     known_schema: str = ""
     usual_rows: int | None = None
     events: EventContext | None = None
+    books: Books | None = None
 
     @property
     def staged_plan(self) -> publishing.StagedPlan:
@@ -105,6 +109,7 @@ def plan(run: ActiveRun) -> PlannedRun:
         known_schema=publishing.recorded_schema(store) or run.options.known_schema,
         usual_rows=store.last_rows(),
         events=event_context(run, due, history),
+        books=judging_books(job, store),
     )
 
 
@@ -152,7 +157,9 @@ def _adopt(run: ActiveRun, plan: Plan) -> tuple[tuple[TaskReport, ...], tuple[Wo
         publishing.SentResults(staged, job.known_digests)
         if is_sent
         else publishing.Adoptable(
-            judged_alike(job, run.store, staged), job.known_digests, reuse_policy(job, plan)
+            closed_alike(job, run.store, judged_alike(job, run.store, staged)),
+            job.known_digests,
+            reuse_policy(job, plan),
         )
     )
     adopted, fresh = [], []

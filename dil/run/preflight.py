@@ -77,10 +77,12 @@ def _refuse_side_table_of_others(job: Job) -> None:
     folder = publishing.late_dir(job.publishing)
     filesystem = filesystem_for(job.publishing.final_dir)
     if any(filesystem.exists(f"{folder}/{name}") for name in (publishing.META, "_delta_log")):
+        is_late = job.events is not None and job.events.late_action == "side_table"
+        name = "ms.late.action" if is_late else "ms.late.after.close"
         raise ConfigError.single(
-            "ms.late.action",
+            name,
             f"is side_table, and {folder}, where late rows go, is the folder of another dataset",
-            "Rename that dataset or this one, or set ms.late.action=flag.",
+            f"Rename that dataset or this one, or set {name}={'flag' if is_late else 'reject'}.",
         )
 
 

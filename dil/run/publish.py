@@ -6,8 +6,6 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from msgspec import UNSET
-
 from dil import publishing
 from dil.execution.executor import Execution
 from dil.execution.stages import Stages
@@ -22,7 +20,7 @@ from dil.observe.progress import counted
 from dil.reshaping import Reshaping, reshape
 from dil.run import event_time
 from dil.run.active_run import ActiveRun
-from dil.run.books import rejected_notes, with_books
+from dil.run.books import beside_notes, rejected_notes, with_books
 from dil.run.plan import PlannedRun
 
 log = logging.getLogger(__name__)
@@ -180,6 +178,7 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
         (
             *run_report.unchanged_labels(publishing.unchanged_labels(shaped.finished, commit)),
             *rejected_notes(rejected),
+            *beside_notes(good),
             *_file_notes(run, target, commit),
         ),
         _merged(run, shaped, commit),
@@ -275,7 +274,7 @@ def _is_whole(job: Job, plan: Plan, reports: Sequence[TaskReport]) -> bool:
     if plan.left or plan.skipped or good < len(plan.work_units):
         return False
     dropped = sum(report.counters.rows_dropped for report in reports)
-    dropped += sum(report.events.beside for report in reports if report.events is not UNSET)
+    dropped += sum(report.beside for report in reports)
     merge = job.publishing.merge
     if dropped and merge is not None and merge.deletes_missing:
         log.warning(

@@ -49,8 +49,9 @@ def report(
     plan, status, spec = planned.plan, published.status, run.job.publishing
     visible, good, tasks = published.visible, published.good, published.reports
     is_recorded = visible is not None
+    beside = sum(each.beside for each in good)
     notes = (
-        *run_report.zero_rows(status, published.rows, planned.usual_rows),
+        *run_report.zero_rows(status, published.rows, planned.usual_rows, beside=beside),
         *run_report.no_progress(plan),
         *run_report.left_out(plan, is_recorded=is_recorded),
         *run_report.remainders(planned.remainders if is_recorded else ()),
@@ -71,6 +72,7 @@ def report(
         drift=_drift(run, planned, good),
         merged=None if visible is None else visible.merged,
         events=None if visible is None else visible.events,
+        rows_beside=beside,
         replaced=None if visible is None else run_report.replaced_rows(visible.commit, spec.mode),
     )
 

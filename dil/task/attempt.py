@@ -104,6 +104,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
                 answers=delivery.answers(counters.warned),
                 events=UNSET if events is None else events.tally(),
                 late=UNSET if outputs.late is None else outputs.finish_late(),
+                closed=outputs.closed_rows(),
                 left_out=tuple(counters.left_out) or UNSET,
             )
         seconds = attempt.clocks.monotonic() - started
@@ -168,7 +169,7 @@ def _event_rows(attempt: AttemptContext, outputs: Outputs) -> EventRows | None:
         run.run_now,
         outputs.quarantine,
         run.known_schema,
-        outputs.late,
+        outputs.late if spec.late_action == "side_table" else None,
     )
     return rows.measured_by(new_rows_of(attempt.job, run.events, attempt.unit, run.known_schema))
 

@@ -7,24 +7,29 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from msgspec import UNSET, UnsetType
 
 from dil.errors import WriteError
+from dil.model.books import ClosedRows
 from dil.model.job import Job
 from dil.model.schema_text import schema_text
 from dil.model.task import StagedFile
+from dil.publishing.books import window_of
 from dil.publishing.decision import check_paths
 from dil.publishing.dumps import check_places
 from dil.publishing.staged import RESULT_NAME
 from dil.task.context import AttemptContext
+from dil.text.windows import windows_of
 from dil.writing.dump import DumpWriter
 from dil.writing.formats import writer_for
-from dil.writing.output import OutputWriter, late_rows, output_writer
+from dil.writing.output import OutputWriter, closed_label_rows, late_rows, output_writer
 from dil.writing.ownership import give
 from dil.writing.quarantine import QuarantineWriter
 from dil.writing.rolling import OutputFolder
 from dil.writing.staging import StagedWriter
 
 if TYPE_CHECKING:
+    from dil.writing.closed_labels import ClosedLabelRows
     from dil.writing.late_rows import LateRows
 
 log = logging.getLogger(__name__)
@@ -45,6 +50,7 @@ class Outputs:
             folder, job.conversion.quarantine, attempt.id, job.writing.target_bytes
         )
         self.late: LateRows | None = None
+        self._closed: ClosedLabelRows | None = None
         self._sink: StagedWriter | DumpWriter | OutputWriter
         if job.writing.file_name:
             self._sink = DumpWriter(folder)
@@ -66,6 +72,7 @@ class Outputs:
                 extracted_ms=attempt.clocks.now_ms(),
                 label_at=_label_at(job),
             )
+            self._closed = _closed_label_rows(attempt, self.late)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append converted rows, or pieces of files.
@@ -74,7 +81,10 @@ class Outputs:
             WriteError: the file system refused.
             ConversionError: rows do not fit what the job chose, each other, or the format.
         """
-        self._sink.write(batch)
+        if self._closed is not None and batch.num_rows:
+            self._sink.write(self._closed.left(batch))
+        else:
+            self._sink.write(batch)
 
     def finish(self) -> tuple[StagedFile, ...]:
         """Finish and return the files to publish.
@@ -104,6 +114,13 @@ class Outputs:
         give(files, self._attempt.job.writing.owner, self._attempt.job.writing.group)
         return files
 
+    def closed_rows(self) -> ClosedRows | UnsetType:
+        """Return the rows that came for closed timelabels, unset where none is closed."""
+        books = self._attempt.run.books
+        if self._closed is None or books is None:
+            return UNSET
+        return self._closed.counted(books.digest)
+
     @property
     def schema_text(self) -> str:
         """Return the schema of the rows as text, empty without a row."""
@@ -131,6 +148,22 @@ class Outputs:
             folder.filesystem.delete_tree(folder.parent if also_earlier else folder.path)
         except WriteError as error:
             log.warning("a failed attempt is left for a later sweep: %s", error.message)
+
+
+def _closed_label_rows(attempt: AttemptContext, late: LateRows) -> ClosedLabelRows | None:
+    """Return what takes out the rows of closed timelabels, None where none is closed."""
+    job, books = attempt.job, attempt.run.books
+    spec, label_at = job.planning.timelabel, _label_at(job)
+    if books is None or not books.closed or spec is None or label_at is None:
+        return None
+    windows = windows_of(spec)
+    return closed_label_rows(
+        attempt.run,
+        attempt.unit,
+        late,
+        label_at=label_at,
+        is_closed=lambda label: books.is_closed(window_of(label, windows)),
+    )
 
 
 def _label_at(job: Job) -> Callable[[int], str] | None:

@@ -58,7 +58,17 @@ class LateRows:
             WriteError: the file system refused.
             ConversionError: rows do not fit each other, or have a column of ours.
         """
-        labels = self._labels_of(times)
+        self.write_labelled(batch, self._labels_of(times), watermark)
+
+    def write_labelled(
+        self, batch: pa.RecordBatch, labels: pa.StringArray, watermark: int | None
+    ) -> None:
+        """Append rows with their timelabels and the watermark, None where none judged them.
+
+        Raises:
+            WriteError: the file system refused.
+            ConversionError: rows do not fit each other, or have a column of ours.
+        """
         if self._system is not None:
             batch = self._system.add(batch, labels)
         own: dict[str, tuple[pa.Array, bytes]] = {
@@ -69,7 +79,7 @@ class LateRows:
         }
         if TIMELABEL in batch.schema.names and self._system is not None:
             del own[TIMELABEL]
-        batch = without_own(batch, tuple(own), "ms.late.action=side_table adds to late rows")
+        batch = without_own(batch, tuple(own), "dil adds to late rows")
         fields = [
             pa.field(name, values.type, metadata={TYPE_KEY: word})
             for name, (values, word) in own.items()
@@ -100,5 +110,7 @@ class LateRows:
             found = self._labels.of(pa.RecordBatch.from_arrays([instants], names=[_TIME]))
         return pa.repeat(pa.scalar(label, pa.string()), len(times)) if found is None else found
 
-    def _instants(self, ms: int, rows: int) -> pa.Array:
+    def _instants(self, ms: int | None, rows: int) -> pa.Array:
+        if ms is None:
+            return pa.nulls(rows, _INSTANT)
         return pa.repeat(pa.scalar(ms * _US_PER_MS, _INSTANT), rows)

@@ -19,6 +19,7 @@ from dil.writing.staging import StagedWriter
 from dil.writing.system_columns import RUN_ID, SIGNATURE, TIMELABEL, SystemColumns
 
 if TYPE_CHECKING:
+    from dil.writing.closed_labels import ClosedLabelRows
     from dil.writing.late_rows import LateRows
 
 
@@ -116,6 +117,30 @@ def late_rows(
     from dil.writing.late_rows import LateRows  # few jobs have them
 
     return LateRows(output, run, unit, _system_columns(run, unit, extracted_ms), label_at)
+
+
+def closed_label_rows(
+    run: RunContext,
+    unit: WorkUnit,
+    late: LateRows,
+    *,
+    label_at: Callable[[int], str],
+    is_closed: Callable[[str], bool],
+) -> ClosedLabelRows:
+    """Return what takes the rows of closed timelabels out of those of an attempt.
+
+    Args:
+        run: What all tasks of the run share.
+        unit: The work unit.
+        late: Where the rows go.
+        label_at: Labels an instant in epoch ms UTC.
+        is_closed: Tells of a timelabel whether it is closed.
+    """
+    from dil.writing.closed_labels import ClosedLabelRows  # few jobs close labels
+
+    watermark = None if run.events is None else run.events.effective
+    labels = _row_labels(run.job, unit, label_at)
+    return ClosedLabelRows(late, labels, unit.timelabel or "", is_closed, watermark)
 
 
 def _system_columns(run: RunContext, unit: WorkUnit, extracted_ms: int) -> SystemColumns | None:

@@ -1,18 +1,24 @@
-"""Kill -9 at steps of a run that reopens and closes timelabels, then run again: all is the same."""
+"""Kill -9 at steps of a run that reopens and closes timelabels, then run again: all is the same.
+
+So are the rows that it publishes beside a closed one.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dil.model.destination import TableFormat
 from dil.publishing.timeseries.registry import LabelState
 from tests.books import ClosingDays, label
 from tests.servers.day_rows import DayRows
 from tests.servers.rows import DAY_MS, START_MS
+from tests.table_readers import delta_table
 from tests.timeseries import labels_of, registry, require_whole
 from tests.torture.kills import KillServer, restore, steps
 from tests.warehouses import ENGINES, Warehouse, kept_copy, new_warehouse
@@ -32,8 +38,8 @@ def source() -> Iterator[DayRows]:
 @pytest.fixture
 def place(request, tmp_path: Path) -> Iterator[tuple[Warehouse | None, dict[str, str]]]:
     (tmp_path / "job").mkdir()
-    if request.param == "files":
-        yield None, {}
+    if request.param in {"files", "delta"}:
+        yield None, {"ms__table__format": request.param}
         return
     with new_warehouse(request.param, tmp_path / "job", request) as made:
         yield (
@@ -48,17 +54,24 @@ def place(request, tmp_path: Path) -> Iterator[tuple[Warehouse | None, dict[str,
 
 def found_in(days: ClosingDays, warehouse: Warehouse | None) -> dict[str, object]:
     """Return rows, labels and chain, as readers and operators see them."""
+    is_delta = days.job.publishing.table.format is TableFormat.DELTA
     rows: object = days.ids()
+    if is_delta:
+        rows = sorted(delta_table(days.folder, "shop.orders").to_pyarrow_table()["id"].to_pylist())
     labels: object = None
     if warehouse is not None:
         prefix = warehouse.prefix
         rows = sorted(warehouse.rows(f"SELECT _timelabel, id FROM {prefix}orders_view"))
         labels = labels_of(warehouse)
-        require_whole(warehouse)
+        if days.job.publishing.has_side_table:
+            late = sorted(warehouse.rows(f"SELECT id FROM {prefix}orders_late"))
+            assert late == [(row["id"],) for row in days.beside()]
+        require_whole(warehouse, *["orders_late"] * days.job.publishing.has_side_table)
     assert days.problems() == ()
     books = days.books()
     return {
         "rows": rows,
+        "beside": days.beside(),
         "labels": labels,
         "events": days.events(),
         "closed": list(books.closed),
@@ -66,12 +79,10 @@ def found_in(days: ClosingDays, warehouse: Warehouse | None) -> dict[str, object
     }
 
 
-@pytest.mark.parametrize("place", ["files", "sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("place", ["files", "delta", "sqlite", "postgresql"], indirect=True)
 def test_a_run_killed_while_it_closes_and_reopens_leaves_the_books_of_a_whole_one(
     place, source, kills: KillServer, tmp_path: Path, request
 ):
-    from dil.cli.main import main
-
     warehouse, settings = place
     live, base = tmp_path / "job", tmp_path / "before"
     settings = {**settings, "ms__late__after__close": "reopen"}
@@ -79,8 +90,7 @@ def test_a_run_killed_while_it_closes_and_reopens_leaves_the_books_of_a_whole_on
     days.fill(0, 1, 2)
     assert kills.run(days.path, START_MS + 2 * DAY_MS)["exit"] == 0
     assert days.closed(3) == [0, 1]
-    words = ["--from", "2020-01-01", "--to", "2020-01-01T12:00:00Z", "--keep-files", "--yes"]
-    assert main(["state", "forget", str(days.path), *words]) == 0
+    forget_first(days)
     days.fill(0, rows=4)
     shutil.copytree(live, base)
     put_back = kept_copy(warehouse, request) if warehouse else lambda: None
@@ -101,10 +111,62 @@ def test_a_run_killed_while_it_closes_and_reopens_leaves_the_books_of_a_whole_on
             label(2): ("CLOSED", 3),
         }
 
+    kill_and_repeat(kills, days, whole, warehouse, base, put_back, expected)
+
+
+@pytest.mark.parametrize("is_alone", [False, True])
+@pytest.mark.parametrize("place", ["postgresql"], indirect=True)
+def test_a_run_killed_while_it_publishes_beside_a_closed_label_leaves_the_rows_of_a_whole_one(
+    place, source, kills: KillServer, tmp_path: Path, request, *, is_alone: bool
+):
+    """Rows for the closed label come alone, or with those of a day that is closed by the run."""
+    warehouse, settings = place
+    live, base = tmp_path / "job", tmp_path / "before"
+    days = ClosingDays(live, source, **{**settings, "ms__late__after__close": "side_table"})
+    days.fill(0, 1)
+    assert kills.run(days.path, START_MS + 2 * DAY_MS)["exit"] == 0
+    forget_first(days)
+    days.fill(0, rows=4)
+    if not is_alone:
+        days.fill(2)
+    shutil.copytree(live, base)
+    put_back = kept_copy(warehouse, request)
+
+    whole = kills.run(days.path, THIRD)
+    assert whole["exit"] == 0
+    expected = found_in(days, warehouse)
+    assert [row["id"] for row in days.beside()] == [0, 1, 2, 3]
+    assert expected["events"][-2:] == ["AddData", f"CloseBooks {label(2)}"]
+    assert labels_of(warehouse) == {
+        label(0): ("CLOSED", 3),
+        label(1): ("CLOSED", 3),
+        label(2): ("CLOSED", 0 if is_alone else 3),
+    }
+    kill_and_repeat(kills, days, whole, warehouse, base, put_back, expected)
+
+
+def forget_first(days: ClosingDays) -> None:
+    """Make the first day as if it had never been read, and keep its rows."""
+    from dil.cli.main import main
+
+    words = ["--from", "2020-01-01", "--to", "2020-01-01T12:00:00Z", "--keep-files", "--yes"]
+    assert main(["state", "forget", str(days.path), *words]) == 0
+
+
+def kill_and_repeat(
+    kills: KillServer,
+    days: ClosingDays,
+    whole: Mapping[str, Any],
+    warehouse: Warehouse | None,
+    base: Path,
+    put_back: Callable[[], None],
+    expected: Mapping[str, object],
+) -> None:
+    """Kill a run at steps of it, run it again, and look whether all is as after a whole one."""
     numbers = steps(whole["events"])
     chosen = sorted({at for step, at in numbers.items() if any(room in step for room in ROOMS)})
     for at in chosen[:: max(1, len(chosen) // KILLS)]:
-        restore(base, live)
+        restore(base, days.folder)
         put_back()
         assert kills.run(days.path, THIRD, at)["killed"], f"step {at} was never reached"
         step = f"killed at {at}: {whole['events'][at]}"

@@ -535,3 +535,130 @@ def test_a_side_table_and_its_dataset_stay_one_wherever_a_run_is_killed(
             again = kills.run(path, NOW + MINUTE)
             assert again["exit"] == 0, whole["events"][at]
             assert (beside(feed), main_rows(feed), told(feed)) == expected, whole["events"][at]
+
+
+def test_the_block_names_the_files_of_late_rows_and_verify_looks_at_them(
+    feed: Feed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    feed.properties |= SIDE
+    feed.put(-10)
+    feed.run()
+    assert "lateData" not in feed.head()["event"]  # type: ignore[operator]
+    feed.put(-12, -13)
+    report = feed.run(at=1)
+    event = feed.head()["event"]
+    [path] = (feed.folder / "lake" / "lake" / "feed_late").iterdir()
+    assert event["newData"] is None  # type: ignore[index]
+    [part] = event["lateData"]["parts"]  # type: ignore[index]
+    assert (part["path"], part["rows"], part["size"]) == (path.as_uri(), 2, path.stat().st_size)
+    conf = str(feed.folder / "feed.conf")
+    assert main(["state", "verify", conf, "--full"]) == 0
+    assert main(["state", "log", conf]) == 0
+    assert "beside the dataset 1 file added" in capsys.readouterr().out
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + b"x")
+    assert main(["state", "verify", conf]) == 0
+    assert main(["state", "verify", conf, "--full"]) == 1
+    path.unlink()
+    assert main(["state", "verify", conf]) == 1
+    assert f"V20: {path.as_uri()} is gone" in capsys.readouterr().out
+    assert report.rows_beside == 2
+
+
+def test_a_run_of_late_rows_alone_is_not_called_empty(feed: Feed) -> None:
+    feed.properties |= SIDE
+    feed.put(-10)
+    feed.run()
+    feed.put(-12, -13)
+    report = feed.run(at=1)
+    assert (report.rows, report.rows_beside) == (0, 2)
+    assert "published   nothing in the dataset, 2 rows beside it" in report_text(report)
+    assert not any("NO ROWS" in note for note in report.notes)
+    assert report_json(report)["rows_beside"] == 2
+    (feed.folder / "in" / "004.jsonl").write_text("")
+    empty = feed.run(at=2)
+    assert "ZERO ROWS" in report_text(empty)
+    assert any("NO ROWS" in note for note in empty.notes)
+
+
+def test_files_of_late_rows_leave_the_chain_with_the_rows_that_take_their_place(
+    feed: Feed,
+) -> None:
+    feed.properties |= SIDE
+    feed.properties |= {"ms.publish.mode": "window_replace", "ms.source.files.once": "path"}
+    feed.put(-10)
+    feed.run()
+    feed.put(-12, -1)
+    feed.run(at=1)
+    [part] = feed.head()["event"]["lateData"]["parts"]  # type: ignore[index]
+    conf = str(feed.folder / "feed.conf")
+    assert main(["state", "forget", conf, "--all", "--keep-files", "--yes"]) == 0
+    feed.run(at=2)
+    late = feed.head()["event"]["lateData"]  # type: ignore[index]
+    assert late["removes"] == [part["path"]]
+    assert main(["state", "verify", conf]) == 0
+
+
+def test_gaps_are_open_behind_the_event_watermark(
+    feed: Feed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from dil.operator.gaps import find_gaps
+
+    feed.put(-10)
+    feed.run()
+    dated = {
+        "ms.source.files.once": "",
+        "ms.watermark": '[{"name": "system", "type": "datetime", '
+        '"range": {"from": "2024-12-31", "to": "-"}}]',
+    }
+    job = feed.job(**dated)
+    with open_store(job.state, job.name, clock=lambda: NOW) as store:
+        units = find_gaps(job, store, now_ms=NOW, low=NOW - 60 * MINUTE, high=NOW).units
+    found = [
+        (minutes(each.low), minutes(each.high), each.status.value)
+        for unit in units
+        if unit.in_job
+        for each in unit.stretches
+    ]
+    assert found == [(-60, -11, "never"), (-11, 0, "open")]
+
+
+@pytest.mark.parametrize(("table", "landed"), [("files", False), ("delta", False), ("delta", True)])
+def test_late_rows_of_a_publish_that_is_given_up_are_neither_lost_nor_doubled(
+    feed: Feed, monkeypatch: pytest.MonkeyPatch, table: str, *, landed: bool
+) -> None:
+    from dil import publishing
+    from dil.publishing import publisher
+
+    feed.properties |= SIDE | {"ms.table.format": table}
+    feed.put(-10)
+    feed.run()
+    feed.put(-12, -1)
+
+    def crash(*_: object) -> None:
+        raise Crash
+
+    if landed:
+        monkeypatch.setattr(publishing, "append_block", crash)
+    else:
+        place = publisher.place
+
+        def place_and_crash(*given: object) -> None:
+            place(*given)  # type: ignore[arg-type]
+            raise Crash
+
+        monkeypatch.setattr(publisher, "place", place_and_crash)
+    with pytest.raises(Crash):
+        feed.run(at=1)
+    monkeypatch.undo()
+    conf = str(feed.folder / "feed.conf")
+    assert [row["id"] for row in beside(feed)] == [200]
+    assert main(["runs", "abandon", conf, "--yes"]) == 0
+    assert [row["id"] for row in beside(feed)] == ([200] if landed else [])
+    if landed:
+        [part] = feed.head()["event"]["lateData"]["parts"]  # type: ignore[index]
+        assert part["rows"] == 1
+    assert main(["state", "verify", conf]) == 0
+    feed.run(at=2)
+    assert [row["id"] for row in beside(feed)] == [200]
+    assert main_rows(feed) == [100, 201]

@@ -122,6 +122,8 @@ def _data(event: JsonObject) -> Iterator[str]:
     if isinstance(start, int) and isinstance(end, int):
         yield counted(end - start + 1, "row")
     yield from _files(new_data)
+    for text in _files(member(event, "lateData")):
+        yield f"beside the dataset {text}"
 
 
 def _files(new_data: JsonObject) -> Iterator[str]:

@@ -43,9 +43,10 @@ def verify(call: JobCall, *, full: bool) -> int:
         place = job.publishing.final_dir
         report = verify_chain(
             store,
-            size_of=_size_on(place) if is_of_files else None,
-            hash_of=_hash_on(place) if is_of_files and full else None,
+            size_of=_size_on(place),
+            hash_of=_hash_on(place) if full else None,
             listed=_listed(job) if is_of_files else None,
+            is_of_files=is_of_files,
         )
         problems = (*_newer_dataset(job, store), *_misfits(job))
         report = replace(report, problems=(*problems, *report.problems))

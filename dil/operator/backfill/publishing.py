@@ -19,6 +19,7 @@ from dil.model.dataset import Lease, OperatorAct, RunWork
 from dil.model.job import Job, PublishMode
 from dil.model.json import JsonObject
 from dil.model.task import StagedFile, TaskReport
+from dil.model.timelabels import AfterClose
 from dil.operator.backfill.definition import (
     BackfillDefinition,
     act_prefix,
@@ -114,7 +115,8 @@ def publish(
         work = Reshaping(shaped_job, target, session.now_ms, is_whole=False, stage=stage)
         shaped = reshape(work, _finished_units(job, publication), filesystem)
     decided = publishing.decide(shaped_job, target, shaped, filesystem)
-    decided, rejected = with_books(job, session.store, shaped, decided, job.planning.grace_ms)
+    grace_ms = job.planning.grace_ms
+    decided, rejected = with_books(_rejecting(job), session.store, shaped, decided, grace_ms)
     if rejected:
         raise StateError(
             f"backfill {backfill_id} has {sum(rejected.values()):,} rows for closed timelabels: "
@@ -142,6 +144,18 @@ def publish(
     session.drop_page_logs(act)
     _sweep_staging(job, backfill_id, filesystem)
     return block
+
+
+def _rejecting(job: Job) -> Job:
+    """Return the job with closed labels left as they are, unless they are reopened.
+
+    What an operator compared with the dataset is published in it, or not at all.
+    """
+    labels = job.planning.timelabel
+    if labels is None or labels.after_close is AfterClose.REOPEN:
+        return job
+    labels = replace(labels, after_close=AfterClose.REJECT)
+    return replace(job, planning=replace(job.planning, timelabel=labels))
 
 
 def _target(

@@ -63,6 +63,7 @@ class TimeseriesAccess(Access):
             windows_of(warehouse.labels),
             warehouse,
             self._files,
+            self._late,
         )
         tables = self._place.tables
         self._loading = LabelLoading(

@@ -11,6 +11,7 @@ from dil.model.report import MergedRows
 from dil.publishing.owner import Owner
 from dil.publishing.warehouse.attempts import Attempts
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
+from dil.publishing.warehouse.late import LateTable
 from dil.publishing.warehouse.loading import Loading
 from dil.publishing.warehouse.owners import Owners
 from dil.publishing.warehouse.records import Records
@@ -47,7 +48,14 @@ class Access:
         self._records = Records(self._dialect, schema, dataset)
         self._owners = Owners(self._dialect, schema, dataset)
         self._files = StagedFiles(filesystem)
-        self._loading = Loading(self._dialect, self._table, self._records, spec, self._files)
+        self._late = (
+            LateTable.beside(self._dialect, self._table, spec, filesystem)
+            if spec.has_side_table
+            else None
+        )
+        self._loading = Loading(
+            self._dialect, self._table, self._records, spec, self._files, late=self._late
+        )
 
     def check(self) -> None:
         """See ``WarehouseDestination.check``."""
@@ -81,6 +89,10 @@ class Access:
 
     def require_fit(self, commit: Commit) -> None:
         """See ``WarehouseDestination.require_fit``."""
+        if self._late is not None:
+            self._attempts.run(partial(self._late.require_fit, commit=commit))
+        if not (commit.moves or commit.removes):
+            return
         self._attempts.run(partial(self._loading.require_fit, commit=commit))
         self._attempts.run(partial(self._loading.require_few_missing, commit=commit))
 
@@ -88,7 +100,16 @@ class Access:
         """Do as ``WarehouseDestination.carry_out``; return what was merged."""
         return self._attempts.run(partial(self._loading.carry_out, intent=intent))
 
+    def load_late(self, intent: Intent) -> None:
+        """Load the late rows of an intent that does nothing else."""
+        late = self._late
+        if late is not None:
+            commit, sequence = intent.commit, intent.sequence
+            self._attempts.run(partial(late.load_alone, commit=commit, sequence=sequence))
+
     def _check(self, connection: Connection) -> None:
+        if self._late is not None:
+            self._late.check(connection)
         table = self._dialect.table(connection, self._table)
         name = self._dialect.full(self._table)
         right = self._dialect.missing_right(connection, self._table, _RIGHTS[self._spec.mode])

@@ -114,7 +114,7 @@ class WarehouseDestination:
             SourceContractError: more rows are missing at the source than may be deleted.
             WriteError: the table cannot be made to fit.
         """
-        if commit.moves or commit.removes:
+        if commit.moves or commit.removes or commit.touches_late_rows:
             if self._spec.mode is PublishMode.WINDOW_REPLACE:
                 self._refuse_unsigned(commit)
             self._access.require_fit(commit)
@@ -130,6 +130,8 @@ class WarehouseDestination:
         if intent.commit.moves or intent.commit.removes:
             self._check_intent(intent.commit)
             self.merged = self._access.carry_out(intent)
+        elif intent.commit.touches_late_rows:
+            self._access.load_late(intent)
 
     def _refuse_unsigned(self, commit: Commit) -> None:
         """Refuse to replace rows that were loaded without the work unit of each."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from dil.errors import ConversionError, WriteError
-from dil.model.dataset import Commit, Intent
+from dil.model.dataset import Commit, Intent, PublishedFile
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.report import MergedRows
 from dil.publishing.warehouse.attempts import CommitLostError
@@ -20,6 +22,9 @@ from dil.publishing.warehouse.rows import DELETED_AT, LABEL, SIGNATURE, StagedFi
 from dil.publishing.warehouse.shape import Shape, Wanted, missing_key
 from dil.publishing.warehouse.types import INSTANT, TableColumn
 
+if TYPE_CHECKING:
+    from dil.publishing.warehouse.late import LateTable
+
 
 def change_all(connection: Connection, statements: Sequence[str]) -> None:
     """Run statements one after the other."""
@@ -27,9 +32,29 @@ def change_all(connection: Connection, statements: Sequence[str]) -> None:
         connection.change(statement)
 
 
+def staying_units(live: Iterable[PublishedFile], commit: Commit) -> dict[str, frozenset[str]]:
+    """Return the work units of which rows stay although they were read again, for labels closed.
+
+    Each with the labels whose rows go, by signature. ``live`` are the files that were loaded.
+    """
+    read = {each.signature for each in commit.run.outcomes if each.succeeded}
+    removed = {file.uri for file in commit.removes}
+    staying: set[str] = set()
+    going: defaultdict[str, set[str]] = defaultdict(set)
+    for file in live:
+        if file.uri in removed:
+            going[file.signature].add(file.timelabel or "")
+        elif file.signature in read:
+            staying.add(file.signature)
+    return {signature: frozenset(going[signature]) for signature in sorted(staying)}
+
+
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """How rows get into one table; ``alter`` runs the statements that change its columns."""
+    """How rows get into one table; ``alter`` runs the statements that change its columns.
+
+    ``late`` is the table of its late rows, None for a job that puts none beside its dataset.
+    """
 
     dialect: Dialect
     table: TableName
@@ -37,6 +62,7 @@ class Loading:
     spec: PublishingSpec
     files: StagedFiles
     alter: Callable[[Connection, Sequence[str]], None] = change_all
+    late: LateTable | None = None
 
     def require_fit(self, connection: Connection, commit: Commit) -> None:
         """Look whether the table takes the rows of a commit, all of them.
@@ -49,6 +75,7 @@ class Loading:
         """
         rows = self._rows(commit)
         self.records.make(connection)
+        self._refuse_untold(connection, commit)
         shape = self._shape(connection, rows)
         for batch in rows.batches(shape.columns, to_check=True):
             self._check_values(batch, shape.columns)
@@ -91,10 +118,14 @@ class Loading:
         self._alter(connection, shape)
         merge = self._staged(connection, rows, shape.columns)
         if not self.dialect.ddl_in_transaction:
+            if self.late is not None:
+                self.late.prepare(connection, commit)
             connection.begin()
         if self.spec.mode is not PublishMode.APPEND:
             self._lock(connection)
         merged = self._change(connection, rows, shape.columns, merge)
+        if self.late is not None:
+            self.late.load(connection, commit, intent.sequence)
         if not self.records.enter(connection, commit, intent.sequence):
             connection.rollback()
             return None
@@ -104,6 +135,19 @@ class Loading:
         except self.dialect.errors() as error:
             raise CommitLostError(error) from error
         return merged
+
+    def prepare(self, connection: Connection, commit: Commit) -> None:
+        """Make what the table lacks for the rows of a commit; may be done again."""
+        self._alter(connection, self._shape(connection, self._rows(commit)))
+
+    def put(self, connection: Connection, commit: Commit) -> None:
+        """Load the rows of a commit, in place of what they replace, in an open transaction."""
+        rows = self._rows(commit)
+        shape = self._shape(connection, rows)
+        self._alter(connection, shape)
+        if self.spec.mode is not PublishMode.APPEND:
+            self._lock(connection)
+        self._change(connection, rows, shape.columns, None)
 
     def _rows(self, commit: Commit) -> StagedRows:
         by_unit = self.spec.mode is PublishMode.WINDOW_REPLACE
@@ -193,8 +237,9 @@ class Loading:
     def _empty_units(self, connection: Connection, commit: Commit) -> None:
         """Delete the rows of what was read again; where labels keep readings, of its label."""
         units: dict[str | None, list[str]] = {}
+        staying = staying_units(self.records.live(connection), commit) if commit.books else {}
         for each in commit.run.outcomes:
-            if each.succeeded:
+            if each.succeeded and each.signature not in staying:
                 label = each.timelabel if self._keeps_readings else None
                 units.setdefault(label, []).append(each.signature)
         table = self.dialect.table(connection, self.table)
@@ -206,6 +251,32 @@ class Loading:
                 which[LABEL] = (label,)
             if names >= which.keys():
                 delete_by(connection, self.dialect, self.table, which)
+        for signature, gone in staying.items():
+            if gone:
+                which = {LABEL: sorted(gone), SIGNATURE: (signature,)}
+                delete_by(connection, self.dialect, self.table, which)
+        if staying:
+            self.records.forget_named(connection, (file.uri for file in commit.removes))
+
+    def _refuse_untold(self, connection: Connection, commit: Commit) -> None:
+        """Refuse to leave rows of closed labels in a table that does not say whose label each has.
+
+        Raises:
+            WriteError: rows of the same work unit and of other labels are to be replaced.
+        """
+        if commit.books is None or self.spec.mode is not PublishMode.WINDOW_REPLACE:
+            return
+        staying = staying_units(self.records.live(connection), commit)
+        table = self.dialect.table(connection, self.table)
+        if table is None or not any(staying.values()):
+            return
+        if LABEL not in {each.name for each in table.columns}:
+            raise WriteError(
+                f"rows of closed timelabels stay, and {self.table.name} has no column {LABEL} that"
+                " tells them from others of the same work units, which are to be replaced",
+                f"Add {LABEL} to ms.output.system.columns and read everything anew once, or set"
+                " ms.late.after.close=reopen.",
+            )
 
     def _check_values(self, batch: pa.RecordBatch, columns: Sequence[TableColumn]) -> None:
         merge = self.spec.merge

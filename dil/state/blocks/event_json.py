@@ -1,8 +1,8 @@
 """The JSON form of the metadata chain's events (rules C11 to C13).
 
 Fields that Open Data Fabric defines are always written, absent ones as null; fields of our own
-(``parts``, ``removes``) are left out when absent (rule C10). Reading is strict in the type
-of each field it knows and passes over members that it does not know.
+(``parts``, ``removes``, ``lateData``) are left out when absent (rule C10). Reading is strict
+in the type of each field it knows and passes over members that it does not know.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from dil.state.blocks.events import (
     Event,
     InputSlice,
     Seed,
+    SideFile,
+    SideFiles,
     Slice,
     SliceFile,
     SourceState,
@@ -75,6 +77,8 @@ def to_json(event: Event) -> JsonObject:
         fields["newSourceState"] = _source_state_json(event.new_source_state)
     else:
         fields["queryInputs"] = [_input_json(item) for item in event.inputs]
+    if event.late is not None:
+        fields["lateData"] = _late_json(event.late)
     return fields
 
 
@@ -101,6 +105,7 @@ def from_json(fields: Mapping[str, Any]) -> Event:
         new_watermark=optional(fields, "newWatermark", str),
         new_source_state=_read_source_state(fields.get("newSourceState")),
         inputs=inputs,
+        late=_read_late(fields.get("lateData")),
     )
 
 
@@ -134,6 +139,21 @@ def _part_json(part: SliceFile) -> JsonObject:
     if part.timelabel is not None:
         fields["timelabel"] = part.timelabel
     return fields
+
+
+def _late_json(late: SideFiles) -> JsonObject:
+    return {
+        "parts": [
+            {
+                "path": part.path,
+                "rows": part.rows,
+                "physicalHash": part.physical_hash,
+                "size": part.size,
+            }
+            for part in late.parts
+        ],
+        "removes": list(late.removes),
+    }
 
 
 def _checkpoint_json(checkpoint: Checkpoint | None) -> JsonObject | None:
@@ -183,6 +203,23 @@ def _read_part(fields: Mapping[str, Any]) -> SliceFile:
         physical_hash=required(fields, "physicalHash", str),
         size=required(fields, "size", int),
         timelabel=optional(fields, "timelabel", str) if "timelabel" in fields else None,
+    )
+
+
+def _read_late(fields: Mapping[str, Any] | None) -> SideFiles | None:
+    if fields is None:
+        return None
+    return SideFiles(
+        tuple(
+            SideFile(
+                path=required(part, "path", str),
+                rows=required(part, "rows", int),
+                physical_hash=required(part, "physicalHash", str),
+                size=required(part, "size", int),
+            )
+            for part in required(fields, "parts", list)
+        ),
+        tuple(map(str, required(fields, "removes", list))),
     )
 
 

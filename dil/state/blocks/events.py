@@ -60,6 +60,24 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
+class SideFile:
+    """One file of rows beside the dataset; they take no offsets, because no reader has them."""
+
+    path: str
+    rows: int
+    physical_hash: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class SideFiles:
+    """The files of late rows that one data event adds and, in ``removes``, by path, takes away."""
+
+    parts: tuple[SideFile, ...] = ()
+    removes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     """One file of engine state."""
 
@@ -108,7 +126,10 @@ class InputSlice:
 
 @dataclass(frozen=True, slots=True)
 class DataEvent:
-    """AddData, or ExecuteQuery when ``inputs`` is not None."""
+    """AddData, or ExecuteQuery when ``inputs`` is not None.
+
+    ``late`` is what it does beside the dataset, None for nothing.
+    """
 
     prev_checkpoint: str | None = None
     prev_offset: int | None = None
@@ -117,6 +138,7 @@ class DataEvent:
     new_watermark: str | None = None
     new_source_state: SourceState | None = None
     inputs: tuple[InputSlice, ...] | None = None
+    late: SideFiles | None = None
 
     @property
     def kind(self) -> str:

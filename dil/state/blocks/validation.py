@@ -295,7 +295,9 @@ def _summary_rules(
 
 def _changes_nothing(event: DataEvent, tip: Tip) -> bool:
     last = tip.data or DataEvent()
-    if event.new_data is not None or event.new_watermark != last.new_watermark:
+    if event.new_data is not None or event.late is not None:
+        return False
+    if event.new_watermark != last.new_watermark:
         return False
     if event.new_checkpoint != last.new_checkpoint:
         return False

@@ -29,6 +29,7 @@ from dil.state.blocks.events import (
     ConfigEvent,
     DataEvent,
     Event,
+    SideFile,
     SliceFile,
 )
 from dil.state.blocks.source_state import KIND, UnitSummary, is_removal, row_hash
@@ -63,6 +64,7 @@ def verify_chain(
     size_of: Callable[[str], int | None] | None = None,
     hash_of: Callable[[str], str] | None = None,
     listed: Mapping[str, PublishedFile] | None = None,
+    is_of_files: bool = True,
 ) -> ChainReport:
     """Recheck every block of a job from the first to the last, its index and its other tables.
 
@@ -72,17 +74,19 @@ def verify_chain(
     Args:
         store: The job's store; it is only read.
         size_of: Returns the size in bytes of a file by its URI, None when it is gone. Given, the
-            files that no later block removed must exist with the stated size (V20).
+            files that no later block removed must exist with the stated size (V20), those of late
+            rows beside the dataset, too.
         hash_of: Returns the SHA-256 of a file that is there, 64 hex digits. Given, files of that
             size must have the stated hash, too.
         listed: The live files that the dataset's manifest lists by URI, where no other job
             publishes there. Given, the chain must know all of them, or it was truncated.
+        is_of_files: Whether rows are in files. Those of late rows are, wherever others go.
     """
     report = ChainReport(0, 0, ())
     for _ in range(_MAX_READINGS):
         try:
             head = store.head()
-            report = _read(store, head, _Files(size_of, hash_of, listed))
+            report = _read(store, head, _Files(size_of, hash_of, listed, is_of_files))
             if store.head() == head:
                 break
         except StateError as error:
@@ -120,6 +124,7 @@ class _Files:
     size_of: Callable[[str], int | None] | None
     hash_of: Callable[[str], str] | None
     listed: Mapping[str, PublishedFile] | None
+    is_of_files: bool
 
 
 def _read(store: StateStore, head: JsonObject | None, files: _Files) -> ChainReport:
@@ -134,7 +139,8 @@ def _read(store: StateStore, head: JsonObject | None, files: _Files) -> ChainRep
     if files.listed is not None and store.pending_intent() is None:
         check.manifest(files.listed, store)
     if files.size_of is not None:
-        check.files(files.size_of, files.hash_of)
+        parts = check.live.values() if files.is_of_files else ()
+        check.files((*parts, *check.late.values()), files.size_of, files.hash_of)
     return ChainReport(check.blocks, len(check.live), tuple(check.problems[:_MAX_PROBLEMS]))
 
 
@@ -145,6 +151,7 @@ class _Check:
     problems: list[str] = field(default_factory=list)
     units: dict[bytes, tuple[str, bytes]] = field(default_factory=dict)
     live: dict[str, SliceFile] = field(default_factory=dict)
+    late: dict[str, SideFile] = field(default_factory=dict)
     books: Books = field(default_factory=Books)
 
     def block(self, fields: JsonObject) -> None:
@@ -238,10 +245,13 @@ class _Check:
                 )
 
     def files(
-        self, size_of: Callable[[str], int | None], hash_of: Callable[[str], str] | None
+        self,
+        parts: Iterable[SliceFile | SideFile],
+        size_of: Callable[[str], int | None],
+        hash_of: Callable[[str], str] | None,
     ) -> None:
         """Check that live files exist with their size, and with their content."""
-        for part in self.live.values():
+        for part in parts:
             size = size_of(part.path)
             if size != part.size:
                 found = "is gone" if size is None else f"has {size} bytes"
@@ -262,6 +272,10 @@ class _Check:
             for part in event.new_data.removes:
                 self.live.pop(part.path, None)
             self.live.update({part.path: part for part in event.new_data.parts or ()})
+        if event.late is not None:
+            for path in event.late.removes:
+                self.late.pop(path, None)
+            self.late.update({each.path: each for each in event.late.parts})
         state = event.new_source_state
         if state is None or state.kind != KIND:
             return {}

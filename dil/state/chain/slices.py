@@ -9,7 +9,7 @@ from itertools import accumulate
 from dil.model.dataset import Commit, PublishedFile
 from dil.model.on_demand import OnDemand
 from dil.state.blocks.canonical import SHA2_256, hash_of_pieces, key_hash
-from dil.state.blocks.events import DataEvent, Slice, SliceFile
+from dil.state.blocks.events import DataEvent, SideFile, SideFiles, Slice, SliceFile
 from dil.state.chain.chain_rows import read_stored
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
@@ -35,6 +35,17 @@ def slice_of(tx: Transaction, job: str, commit: Commit, prev_offset: int | None)
         size=sum(part.size for part in parts),
         parts=parts,
         removes=tuple(_removed(tx, job, file) for file in commit.removes),
+    )
+
+
+def late_of(commit: Commit) -> SideFiles | None:
+    """Return the files of late rows of a commit, None when it touches none."""
+    if not commit.touches_late_rows:
+        return None
+    late = (move.target for move in commit.late_moves)
+    return SideFiles(
+        tuple(SideFile(file.uri, file.rows, SHA2_256 + file.sha256, file.bytes) for file in late),
+        commit.late_removes,
     )
 
 

@@ -24,11 +24,11 @@ from dil.model.dataset import (
 from dil.model.json import JsonObject, compact, read_number
 
 # Since 2 an intent says what its destination is, since 3 which rows are whose in a file of several
-# work units, since 4 which checkpoints are set with the commit and what it does to the books of
-# timelabels: an older release would pass over them.
+# work units, since 4 which checkpoints are set with the commit, what it does to the books of
+# timelabels and where its late rows are: an older release would pass over them.
 _FORMATS = (1, 2, 3, 4)
 _ITEMS_OF_PIECE = 256
-_LATER = ("act", "quarantine", "quarantine_removes", "skipped", "checkpoints", "books")
+_LATER = ("act", "quarantine", "quarantine_removes", "skipped", "checkpoints", "books", "late_dir")
 
 
 class _Envelope(msgspec.Struct):
@@ -55,6 +55,7 @@ class _StoredCommit(msgspec.Struct):
     skipped: tuple[WorkUnitOutcome, ...] = ()
     checkpoints: msgspec.Raw = msgspec.Raw(b"{}")
     books: BookKeeping | None = None
+    late_dir: str = ""
 
     def commit(self) -> Commit:
         """Return the commit."""
@@ -99,7 +100,7 @@ def intent_pieces(intent: Intent) -> Iterator[bytes]:
     }
     files = chain((move.target for move in commit.moves), commit.removes)
     number = 3 if any(file.is_shared for file in files) else 2 if intent.destination else 1
-    number = 4 if commit.checkpoints or commit.books else number
+    number = 4 if commit.checkpoints or commit.books or commit.late_dir else number
     yield f'{{"format":{number},"intent":{{"commit":{{'.encode()
     shown = [name for name, value in found.items() if value or name not in _LATER]
     for place, name in enumerate(shown):

@@ -339,10 +339,27 @@ def test_a_job_says_who_closes_labels_and_what_becomes_of_later_rows(tmp_path: P
     assert not labels.closes
 
 
+def test_rows_for_closed_labels_go_beside_the_dataset_unless_a_job_says_otherwise(
+    tmp_path: Path,
+) -> None:
+    job = load(
+        write_job(tmp_path, "http://h", **{**CLOSING, "ms__late__after__close": ""}), environ={}
+    ).job
+    labels = job.planning.timelabel
+    assert labels is not None
+    assert (labels.after_close, job.publishing.has_side_table) == (AfterClose.SIDE_TABLE, True)
+    path = write_job(tmp_path, "http://h", **CLOSING)
+    assert not load(path, environ={}).job.publishing.has_side_table
+
+
 @pytest.mark.parametrize(
     ("changes", "key", "fix"),
     [
-        ({"ms__late__after__close": ""}, "ms.late.after.close", "reopen"),
+        (
+            {"ms__late__after__close": "", "ms__state__cursor__commit": "page"},
+            "ms.late.after.close",
+            "ms.state.cursor.commit",
+        ),
         ({"state__store__enabled": "false"}, "ms.timelabel.close", "Keep the state"),
         ({"ms__publish__mode": "replace"}, "ms.timelabel.close", "window_replace"),
         ({"ms__timelabel__schedule": ""}, "ms.timelabel.close", "ms.timelabel.schedule"),

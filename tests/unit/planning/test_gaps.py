@@ -30,11 +30,17 @@ def read(*stretches: Interval, newest: Interval | None = None) -> UnitStretches:
 
 
 def found(
-    spec: PlanningSpec, recorded: UnitStretches | None = None, *, now: float = 5, to: float = 5
+    spec: PlanningSpec,
+    recorded: UnitStretches | None = None,
+    *,
+    now: float = 5,
+    to: float = 5,
+    watermark: float | None = None,
 ) -> list[tuple[float, float, str]]:
     """Return the stretches of the only unit, in days from the start."""
     known = [] if recorded is None else [recorded]
-    (unit,) = gaps(spec, days(0, to), known, now_ms=day(now))
+    mark = None if watermark is None else day(watermark)
+    (unit,) = gaps(spec, days(0, to), known, now_ms=day(now), watermark=mark)
     return [
         ((each.low - START) / DAY_MS, (each.high - START) / DAY_MS, each.status.value)
         for each in unit.stretches
@@ -46,6 +52,24 @@ def test_what_the_range_has_not_reached_is_open() -> None:
     assert found(unfinished, now=4.5) == [(0, 4, "never"), (4, 5, "open")]
     assert found(replace(DAILY, delay_ms=12 * HOUR_MS)) == [(0, 4.5, "never"), (4.5, 5, "open")]
     assert found(replace(DAILY, end="P1D")) == [(0, 4, "never"), (4, 5, "open")]
+
+
+def test_what_was_not_read_behind_the_event_watermark_is_open() -> None:
+    known = read(days(1, 2), days(3, 3.5), newest=days(3, 3.5))
+    assert found(DAILY, known, watermark=2.5) == [
+        (0, 1, "never"),
+        (1, 2, "committed"),
+        (2, 2.5, "never"),
+        (2.5, 3, "open"),
+        (3, 3.5, "committed"),
+        (3.5, 5, "open"),
+    ]
+    abstinent = replace(DAILY, abstinent_ms=DAY_MS)
+    assert found(abstinent, known, watermark=2.5)[-1] == (3.5, 5, "open")
+    assert found(DAILY, watermark=-9) == [(0, 5, "open")]
+    assert found(replace(DAILY, end="2024-03-03"), watermark=1, to=4) == [
+        (0, 1, "never"), (1, 2, "open"), (2, 4, "never"),
+    ]  # fmt: skip
 
 
 def test_behind_an_end_that_stands_nothing_is_open() -> None:

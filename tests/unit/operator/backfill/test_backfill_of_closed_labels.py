@@ -33,8 +33,11 @@ def events(story: Story) -> list[str]:
     return [f"{each['kind']} {each.get('timelabel', '')}".strip() for each in reversed(kept)]
 
 
-def test_rows_of_a_backfill_for_a_closed_label_are_refused(tmp_path: Path, source: HttpServer):
-    story = closed_story(tmp_path, source, "reject")
+@pytest.mark.parametrize("after_close", ["reject", "side_table"])
+def test_rows_of_a_backfill_for_a_closed_label_are_refused(
+    tmp_path: Path, source: HttpServer, after_close: str
+):
+    story = closed_story(tmp_path, source, after_close)
     backfills, rows = Backfills(story, 2), story.rows()
     definition = backfills.take(range(1))
     with pytest.raises(StateError, match=f"closed timelabels.*{FIRST}") as caught:
