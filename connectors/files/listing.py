@@ -1,6 +1,6 @@
 """The names of files as the body of an answer, in the form that the job's extractor reads.
 
-Source: behaviour.md B9.1, B13.2 to B13.4. Names are taken while the body is read, so a list of
+See docs/object-stores.md, docs/files.md. Names are taken while the body is read, so a list of
 any length needs little memory.
 """
 

@@ -58,7 +58,7 @@ class Listed:
 
 
 def filled(template: str, variables: Mapping[str, JsonValue]) -> str:
-    """Return ``ms.source.uri`` or a part of it with its variables, put in as they are (B6.5).
+    """Return ``ms.source.uri`` or a part of it with its variables, put in as they are (rule G36).
 
     Raises:
         ConfigError: nothing gives a value to one of them; the name would lead elsewhere.
@@ -75,7 +75,7 @@ def filled(template: str, variables: Mapping[str, JsonValue]) -> str:
 
 
 def reads_one_file(properties: Properties) -> bool:
-    """Return whether a job reads files, one in a work unit; else it lists names (B13.2, B13.3)."""
+    """Return whether a job reads files, one in a work unit; else it lists names."""
     return bool(properties.section(DumpSection).file_name.strip()) or reads_once(properties)
 
 
@@ -153,7 +153,7 @@ def all_settled(
 def chosen(
     items: Iterable[Listed], asked: str, properties: Properties, location: str, now_ms: int
 ) -> Listed:
-    """Return the one file to read: that named ``asked``, else the first; more are noted (D-44).
+    """Return the one file to read: that named ``asked``, else the first; more are noted.
 
     Args:
         items: What is there and the pattern keeps, sorted; no more is taken than needed.

@@ -1,4 +1,4 @@
-"""Whole files to send: the payload entry of format binary (behaviour.md B16.3)."""
+"""Whole files to send: the payload entry of format binary (docs/object-stores.md)."""
 
 from __future__ import annotations
 

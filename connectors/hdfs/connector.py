@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class HdfsConnector(Connector):
-    """Lists and reads files of this machine, of HDFS, and of what Arrow reaches (B13.4)."""
+    """Lists and reads files of this machine, of HDFS, and of what Arrow reaches."""
 
     unit_properties = frozenset({ONCE})
     reads_window = False

@@ -1,4 +1,4 @@
-"""``ms.source.uri`` of a job that reads files: which system, which path, which pattern (B13.4)."""
+"""``ms.source.uri`` of a job that reads files: which system, which path, which pattern."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One attempt's files: listed first, then read one after the other (behaviour.md B13.4)."""
+"""One attempt's files: listed first, then read one after the other (docs/files.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The header of ``ms.authentication``, or its member of the query (behaviour.md B7.4)."""
+"""The header of ``ms.authentication``, or its member of the query (docs/http.md)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def authentication_header(
 ) -> Header:
     """Return name and value of the header, the variables it used, and those without a value.
 
-    Variables are replaced before encoding (D-84). The name is empty when there is no header.
+    Variables are replaced before encoding. The name is empty when there is no header.
 
     Args:
         settings: What the job says.

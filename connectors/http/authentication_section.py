@@ -1,4 +1,4 @@
-"""``ms.authentication`` as a frozen model; which members go together (behaviour.md B7.4)."""
+"""``ms.authentication`` as a frozen model; which members go together (docs/http.md)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from dil.model.authentication import Authentication
 from dil.model.json import JsonValue, as_text
-from dil.secrets import is_reference
 from dil.sections.reading import ShapeError, Surroundings, as_object, build, is_scalar, texts
 from dil.storage.locations import PathError, local_path
 from dil.text.variables import placeholders
@@ -60,7 +59,9 @@ def authentication(value: JsonValue, around: Surroundings) -> Authentication:
             members[name] = around.secret(text, name) if text else None
     client = plain.get("clientId")
     if isinstance(client, str):
-        members["clientId"] = around.secret(client, "clientId") if is_reference(client) else client
+        members["clientId"] = (
+            around.secret(client, "clientId") if around.is_reference(client) else client
+        )
     if isinstance(written.get("parameters"), Mapping):
         members["parameters"] = _form_members(as_object(written["parameters"]), around)
     settings = build(Authentication, members)
@@ -78,7 +79,7 @@ def _form_members(members: Mapping[str, JsonValue], around: Surroundings) -> dic
         if item is None or not is_scalar(item):
             raise ShapeError((f'parameters: "{name}" has no text', "Write its value as text."))
         text = as_text(item)
-        is_secret = is_reference(text) or _SECRET_NAME.search(name)
+        is_secret = around.is_reference(text) or _SECRET_NAME.search(name)
         found[name] = around.secret(text, f'parameters: "{name}"') if is_secret else text
     return found
 

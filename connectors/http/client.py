@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # What goes to another origin: it says what is understood, and nothing of the job.
 _BARE = {"accept", "accept-encoding", "user-agent"}
-_MAX_REDIRECTS = 50  # the limit of DIL's own client (B7.1)
+_MAX_REDIRECTS = 50  # the limit of DIL's own client
 
 
 class PlainRedirectError(requests.RequestException):

@@ -28,7 +28,7 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110 section 5.
 
 
 class HttpConnector(Connector):
-    """Reads and sends over HTTP; each thread of a task has a pool of connections (B7)."""
+    """Reads and sends over HTTP; each thread of a task has a pool of connections."""
 
     reads_window = False
     overlaps = True

@@ -1,4 +1,4 @@
-"""One request on its way to a final answer: the rate, retries, renewed credentials (B7.6, B7.7)."""
+"""One request on its way to a final answer: the rate, retries, renewed credentials (rule S11)."""
 
 from __future__ import annotations
 

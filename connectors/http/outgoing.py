@@ -1,4 +1,4 @@
-"""One request, built from the job and the values of the moment (behaviour.md B6.4-6, B7.4)."""
+"""One request, built from the job and the values of the moment (docs/http.md, rule G33)."""
 
 from __future__ import annotations
 
@@ -141,9 +141,9 @@ def _header(texts: Mapping[str, str], name: str) -> str:
 def _body(
     headers: Mapping[str, str], left: Mapping[str, JsonValue], payload: Mapping[str, JsonValue]
 ) -> bytes:
-    """Return left-overs and payload as the Content-Type asks: a form, else a JSON object (B6.6).
+    """Return left-overs and payload as the Content-Type asks: a form, else JSON (rule G37).
 
-    A member of the payload wins over a parameter of its name. Text is UTF-8 (X-34).
+    A member of the payload wins over a parameter of its name. Text is UTF-8.
     """
     members = {**left, **payload}
     media_type = _header(headers, _CONTENT_TYPE).partition(";")[0].strip().lower()

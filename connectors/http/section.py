@@ -24,7 +24,6 @@ from dil.model.section import (
     prop,
 )
 from dil.model.settings import HttpStatuses, HttpStatusReasons
-from dil.secrets import is_reference
 from dil.sections.reading import ShapeError, Surroundings, as_object, is_scalar
 
 AUTHENTICATION = "ms.authentication"
@@ -40,7 +39,7 @@ def _headers(value: JsonValue, around: Surroundings) -> dict[str, str | Secret]:
         if item is None or not is_scalar(item):
             raise ShapeError((f'header "{name}" has no text', "Write the header's value as text."))
         text = as_text(item)
-        is_secret = is_reference(text) or _SECRET_HEADER.search(name)
+        is_secret = around.is_reference(text) or _SECRET_HEADER.search(name)
         headers[name] = around.secret(text, f'header "{name}"') if is_secret else text
     return headers
 

@@ -44,7 +44,7 @@ class Sender:
         self._client.close()
 
     def send(self, outgoing: Outgoing) -> requests.Response:
-        """Return the answer, its body not read yet; redirects are followed for GET only (B7.1).
+        """Return the answer, its body not read yet; redirects are followed for GET only.
 
         To another origin a redirect is followed without anything of the job.
 

@@ -1,4 +1,4 @@
-"""One attempt's requests: sent, judged, their answers handed on (behaviour.md B7)."""
+"""One attempt's requests: sent, judged, their answers handed on (docs/http.md)."""
 
 from __future__ import annotations
 
@@ -150,14 +150,14 @@ class HttpSession(ByteSession):
         )
 
     def _warn_of_unknown(self, names: frozenset[str], place: str) -> None:
-        """Say once for each name that nothing stands for it (B6.1)."""
+        """Say once for each name that nothing stands for it (rule G31)."""
         for name in sorted(names - self._warned):
             _LOG.warning("no value for {{%s}} in %s; it is sent as it is written", name, place)
         self._warned |= names
 
 
 def _warning(answer: requests.Response, outgoing: Outgoing) -> Response:
-    """Return an answer without a body, which is no failure (B7.6)."""
+    """Return an answer without a body, which is no failure."""
     return Response(
         body=None,
         headers=_headers_of(answer),
@@ -169,7 +169,7 @@ def _warning(answer: requests.Response, outgoing: Outgoing) -> Response:
 
 
 def _headers_of(answer: requests.Response) -> dict[str, str]:
-    """Return header names as received; of a repeated one the last value (B7.5).
+    """Return header names as received; of a repeated one the last value.
 
     Not so for Link, whose values are one list however many lines hold it (RFC 8288 section 3).
     """

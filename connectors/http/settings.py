@@ -79,7 +79,7 @@ class HttpSettings:
 
     @classmethod
     def of(cls, job: Job) -> HttpSettings:
-        """Read the properties of B7 from a parsed job."""
+        """Read the properties of HTTP from a parsed job."""
         properties = job.properties
         http, sending = properties.section(HttpSection), properties.section(SendingSection)
         source = properties.section(SourceSection)

@@ -1,4 +1,4 @@
-"""What an HTTP status means, in the exact order of behaviour.md B7.6 (and B7.1 for 3xx)."""
+"""What an HTTP status means, in the order in which it is decided (docs/http.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Request targets and headers: what replaces a placeholder, what is left over (B6.4 to B6.6).
+"""Request targets and headers: what replaces a placeholder, what is left over (rules G33 to G37).
 
 The written part of the URI is kept byte for byte; only characters that no request line may hold
 are percent-encoded.
@@ -35,7 +35,7 @@ class Target:
 
 
 def form_encoded(text: str) -> str:
-    """Encode as HTML forms do: letters, digits and ``. - * _`` stay, blank becomes ``+`` (B6.5).
+    """Encode as HTML forms do: letters, digits and ``. - * _`` stay, blank is ``+`` (rule G36).
 
     >>> form_encoded("a b/c?d=e&f:é~*'()!")
     'a+b%2Fc%3Fd%3De%26f%3A%C3%A9%7E*%27%28%29%21'
@@ -96,7 +96,7 @@ def with_query(uri: str, members: Mapping[str, JsonValue]) -> str:
 
 
 def form_body(members: Mapping[str, JsonValue]) -> str:
-    """Return members as HTML forms send them; arrays and objects as compact JSON (B6.6)."""
+    """Return members as HTML forms send them; arrays and objects as compact JSON (rule G37)."""
     return "&".join(
         f"{form_encoded(name)}={form_encoded(as_text(value))}" for name, value in members.items()
     )
@@ -147,7 +147,7 @@ def _breaks(value: JsonValue) -> bool:
 
 
 def _without_absent(template: str, absent: Collection[str]) -> tuple[str, str | None]:
-    """Split a URI at its query, and drop query members that need an absent value (B8.4)."""
+    """Split a URI at its query, and drop query members that need an absent value (rule G27)."""
     written, mark, query = template.partition("?")
     for name in placeholders(written):
         if name in absent:

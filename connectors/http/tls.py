@@ -1,4 +1,4 @@
-"""The TLS context of a client: whom it trusts, and who it says it is (``ms.ssl``, B7.3)."""
+"""The TLS context of a client: whom it trusts, and who it says it is (``ms.ssl``)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _JAVA_MAGIC = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 
 
 def client_context(tls: TlsSettings) -> ssl.SSLContext:
-    """Return the context of a client; certificates and host names are always verified (X-04).
+    """Return the context of a client; certificates and host names are always verified (rule S10).
 
     Without a trust store the system's is taken. A trust store takes its place, as in Java.
 

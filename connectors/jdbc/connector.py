@@ -34,7 +34,7 @@ _EXTRACTORS = {"json", "csv"}
 
 
 class JdbcConnector(Connector):
-    """Reads the rows of a SQL statement (behaviour.md B13.1)."""
+    """Reads the rows of a SQL statement (docs/databases.md)."""
 
     unit_properties = frozenset({KEY_RANGES})
     reads_window = False

@@ -94,7 +94,7 @@ class JdbcSession(RowSession):
         """Run the statement with the values of a request and yield its rows.
 
         A statement with the same values as the page before brings the same rows: it is not run
-        again, and the page is empty, which ends the walk (behaviour.md B8.2, X-51). Not so for a
+        again, and the page is empty, which ends the walk (rule G24). Not so for a
         job that waits for a condition.
 
         Raises:

@@ -53,7 +53,7 @@ class JdbcSettings:
 
     @classmethod
     def of(cls, job: Job, unit: JsonObject | None = None) -> JdbcSettings:
-        """Read the properties of B13.1 from a parsed job; an encrypted address is decrypted.
+        """Read the properties of databases from a parsed job; an encrypted address is decrypted.
 
         Args:
             job: The job.
@@ -105,7 +105,7 @@ def _part(unit: JsonObject) -> JsonObject | None:
 
 
 def _decrypted(job: Job) -> str:
-    """Return the address; the whole of it may be ENC() text (behaviour.md B2.2)."""
+    """Return the address; the whole of it may be ENC() text (rule S1)."""
     if not job.source.uri.startswith("ENC("):
         return job.source.uri
     passwords = tuple(password.reveal() for password in job.keys.passwords)

@@ -1,6 +1,6 @@
 """The columns of a result as the job wants them: their names, their order, which of them.
 
-Source: behaviour.md B9.5, B9.6, B13.1.
+See docs/formats.md, docs/databases.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A statement cut into code, texts, quoted names, comments and placeholders; pure.
 
-Only as much of SQL is understood as tells where a value would stand (spec README 21).
+Only as much of SQL is understood as tells where a value would stand (rule S9).
 """
 
 from __future__ import annotations

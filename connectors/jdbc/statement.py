@@ -1,4 +1,4 @@
-"""``ms.jdbc.statement`` with the values of one request (spec README 21); pure.
+"""``ms.jdbc.statement`` with the values of one request (rule S9); pure.
 
 A value can never become SQL: inside a text it is put in with the text's own quotes doubled, as a
 part of a name only when it can be nothing else, and anywhere else it is bound.

@@ -1,4 +1,4 @@
-"""``ms.source.uri`` of an S3 source: bucket, service, prefix (behaviour.md B13.2, README 17)."""
+"""``ms.source.uri`` of an S3 source: bucket, service, prefix (docs/object-stores.md)."""
 
 from __future__ import annotations
 

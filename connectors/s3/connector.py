@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class S3Connector(Connector):
-    """Lists, reads and puts objects; one client for each attempt (behaviour.md B13.2, B16.3)."""
+    """Lists, reads and puts objects; one client for each attempt (docs/object-stores.md)."""
 
     unit_properties = frozenset({ONCE})
     reads_window = False

@@ -28,7 +28,7 @@ _Seconds = Annotated[Whole, Ge(1)] | None
 
 @dataclass(frozen=True, slots=True)
 class S3Settings(Setting):
-    """How an S3 source is reached (behaviour.md B13.2, spec README 17).
+    """How an S3 source is reached (docs/object-stores.md).
 
     Times are in seconds but for ``max_idle_ms``; None leaves them to the client library.
     """

@@ -1,4 +1,4 @@
-"""One attempt's requests to S3: list, get or put (behaviour.md B13.2, B16.3)."""
+"""One attempt's requests to S3: list, get or put (docs/object-stores.md)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class S3Session(ByteSession):
             facts = Upload(self._client(address.service), address.bucket).put(payload, key)
             return sent_response(facts, f"s3://{address.bucket}/{key}")
         if job.extraction.pagination.is_on and job.extraction.session is None and values.page:
-            return Response(None, location=address.shown)  # B8.6: there are no pages here
+            return Response(None, location=address.shown)  # there are no pages here (rule G30)
         if self._unit is not None:
             return self._object(address, self._unit.path)
         listed = self._listed(address)

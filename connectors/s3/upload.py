@@ -1,4 +1,4 @@
-"""Putting a file: one request, or parts where it is large (behaviour.md B16.3, README 17)."""
+"""Putting a file: one request, or parts where it is large (docs/object-stores.md)."""
 
 from __future__ import annotations
 

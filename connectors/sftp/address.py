@@ -1,4 +1,4 @@
-"""``ms.source.uri`` of an SFTP source: server and path (behaviour.md B13.3)."""
+"""``ms.source.uri`` of an SFTP source: server and path (docs/sftp.md)."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Connection:
             raise
 
     def _socket(self) -> socket.socket:
-        """Connect, through the proxy where there is one (D-72)."""
+        """Connect, through the proxy where there is one."""
         timeout, proxy = self._settings.timeout_s, self._settings.proxy
         place = (self.server.host, self.server.port)
         if proxy is None:
@@ -121,7 +121,7 @@ class Connection:
         known.check(transport.get_remote_server_key())
 
     def _log_in(self, transport: paramiko.Transport) -> None:
-        """Show the key, then the password (B13.3); a server may ask for both."""
+        """Show the key, then the password; a server may ask for both."""
         settings, user = self._settings, self.server.user
         asked: list[str] = []
         if settings.private_key:

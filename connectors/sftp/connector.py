@@ -31,7 +31,7 @@ _OTHER = re.compile(r"(?!sftp:)[A-Za-z][A-Za-z0-9+.-]*://", re.IGNORECASE)
 
 
 class SftpConnector(Connector):
-    """Lists, reads and puts files; one connection for each attempt (behaviour.md B13.3)."""
+    """Lists, reads and puts files; one connection for each attempt (docs/sftp.md)."""
 
     unit_properties = frozenset({ONCE})
     reads_window = False

@@ -1,4 +1,4 @@
-"""Whether the server that answers is the one that is meant (defects.md X-05)."""
+"""Whether the server that answers is the one that is meant (rule S10)."""
 
 from __future__ import annotations
 

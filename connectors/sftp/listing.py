@@ -1,4 +1,4 @@
-"""What is in a folder of an SFTP server (behaviour.md B13.3)."""
+"""What is in a folder of an SFTP server (docs/sftp.md)."""
 
 from __future__ import annotations
 

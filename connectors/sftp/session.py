@@ -1,4 +1,4 @@
-"""One attempt's requests to an SFTP server: list, get or put (behaviour.md B13.3)."""
+"""One attempt's requests to an SFTP server: list, get or put (docs/sftp.md)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class SftpSession(ByteSession):
         if payload is not None:
             return sent_response(put(connection, payload, address.path), address.shown)
         if job.extraction.pagination.is_on and job.extraction.session is None and values.page:
-            return Response(None, location=address.shown)  # B8.6: there are no pages here
+            return Response(None, location=address.shown)  # there are no pages here (rule G30)
         if self._unit is not None:
             return self._opened(connection, self._unit.path)
         files = self._wanted(connection, address)
@@ -126,7 +126,7 @@ class SftpSession(ByteSession):
         return without_doubles(found, address.shown)
 
     def _listed(self, connection: Connection, address: Address) -> list[Listed]:
-        """List; once more over a new connection where that fails (B13.3)."""
+        """List; once more over a new connection where that fails."""
         settings = self._settings
         # A file that is asked for by a name with a star and is gone is not another file.
         wildcards = not settings.reads_one or has_wildcards(settings.job.source.uri)

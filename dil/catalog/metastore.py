@@ -16,7 +16,7 @@ class CatalogTable:
     """An external table.
 
     ``columns`` are names with Hive types; ``apart`` are the columns that the folders tell, all of
-    type string (timelabels.md 5.8). ``location`` is the folder as Hadoop names it: a URI without
+    type string (rule T17). ``location`` is the folder as Hadoop names it: a URI without
     escapes. ``job`` is who registers it.
     """
 

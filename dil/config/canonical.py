@@ -1,6 +1,6 @@
 """Keys as written to keys of the table: aliases, old keys, misspellings, unknown keys.
 
-Source: properties.yaml, D-64.
+See rule F6.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def canonical(
     """Return the non-blank entries under the names of the table, and those of plug-ins.
 
     Old keys move to what replaced them with a notice; old and new that differ are a problem
-    (spec README 37). Unknown keys of ours are problems, and so are other keys that begin like a
+    (rule F6). Unknown keys of ours are problems, and so are other keys that begin like a
     property and nearly are one; ``lenient`` makes them notices. Every other key is a notice unless
     a ``${}`` refers to it, which ``used`` knows.
     """

@@ -1,4 +1,4 @@
-"""``ms.catalog.*``: the catalog's table of a dataset. Source: timelabels.md 5.7."""
+"""``ms.catalog.*``: the catalog's table of a dataset. See rule T28."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ METASTORE = "ms.catalog.hive.metastore"
 REGION, ENDPOINT = "ms.catalog.glue.region", "ms.catalog.glue.endpoint"
 _FORMATS = (OutputFormat.PARQUET, OutputFormat.ORC)
 # Hive and Glue have names of 128 characters, of which 16 are for the partitions of a table that
-# is cut by timelabel (timelabels.md 4.3).
+# is cut by timelabel (rule T19).
 _LONGEST_NAME = 112
 _NAME = re.compile(r"[a-z0-9_]+")
 _ADDRESS = r"thrift://(?:\[[0-9A-Fa-f:.]+\]|[^/,:@\s\[\]]+):[0-9]{1,5}"

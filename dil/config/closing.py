@@ -1,4 +1,4 @@
-"""``ms.timelabel.close``: what the books of timelabels ask of a job. Source: timelabels.md 8."""
+"""``ms.timelabel.close``: what the books of timelabels ask of a job. See rules T30 to T33."""
 
 from __future__ import annotations
 

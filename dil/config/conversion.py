@@ -1,6 +1,6 @@
 """What happens to rows: the part of a job, and the checks of its properties with each other.
 
-Source: behaviour.md B9.3, B9.11, B10, B11; B19, checks 7, 8, 17, 26 and 27.
+See docs/rows.md, rule F17.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def _check_validation(given: Schema | None, values: Properties, findings: Findin
     if not counted or given is None or not findings.is_sound(ATTRIBUTES):
         return
     if len(given) == 1 and isinstance(given[0].type, ArrayType):
-        # Rows that are one array count by its items (B11.6).
+        # Rows that are one array count by its items.
         items = given[0].type.items
         given = items.columns if isinstance(items, RecordType) else ()
     names = [column.name for column in given]
@@ -326,7 +326,7 @@ def check_sources(values: Properties, findings: Findings) -> None:
 
 
 def _is_column(path: str, schema: tuple[Column, ...]) -> bool:
-    """Return whether a path leads to something in the schema (B9.1)."""
+    """Return whether a path leads to something in the schema (rule F12)."""
     if any(column.name == path for column in schema):
         return True
     steps = compile_path(path).steps  # of a search, those before it

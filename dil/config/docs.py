@@ -23,9 +23,10 @@ A property that is absent, empty or only white space has its default; so has a J
 an empty array or object, unless its text says otherwise. *Refused* means that any other value than
 the default is an error, because a run that passed over it would do something else; what to use is
 said beside it. A run that sets what has *no effect* says so. A property marked *variables* may hold
-`{{name}}`; one marked *secret* may be `ENC(...)`, `env:NAME` or `file:PATH`. Keys that begin with
-`ms.x.` belong to classes of your own; any other unknown key that begins with `ms.` is an error.
-Unknown keys without that prefix serve `${}` only. `dil explain NAME` prints one entry.
+`{{name}}`; one marked *secret* may be `ENC(...)`, `env:NAME`, `file:PATH` or a reference of
+`ms.secret.resolvers`. Keys that begin with `ms.x.` belong to classes of your own; any other unknown
+key that begins with `ms.` is an error. Unknown keys without that prefix serve `${}` only.
+`dil explain NAME` prints one entry.
 
 ## Files { #files }
 

@@ -1,6 +1,6 @@
 """Rows to send, and the record of what was sent: properties, checks, the parts of a job.
 
-Source: behaviour.md B16.
+See docs/egress.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How responses become rows: the part of a job, the checks of paths and of delimited text.
 
-Source: behaviour.md B9.1, B9.7, B11.2.
+See docs/formats.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``${name}``, ``${env:NAME}`` and ``${sys:NAME}`` in values. Source: behaviour.md B1.6."""
+"""``${name}``, ``${env:NAME}`` and ``${sys:NAME}`` in values. See rule F5."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def load(
     """Read, check and build a job; runs on the driver, does no I/O but reading files.
 
     For a job with classes of its own, appends the job file's folder and those of
-    ``ms.plugin.path`` to this process's import path (spec README 34).
+    ``ms.plugin.path`` to this process's import path (rule F13).
 
     Args:
         path: The job file; messages name it as given here.

@@ -1,4 +1,4 @@
-"""``ms.merge.*``: how rows are merged by DIL's keys. Source: spec README 20."""
+"""``ms.merge.*``: how rows are merged by DIL's keys. See rule U18."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Checks of names and hosts: what becomes a key, a folder, an Avro name or an address.
-
-Source: behaviour.md B19.
-"""
+"""Checks of names and hosts: what becomes a key, a folder, an Avro name or an address."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The part of a job that planning reads, and what contradicts itself in it: time, units, periods.
 
-Source: timelabels.md 2.6, 2.8 and 3.2; spec README 9.
+See rules P6, T12, T14 and T15.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _period(
 
 
 def _note_default_zone(section: PlanningSection, findings: Findings) -> None:
-    """Say which zone is used where none was named (spec README 9)."""
+    """Say which zone is used where none was named (rule P6)."""
     marks, partition, zone = section.marks, section.partition, section.zone
     ends = () if isinstance(partition, str) else [text for _, *ends in partition for text in ends]
     fix = "Set ms.timezone to say which zone is meant."
@@ -258,7 +258,7 @@ def with_periods(spec: TimelabelSpec, values: Properties, findings: Findings) ->
 def is_asked_by_window(values: Properties) -> bool:
     """Return whether rows of an API go to tables of timelabels and no named column parts them.
 
-    They have the label of the window that the API was asked for (timelabels.md 3.2 and 6).
+    They have the label of the window that the API was asked for (rule T12).
     """
     column = values.section(TimelabelsSection).column
     if not is_timeseries(values) or column or units_of_source(values):

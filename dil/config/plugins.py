@@ -37,7 +37,7 @@ from dil.spi.registry import (
     simple_name,
 )
 
-# What these do is done by the writers here (spec README 15 and 16).
+# What these do is done by the writers here (rules F7 and U7).
 _FORMAT_CONVERTERS = {
     "CsvToJsonConverter",
     "CsvToJsonConverterV2",

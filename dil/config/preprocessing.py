@@ -1,6 +1,6 @@
 """Preprocessors and file dumps: what a job names, and what cannot go together.
 
-Source: behaviour.md B12, B14.2, B9.1.
+See docs/preprocessors.md, rule U6.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from dil.model.section import (
     prop,
 )
 from dil.model.suggestions import suggestion
-from dil.secrets import is_reference
 from dil.sections.extraction import FILE_NAME, DumpSection, ExtractionSection
 from dil.sections.reading import ShapeError, Surroundings, as_object, is_scalar, note_missing
 from dil.spi.preprocessor import Preprocessor
@@ -93,14 +92,14 @@ def _parameters(value: JsonValue, around: Surroundings) -> dict[str, dict[str, s
             if member == KEYSTORE:
                 found[name][member] = _key_file(text, where, around)
                 continue
-            is_secret = is_reference(text) or _SECRET.search(member)
+            is_secret = around.is_reference(text) or _SECRET.search(member)
             found[name][member] = around.secret(text, where) if is_secret else text
     return found
 
 
 def _key_file(text: str, where: str, around: Surroundings) -> str | Secret:
     """Return the absolute path of a key file; ``file:`` begins a URI here, not a secret."""
-    is_secret = is_reference(text) and not text.startswith("file:")
+    is_secret = around.is_reference(text) and not text.startswith("file:")
     secret = around.secret(text, where) if is_secret else None
     plain = secret.reveal() if secret else text
     try:
@@ -241,7 +240,7 @@ def check_dump(values: Properties, findings: Findings) -> None:
 
 
 def _key(name: str, parameters: Mapping[str, object]) -> str:
-    """Return under which name the parameters stand: as listed, else an alias (B12)."""
+    """Return under which name the parameters stand: as listed, else an alias."""
     kind = PluginKind.PREPROCESSOR
     java = known_name(kind, name)
     known = [name, simple_name(name)]
@@ -252,7 +251,7 @@ def _key(name: str, parameters: Mapping[str, object]) -> str:
 
 
 def _meant(name: str, parameters: Mapping[str, str | Secret]) -> str:
-    """Return the class's name; GpgProcessor stands for one of two (properties.yaml, aliases)."""
+    """Return the class's name; GpgProcessor stands for one of two."""
     if simple_name(name) != _GPG:
         return name
     encrypts = str(parameters.get("action", "")).strip().lower() == "encrypt"

@@ -3,7 +3,7 @@
 Java properties with two differences: white space at the end of a value is dropped, and a value
 that begins with ``[`` or ``{``, at the latest in the line behind the key's, goes on over the next
 lines until its brackets balance.
-Source: behaviour.md B1.2, B1.3, spec README 11.
+See rules F2 and F3.
 """
 
 from __future__ import annotations

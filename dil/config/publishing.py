@@ -1,6 +1,6 @@
 """Publishing: its properties, and the part of a job that says where and how files become visible.
 
-Source: behaviour.md B14.3, spec README 20.
+See rules U2 and U14.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def publish_mode(values: Properties) -> PublishMode:
 
     Where each run has a folder of its own there is nothing to replace. Of dumped files each
     replaces the one of its own name, no other. For tables and warehouses it follows the table's
-    type, and whether there are keys (spec README 20). What a run read of a timelabel takes the
+    type, and whether there are keys (rule U14). What a run read of a timelabel takes the
     place of the earlier reading, always.
     """
     if values.section(ExtractionSection).is_file_dump:

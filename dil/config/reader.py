@@ -1,7 +1,7 @@
 """Reading a job file with what it inherits and includes: files in, entries out.
 
 Later wins: inherited ``.properties`` files, from the farthest to the nearest, then included files,
-then the file itself, then ``-D``. Source: behaviour.md B1.1, B1.5, B1.7.
+then the file itself, then ``-D``. See rules F1 and F4.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Checks of what requests are made of, and how they follow each other.
 
-These are parameters, secondary input and paging. Source: behaviour.md B4.2, B6, B8, B16.2, B19;
-spec README 29.
+These are parameters, secondary input and paging. See docs/secondary-input.md, docs/paging.md, rules
+C32 and G38.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _check_watermarks(
     findings: Findings,
 ) -> None:
     declared = _Declared.of(values, planning)
-    # A unit's value takes the place of a parameter of its name (D-24), so nothing else matters.
+    # A unit's value takes the place of a parameter of its name (rule G32), so nothing else matters.
     overlaid = _overlaid(units)
     for parameter in values.section(ParametersSection).parameters:
         if parameter.name not in overlaid:
@@ -159,7 +159,7 @@ def _check_name(
     units: tuple[frozenset[str], ...],
     findings: Findings,
 ) -> None:
-    """Check the watermark that a parameter names; there is one of type datetime (B6.3)."""
+    """Check the watermark that a parameter names; there is one of type datetime (rule G35)."""
     name, where = parameter.watermark, f'"{parameter.name}"'
     if not name or name == declared.dated:
         return
@@ -242,7 +242,7 @@ def _page_types_without_value(values: Properties) -> dict[str, str]:
 
 
 def _check_self_references(values: Properties, given: frozenset[str], findings: Findings) -> None:
-    """Refuse a parameter that needs its own value (B6.4), unless every unit gives that value.
+    """Refuse a parameter that needs its own value (rule G33), unless every unit gives that value.
 
     Only the names of whole parameters stand for values, not those inside type object.
     """

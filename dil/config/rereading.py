@@ -1,6 +1,6 @@
 """Rows that runs would read again and keep twice, or never read.
 
-Source: spec README 20, behaviour.md B5.8, B6.3.
+See rules G35, P19 and U15.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The state store: its properties, and the part of a job that says where watermarks are kept.
 
-Source: spec README 24, 25, behaviour.md B2.2.
+See rules F15 and S1.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _EXAMPLES = {
 RETENTION, STATE, PUBLISHED, LOG = "ms.retention", "state.store", "publish.dir", "log"
 ASIDE = "aside"
 _RETAINED = (STATE, PUBLISHED, LOG, ASIDE)
-# What no period is given for is kept; properties.yaml has others, and DIL never acted on them.
+# What no period is given for is kept. DIL names other periods, and never acted on them.
 _RETENTION = {STATE: 90 * DAY_MS}
 
 
@@ -201,7 +201,7 @@ class StateSection(Section):
 def state_section(values: Properties, folder: Path, findings: Findings) -> StateSpec:
     """Return where watermarks are kept.
 
-    fs on a local path is SQLite there, elsewhere it is the file log (spec README 24). So is what
+    fs on a local path is SQLite there, elsewhere it is the file log (rule F15). So is what
     names no type, and the lease of noop, in a folder that ``fs.uri`` has elsewhere.
     """
     section, system = values.section(StateSection), values.section(FileSystemsSection).of_state

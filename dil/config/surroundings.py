@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 from annotated_types import Ge
 
 from dil.config.findings import Findings
+from dil.config.inheritance import Owners
+from dil.config.resolvers import RESOLVERS, plugged_references
 from dil.errors import WriteError
 from dil.model.secret import Secret
 from dil.model.section import (
@@ -20,17 +22,17 @@ from dil.model.section import (
     PathText,
     Section,
     Support,
+    Texts,
     prop,
 )
 from dil.secrets import (
     SecretError,
     SecretResolver,
-    is_encrypted,
-    is_reference,
     master_password_files,
     read_master_passwords,
 )
 from dil.sections.reading import ShapeError
+from dil.spi.secret_resolver import ResolverContext
 from dil.storage import filesystem_for
 from dil.storage.locations import PathError, any_path, local_path
 
@@ -63,8 +65,8 @@ class Surroundings:
     ``key`` is the property that is read, for which its ENC(v2:...) was encrypted. ``plain`` hears
     of a secret that is written out in it.
 
-    With ``needs_secrets`` off ENC(...) is not decrypted, which takes long on purpose, and a secret
-    that cannot be read is empty, with a notice.
+    With ``needs_secrets`` off ENC(...) is not decrypted, which takes long on purpose, no server is
+    asked for a secret, and one that cannot be read is empty, with a notice.
     """
 
     resolver: SecretResolver
@@ -81,12 +83,12 @@ class Surroundings:
         Raises:
             ShapeError: it cannot be resolved.
         """
-        if _is_written_out(self.key, text):
+        if not self.is_reference(text) and _is_written_out(self.key, text):
             self.plain()
         if self.resolver.is_unread and is_encrypted(text) and not is_always_read:
             return Secret("")  # why is a finding of its own, and this is what follows from it
         try:
-            if self.needs_secrets or is_always_read or not is_encrypted(text):
+            if self.needs_secrets or is_always_read or not self.resolver.is_costly(text):
                 return self.resolver.resolve(text, self.key)
             self.resolver.check(text)
         except SecretError as error:
@@ -95,6 +97,10 @@ class Surroundings:
                 raise ShapeError((what, error.fix)) from error
             self.notice(f"{what}; a run would refuse it", error.fix)
         return Secret("")
+
+    def is_reference(self, text: str) -> bool:
+        """Return whether a text stands for a secret, by any of the forms that the job knows."""
+        return self.resolver.is_reference(text)
 
     @property
     def folder(self) -> Path:
@@ -123,8 +129,8 @@ class Surroundings:
 
 
 def _is_written_out(key: str, text: str) -> bool:
-    """Return whether a text is a secret itself: no reference, variable, user's name or path."""
-    if not text or is_reference(text) or "{{" in text or key.endswith((".username", ".user")):
+    """Return whether a text that is no reference is a secret: no variable, user or path."""
+    if not text or "{{" in text or key.endswith((".username", ".user")):
         return False
     if key.endswith((".url", ".uri")):
         return _PASSWORD_IN_URL.search(text) is not None
@@ -162,6 +168,15 @@ class SecretsSection(Section):
         "How many master password files are tried: the path itself, then `.1`, `.2` ... "
         "appended; missing ones are skipped.",
         default=2,
+        identity=False,
+    )
+    resolvers: Texts = prop(
+        RESOLVERS,
+        "What resolves references of other prefixes than `env:` and `file:`, comma separated: "
+        "names under which installed packages offer a class (`vault` for `vault:NAME`), or "
+        "`prefix=package.module.Class`, of an installed package or beside the job file.",
+        default=(),
+        example="vault, aws=acme.secrets.AwsSecrets",
         identity=False,
     )
 

@@ -119,7 +119,7 @@ def lookup(name: str) -> Property | None:
 
 
 def spans_lines(name: str) -> bool:
-    """Return whether a value of this key may go on until its brackets balance (spec README 11).
+    """Return whether a value of this key may go on until its brackets balance (rule F2).
 
     Keys that are no property may hold JSON for ``${}``, so they may.
     """

@@ -1,6 +1,6 @@
 """``ms.table.*`` and ``ms.iceberg.*``: tables of files, and how rows are kept apart.
 
-Source: spec README 39.
+See rule U13.
 """
 
 from __future__ import annotations

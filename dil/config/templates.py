@@ -1,6 +1,6 @@
 """``job.template``: a file whose properties hold unless a job says otherwise, as in Gobblin.
 
-Source: behaviour.md B1.9; Gobblin's documentation of job templates, read 2026-11.
+Source: Gobblin's documentation of job templates, read 2026-11.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Timelabels: their properties, and the schedule that names work units. Source: timelabels.md 2."""
+"""Timelabels: their properties, and the schedule that names work units. See rules T3 to T10."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ms.warehouse.table.kind=timeseries`` and ``ms.timeseries.*``. Source: timelabels.md 4, 7.4."""
+"""``ms.warehouse.table.kind=timeseries`` and ``ms.timeseries.*``. See rules T18 and T29."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PHYSICAL = "ms.timeseries.physical"
 _REGISTRY = "timelabel_registry"
 # `_<table>_<timelabel>` has 16 more than the table's name, and PostgreSQL would cut both alike.
 _PG_NAME_BYTES, _MYSQL_NAME_LENGTH = 47, 48
-# SQLite takes 500 terms of UNION ALL (timelabels.md 4.7).
+# SQLite takes 500 terms of UNION ALL (rule T22).
 _SQLITE_PARTITIONS, _SQLITE_TERMS = 400, 500
 
 

@@ -1,6 +1,6 @@
 """``ms.warehouse.*``: the table of a database that rows are loaded into.
 
-Source: timelabels.md 4, 5.
+See docs/timelabel-tables.md, rule T18.
 """
 
 from __future__ import annotations

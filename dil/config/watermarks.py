@@ -1,6 +1,6 @@
 """Watermarks and work units: their properties, and the JSON of a range and of its partitions.
 
-Source: behaviour.md B3.1, B3.2, B3.5, B3.6, B4.1.
+See rules P2, P3, P8, P12 and P13.
 """
 
 from __future__ import annotations

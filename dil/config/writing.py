@@ -1,6 +1,6 @@
 """Files of rows: their properties, what writes them, and the checks of what can be written.
 
-Source: spec README 15.
+See rule U7.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class WritingSection(Section):
 
     @property
     def format(self) -> OutputFormat:
-        """Return the format of plain files; OTHER stands for Avro (spec README 15)."""
+        """Return the format of plain files; OTHER stands for Avro (rule U7)."""
         word = self.format_word.lower()
         return OutputFormat.AVRO if word == "other" else OutputFormat(word)
 

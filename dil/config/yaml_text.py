@@ -1,7 +1,7 @@
 """The grammar of ``.yaml`` job files: the same keys, values as text, lists or objects.
 
 Keys may be nested at their dots. Unquoted words stay text as written, so ``007`` and ``2020-01-01``
-are what they look like. Source: spec README 11.
+are what they look like. See rule F1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The way of rows from extractor to writer: encryption, derived fields, converters, types.
 
-Source: behaviour.md B9.1, B9.11, B10, B11.1.
+See docs/rows.md.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ConversionChain:
 
     @property
     def warnings(self) -> int:
-        """Return how many derived values fell back to 0 (B10.4)."""
+        """Return how many derived values fell back to 0."""
         return sum(step.warnings for step in self._steps if isinstance(step, DerivedFields))
 
     @property

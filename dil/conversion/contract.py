@@ -1,8 +1,8 @@
 """The schema contract: what a new column or a value of another type does to rows.
 
 The known schema is the job's ``ms.output.schema`` or, without one, what the dataset's chain has
-recorded (spec metadata-chain.md, SetDataSchema). Values fit a known type as widening has it
-(behaviour.md B9.3), and are written in the known type, so that files stay of one schema.
+recorded. Values fit a known type as widening has it (rule F17), and are written in the known type,
+so that files stay of one schema (rule U20).
 """
 
 from __future__ import annotations

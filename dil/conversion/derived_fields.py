@@ -1,6 +1,6 @@
 """Derived fields: columns calculated for each row, added after the source's.
 
-Source: behaviour.md B10.
+See docs/rows.md.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _is_clock(source: str) -> bool:
 
 
 def _base(derived: DerivedField, context: ConverterContext, zone: str) -> Base:
-    """Return where base values come from, in the order of B10.2."""
+    """Return where base values come from: the first that there is (docs/rows.md)."""
     formula = derived.formula
     source = formula.source.strip()
     if not source:

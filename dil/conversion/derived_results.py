@@ -1,6 +1,6 @@
 """The result of a derived field's formula from its base value.
 
-Source: behaviour.md B10.3, B10.4.
+See docs/rows.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Values that are replaced by ``ENC(...)`` of their text, before anything else sees them.
 
-Source: behaviour.md B9.1, B9.11; D-54.
+See docs/rows.md.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class EncryptedFields(Converter):
 
 
 def _cleansed(name: str, cleansing: SchemaCleansing | None) -> str:
-    """Return the name under which rows hold a name of the source (B9.5)."""
+    """Return the name under which rows hold a name of the source."""
     if cleansing is None or not cleansing.enabled:
         return name
     return compile_java(cleansing.pattern).sub(lambda _: cleansing.replacement, name)

@@ -1,6 +1,6 @@
 """Rows that cannot be converted: counted, put aside up to the limit, then the work unit fails.
 
-Source: behaviour.md B11.3; defects X-90.
+See docs/rows.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the bytes of a response go: the name of a dumped file (behaviour.md B14.2)."""
+"""Where the bytes of a response go: the name of a dumped file (rule U6)."""
 
 from __future__ import annotations
 

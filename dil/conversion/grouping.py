@@ -1,6 +1,6 @@
 """Consecutive rows in groups that know no page: as many rows each, or fewer where a value changes.
 
-Source: behaviour.md B11.4.
+See docs/rows.md.
 """
 
 from __future__ import annotations

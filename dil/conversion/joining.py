@@ -3,7 +3,7 @@
 int widens to long, to decimal, to double, as the writers do it later; flat types that do not go
 together become text. A column that holds only null has no say. No value changes.
 
-Source: behaviour.md B9.3; spec README 10.
+See rules F16 and F17.
 """
 
 from __future__ import annotations

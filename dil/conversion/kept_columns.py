@@ -1,7 +1,4 @@
-"""Columns of the dataset that these rows do not have any more, kept as null.
-
-Source: properties.yaml, ``converter.avro.nullify.fields.enabled``.
-"""
+"""Columns of the dataset that these rows do not have any more, kept as null."""
 
 from __future__ import annotations
 

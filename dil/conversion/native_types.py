@@ -1,4 +1,4 @@
-"""Arrow types of other systems, brought to the few that the typed form has (spec README 36)."""
+"""Arrow types of other systems, brought to the few that the typed form has (rule F19)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Columns moved into one: as records, as lists of records, or as maps.
 
-Source: behaviour.md B11.4.
+See docs/rows.md.
 """
 
 from __future__ import annotations

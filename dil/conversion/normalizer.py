@@ -1,6 +1,6 @@
 """Normalisers: several rows become one, columns of theirs move into one new column.
 
-Source: behaviour.md B11.4, B11.5; D-56; defects X-92.
+See docs/rows.md.
 """
 
 from __future__ import annotations

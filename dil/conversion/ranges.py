@@ -1,6 +1,6 @@
 """Rows to ranges over their first cell: the start and the end of each batch of rows.
 
-Source: behaviour.md B11.7; defects X-94.
+See docs/rows.md.
 """
 
 from __future__ import annotations

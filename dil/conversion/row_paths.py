@@ -1,4 +1,4 @@
-"""Values inside rows, by the path to them (behaviour.md B9.1)."""
+"""Values inside rows, by the path to them (rule F12)."""
 
 from __future__ import annotations
 

@@ -78,10 +78,10 @@ def parse_plain_pattern(texts: pa.Array, pattern: JodaPattern, zone: str) -> pa.
 
 
 def parse_iso(texts: pa.Array, zone: str) -> pa.Array:
-    """Return epoch milliseconds of the text forms of B3.2; ``zone`` where a text names none.
+    """Return epoch milliseconds of the forms of rule P3; ``zone`` where a text names none.
 
     A text that does not fit is read as the date of its first ten characters, in ``zone``; where
-    that fails too, the result is null. Source: behaviour.md B10.4.
+    that fails too, the result is null. See docs/rows.md.
     """
 
     def parse(text: str) -> int | None:

@@ -4,7 +4,7 @@ Text of dates and times is parsed, text of bytes encoded, enum symbols and not-n
 checked, types of databases are brought to ours. What becomes of a row that cannot be typed is the
 word of ``ms.schema.contract``.
 
-Source: behaviour.md B11.3, B11.3.1; spec README 36.
+See docs/rows.md, rule F19.
 """
 
 from __future__ import annotations

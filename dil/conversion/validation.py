@@ -1,6 +1,6 @@
 """In-flow validation: rows are counted, not passed on, and the count decides at the end.
 
-Source: behaviour.md B11.6; D-55, D-69; defects X-93.
+See docs/rows.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Flat values in the typed form. What cannot be converted becomes null, with the reason beside it.
 
-Source: behaviour.md B11.3, B11.3.1; spec README 36.
+See docs/rows.md, rule F19.
 """
 
 from __future__ import annotations

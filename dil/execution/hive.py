@@ -1,6 +1,6 @@
 """A Hive metastore, changed by SQL of a Spark session with Hive support.
 
-Source: Spark SQL reference, "CREATE HIVEFORMAT TABLE", "ALTER TABLE"; timelabels.md 5.7.
+Source: Spark SQL reference, "CREATE HIVEFORMAT TABLE", "ALTER TABLE". See rule T28.
 """
 
 from __future__ import annotations

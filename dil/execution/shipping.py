@@ -1,4 +1,4 @@
-"""Brings a job's own plug-in modules to the tasks (spec README 34)."""
+"""Brings a job's own plug-in modules to the tasks (rule F13)."""
 
 from __future__ import annotations
 

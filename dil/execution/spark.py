@@ -1,4 +1,4 @@
-"""Work units as Spark tasks, several small ones in each (spec README 30 and 50)."""
+"""Work units as Spark tasks, several small ones in each (rule P39)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Columns that rows or ``ms.output.schema`` do not have: new, left out, or misspelled.
 
-A source may leave a column out (behaviour.md B9.6), so that its values are null; one that is
+A source may leave a column out (docs/formats.md), so that its values are null; one that is
 misspelled looks the same, and its values are lost. A column that the source has and the schema
 lacks is left out, which the run says too. The first rows of an attempt tell.
 """

@@ -1,4 +1,4 @@
-"""Payload rows in batches: several in one request (our own; behaviour.md B16.1 has none)."""
+"""Payload rows in batches: several in one request (DIL has none)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """JSON values into declared column types, one by one: the path for values that need care.
 
-Source: behaviour.md B11.3. Fractions arrive as their text (NumberText), so that nothing is
+See docs/rows.md. Fractions arrive as their text (NumberText), so that nothing is
 rounded on the way.
 """
 

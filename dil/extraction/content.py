@@ -1,4 +1,4 @@
-"""What a response says it is: content types and character sets (behaviour.md B7.8, B9.4)."""
+"""What a response says it is: content types and character sets (docs/http.md, docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CSV = ("text/csv", "application/csv")
 
 
 def refuse_other_types(response: Response, accepted: Collection[str], *, suffix: str = "") -> None:
-    """Refuse a response whose media type is not accepted; a missing type is accepted (D-40).
+    """Refuse a response whose media type is not accepted; a missing type is accepted.
 
     ``suffix`` accepts structured types such as ``application/vnd.api+json`` (``+json``).
 

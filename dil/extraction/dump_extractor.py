@@ -1,4 +1,4 @@
-"""A response as it is: its bytes in pieces, for one file (behaviour.md B14.2)."""
+"""A response as it is: its bytes in pieces, for one file (rule U6)."""
 
 from __future__ import annotations
 

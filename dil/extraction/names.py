@@ -1,4 +1,4 @@
-"""Cleansing of column names (behaviour.md B9.5)."""
+"""Cleansing of column names (docs/formats.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ms.parameters`` evaluated for one request (behaviour.md B6.2 to B6.4, steps 1 to 4)."""
+"""``ms.parameters`` evaluated for one request (rules G31 to G35)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SECONDS = {"epoc-second", "epoch-second"}
 class PageValues:
     """What the next request may say about its page; None means that there is no value.
 
-    ``session`` is the session key. Empty text is a value of its own (B8.4): it stands for its
+    ``session`` is the session key. Empty text is a value of its own (rule G27): it stands for its
     placeholder, but is never sent by itself.
     """
 
@@ -37,8 +37,8 @@ class PageValues:
 class Scope:
     """What parameters of one work unit can see; ``low`` and ``high`` are epoch ms UTC.
 
-    ``variables`` are the unit's members and, over them, authentication fields (B6.1), secrets in
-    plain.
+    ``variables`` are the unit's members and, over them, authentication fields (rule G31), secrets
+    in plain.
     """
 
     low: int
@@ -71,7 +71,7 @@ def evaluate(
     Each text that the job file declares, at any depth, is substituted once: what a replaced value
     itself refers to stays as it is. What comes from elsewhere is no template: units, activation
     rows, authentication fields, session keys, watermarks. Temporaries (names that begin with
-    ``tmp``) can be used, also in the URI and in headers, and are never sent (D-27). Secrets are
+    ``tmp``) can be used, also in the URI and in headers, and are never sent (rule G32). Secrets are
     revealed here: the result must not be printed.
 
     Raises:
@@ -83,7 +83,7 @@ def evaluate(
         for name, value in _members(parameters, scope, pages).items()
         if name not in scope.variables
     }
-    # A unit variable of a declared name takes that parameter's place, and is sent (D-24).
+    # A unit variable of a declared name takes that parameter's place, and is sent (rule G32).
     order = dict.fromkeys(parameter.name for parameter in parameters)
     known: dict[str, JsonValue] = {
         name: scope.variables.get(name, declared.get(name))
@@ -105,7 +105,7 @@ def evaluate(
 
 
 def differs_by_load(parameters: Iterable[Parameter]) -> bool:
-    """Return whether a full run asks for something else than an incremental one (B6.2)."""
+    """Return whether a full run asks for something else than an incremental one (rule G34)."""
     return any(
         parameter.type == "list"
         and isinstance(parameter.value, list | tuple)
@@ -165,7 +165,7 @@ def _page_value(parameter: Parameter, pages: PageValues) -> tuple[bool, JsonValu
 
 
 def _list_text(value: object, *, full: bool) -> str:
-    """Return the text of a list value: element 0 in a full run, else element 1 (B6.2)."""
+    """Return the text of a list value: element 0 in a full run, else element 1 (rule G34)."""
     chosen: object = value
     if isinstance(value, list | tuple):
         position = 0 if full or len(value) == 1 else 1
@@ -186,7 +186,7 @@ def _plain(value: object) -> JsonValue:
 
 
 def _watermark(parameter: Parameter, scope: Scope) -> tuple[bool, JsonValue]:
-    """Return the low or high watermark in the parameter's format (B6.3)."""
+    """Return the low or high watermark in the parameter's format (rule G35)."""
     is_low = str(parameter.value).lower() == "low"
     instant = scope.low if is_low else scope.high
     if is_low and instant < 0:
@@ -204,7 +204,7 @@ def _watermark(parameter: Parameter, scope: Scope) -> tuple[bool, JsonValue]:
 
 @dataclass(frozen=True, slots=True)
 class _Filling:
-    """Fills the texts of one top-level parameter, which may not refer to itself (B6.4)."""
+    """Fills the texts of one top-level parameter, which may not refer to itself (rule G33)."""
 
     name: str
     known: Mapping[str, JsonValue]

@@ -1,4 +1,4 @@
-"""The rows that a work unit sends, one in each request (behaviour.md B8.2 rows 4 and 5, B16.2)."""
+"""The rows that a work unit sends, one in each request (rules G4, G5 and G38)."""
 
 from __future__ import annotations
 

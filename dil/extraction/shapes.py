@@ -1,4 +1,4 @@
-"""The types of columns, found by looking at values (behaviour.md B9.3 with its rulings).
+"""The types of columns, found by looking at values (rule F17).
 
 Values are looked at column by column, all rows of a page. A shape only ever widens.
 """

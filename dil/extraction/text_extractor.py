@@ -1,4 +1,4 @@
-"""A whole response as the one text of one row (behaviour.md B9.10)."""
+"""A whole response as the one text of one row (docs/formats.md)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Two forms exist. The *raw* form is what extractors yield: temporal, bytes and enum columns are
 still the source's text. The *typed* form is what writers receive: date32, time64[us],
-timestamp[us, UTC], binary, dictionary-free text for enums (spec README 36). Each field carries
+timestamp[us, UTC], binary, dictionary-free text for enums (rule F19). Each field carries
 the original type word in its metadata under ``dil.type``, nested fields too.
 """
 

@@ -1,4 +1,4 @@
-"""``ms.authentication``: how a job shows who it is (behaviour.md B7.4)."""
+"""``ms.authentication``: how a job shows who it is (docs/http.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Grant = Literal["client_credentials", "refresh_token", "password"]
 
 @dataclass(frozen=True, slots=True)
 class Authentication(Setting):
-    """``ms.authentication``: one header, or one member of the query, with credentials (B7.4).
+    """``ms.authentication``: one header, or one member of the query, with credentials.
 
     ``name`` and ``location`` are for method apikey, everything below them for oauth2, whose token
     is fetched on the driver. ``refresh_token_file`` is absolute, empty for none.

@@ -1,4 +1,4 @@
-"""The books of a job: which of its timelabels are closed (timelabels.md 8)."""
+"""The books of a job: which of its timelabels are closed (rules T30 to T33)."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-# The folders of a timelabel (timelabels.md 5.8).
+# The folders of a timelabel (rule T17).
 LABEL_FIELDS = ("y", "m", "d", "h", "n")
 
 

@@ -15,7 +15,7 @@ CsvFieldType = Literal["", "string", "int", "long", "double", "boolean", "float"
 
 @dataclass(frozen=True, slots=True)
 class CsvSettings(Setting):
-    """``ms.csv`` (behaviour.md B9.7); the three characters are decoded, empty text means none."""
+    """``ms.csv`` (docs/formats.md); the three characters are decoded, empty text means none."""
 
     field_separator: str = member(
         "Character between cells, or its code: `u0009` is a tab.",
@@ -89,7 +89,7 @@ class CsvSpec(Struct, frozen=True):
     """How delimited text becomes rows.
 
     ``made_up`` are the names of columns that derived fields fill, in lower case: no cell is
-    meant for them. ``order`` is ``converter.csv_to_json.custom_order`` (behaviour.md B11.2).
+    meant for them. ``order`` is ``converter.csv_to_json.custom_order`` (docs/formats.md).
     """
 
     settings: CsvSettings = field(default_factory=CsvSettings)

@@ -43,7 +43,7 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     """One live file of a dataset. ``uri`` is absolute (``file:///...``).
 
     ``signature`` is that of its work unit, empty where it holds rows of several. ``timelabel`` is
-    that of its work unit, where the job has timelabels (timelabels.md 3.5). ``is_dump`` tells that
+    that of its work unit, where the job has timelabels (rule T16). ``is_dump`` tells that
     the source or the job named it: a later file of that name replaces it. ``units`` say which rows
     are whose in a shared file, which is one of several work units: all of them and in their order;
     empty where nobody knows.
@@ -111,7 +111,7 @@ class WorkUnitOutcome:
     """What the state store is to remember of one work unit after a run; times epoch ms UTC.
 
     ``high`` is the partition's end on success; on failure None, so that an earlier successful
-    high is kept (B5.7). ``low`` is the nominal partition start.
+    high is kept (rule P21). ``low`` is the nominal partition start.
     """
 
     signature: str
@@ -172,7 +172,7 @@ class RunWork:
     """What a run learned about its work units.
 
     ``skipped`` are work units that no run reads, because none was there in their time
-    (timelabels.md 2.8). ``left_low`` caps the frontier: the earliest partition start that is due
+    (rule T14). ``left_low`` caps the frontier: the earliest partition start that is due
     but was not taken, epoch ms UTC. ``watermarks`` False keeps no work-unit records
     (state.store.enabled=false).
     """
@@ -224,7 +224,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A commit that was decided and is only ever finished, by anyone (spec README 27).
+    """A commit that was decided and is only ever finished, by anyone (rule C26).
 
     ``dataset_dir`` is where manifests go; ``sequence`` names the next manifest. ``destination``
     says where and how rows go, in words of the job; empty where an older version decided.

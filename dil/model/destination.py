@@ -23,28 +23,28 @@ class TableFormat(StrEnum):
 
 
 class Layout(StrEnum):
-    """``ms.publish.layout``; TIMELABEL is ``y=/m=/d=/h=/n=`` (timelabels.md 5.8)."""
+    """``ms.publish.layout``; TIMELABEL is ``y=/m=/d=/h=/n=`` (rule T17)."""
 
     DEFAULT = "default"
     TIMELABEL = "timelabel"
 
 
 class TableKind(StrEnum):
-    """``ms.warehouse.table.kind`` (timelabels.md 4)."""
+    """``ms.warehouse.table.kind`` (rule T18)."""
 
     REGULAR = "regular"
     TIMESERIES = "timeseries"
 
 
 class Physical(StrEnum):
-    """``ms.timeseries.physical`` (timelabels.md 4.6)."""
+    """``ms.timeseries.physical`` (rule T22)."""
 
     TABLES = "tables"
     NATIVE = "native"
 
 
 class Operation(StrEnum):
-    """``ms.warehouse.operation`` (timelabels.md 4)."""
+    """``ms.warehouse.operation`` (rule T18)."""
 
     REPLACE = "replace"
     INSERT = "insert"
@@ -56,7 +56,7 @@ class MergeSpec:
     """How rows are merged into a dataset by their primary key.
 
     Of several rows of one key the one with the greatest ``delta_fields`` stays; of equals the later
-    extraction (spec README 20). ``op_field`` names the column that says what happened to a row, and
+    extraction (rule U18). ``op_field`` names the column that says what happened to a row, and
     ``delete_words`` its values for deleted ones. ``is_soft`` marks rows instead of taking them
     away. ``deletes_missing`` takes rows away whose key the run did not read, up to
     ``max_deleted_percent`` of the dataset's rows.

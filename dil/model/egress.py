@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class EgressSpec:
-    """How payload rows are sent (behaviour.md B16.2).
+    """How payload rows are sent (rule G38).
 
     ``keeps_refused`` puts a row aside that the receiver refuses for good, at most ``max_refused``
     of a work unit (None is no limit). ``sends_again`` sends even where an earlier attempt may have
@@ -24,7 +24,7 @@ class EgressSpec:
 
 @dataclass(frozen=True, slots=True)
 class AuditSpec:
-    """Whether and where every request is recorded (behaviour.md B16.4).
+    """Whether and where every request is recorded (docs/egress.md).
 
     ``directory`` is absolute, empty for ``_audit`` in the dataset's folder. With ``is_required``
     nothing is sent that cannot be recorded.

@@ -17,7 +17,7 @@ class UnitRecord:
     or equal to ``low``, means that the work unit never succeeded. ``failed`` tells that the last
     attempt failed, whatever came before. ``owed`` is the partition end that it failed to reach: a
     partition that ends earlier, of another grid, cannot make up for it. ``skipped`` tells that no
-    run reads it, because none was there in its time (timelabels.md 2.8).
+    run reads it, because none was there in its time (rule T14).
     """
 
     signature: str
@@ -36,7 +36,7 @@ class UnitRecord:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What is known of one unit over all its partitions, in one row (spec README 25).
+    """What is known of one unit over all its partitions, in one row (rule P34).
 
     Every nominal partition start in ``[covered_from, covered_to)`` has a successful record.
     ``max_high`` is the largest successful high; the smallest partition
@@ -69,7 +69,7 @@ class UnitStretches:
 
 @dataclass(frozen=True, slots=True)
 class Attendance:
-    """For which instants runs planned, epoch ms UTC (timelabels.md 2.8).
+    """For which instants runs planned, epoch ms UTC (rule T14).
 
     ``committed`` is the now of the newest run that published or found nothing worth it, None where
     none is known. ``open`` are those of later runs, which have not.

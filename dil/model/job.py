@@ -58,7 +58,7 @@ class CommitPolicy(StrEnum):
 
 
 class PublishMode(StrEnum):
-    """``ms.publish.mode`` (spec README 20)."""
+    """``ms.publish.mode`` (rule U14)."""
 
     APPEND = "append"
     REPLACE = "replace"
@@ -77,7 +77,7 @@ class OutputFormat(StrEnum):
 
 
 class PathType(StrEnum):
-    """``writer.file.path.type`` (B14.3)."""
+    """``writer.file.path.type`` (rule U2)."""
 
     DEFAULT = "default"
     NAMESPACE_TABLE = "namespace_table"
@@ -226,9 +226,9 @@ class ExtractionSpec:
 class ConversionSpec:
     """What happens to rows between extractor and writer.
 
-    ``encrypted_fields`` are dot paths by the names of the source (B9.11). ``keeps_columns`` tells
+    ``encrypted_fields`` are dot paths by the names of the source. ``keeps_columns`` tells
     that columns of the dataset which the rows lack are written as null.
-    Formats are Joda patterns tried in order (B11.3.1); ``zone`` applies where a text names none.
+    Formats are Joda patterns tried in order; ``zone`` applies where a text names none.
     ``max_failures`` rows may be put aside per work unit before it fails. ``target`` are the columns
     of what a normaliser or range generator makes.
     """

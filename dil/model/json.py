@@ -11,8 +11,8 @@ from typing import Self, TypeAlias
 class WrittenNumber(Decimal):
     """A number whose text is kept as it was written: 1e5 stays 1e5, and 1.0 stays 1.0.
 
-    DIL's JSON library does the same, and the text of units is part of signatures (B5.4). What is
-    calculated from it is a plain Decimal.
+    DIL's JSON library does the same, and the text of units is part of signatures (rule P17). What
+    is calculated from it is a plain Decimal.
     """
 
     __slots__ = ("_text",)
@@ -86,7 +86,7 @@ def as_text(value: JsonValue) -> str:
     """Return a value as it appears in a URI, a header or a file name.
 
     Text as it is, booleans ``true`` and ``false``, whole numbers without a point, arrays and
-    objects as compact JSON, null as empty text. Source: behaviour.md B6.2.
+    objects as compact JSON, null as empty text. See rule G34.
     """
     if value is None:
         return ""

@@ -140,7 +140,7 @@ def _text_or_secret(value: object) -> str | Secret:
     return value
 
 
-# Numbers and booleans may be written as texts (spec README 22).
+# Numbers and booleans may be written as texts (rule F10).
 Whole: TypeAlias = Annotated[int, ReadBy(_whole)]
 Number: TypeAlias = Annotated[float, ReadBy(_number)]
 Flag: TypeAlias = Annotated[bool, ReadBy(_flag)]

@@ -1,7 +1,7 @@
 """What a path to a place in a document is: its text, and the steps that lead there.
 
 A text that is ``$`` or begins with ``$.`` or ``$[`` is JSONPath; every other one, such as ``$id``,
-is a dot path (behaviour.md B9.1).
+is a dot path (rule F12).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from dil.model.event_report import EventSummary
 
 
 class RunStatus(StrEnum):
-    """The outcome of a run and, through ``exit_code``, of the process (design.md section 5)."""
+    """The outcome of a run and, through ``exit_code``, of the process (rule U24)."""
 
     SUCCESS = "success"
     FAILED = "failed"
@@ -26,7 +26,7 @@ class RunStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UnitCounts:
-    """``planned = succeeded + failed + adopted + not_started`` (spec README 32)."""
+    """``planned = succeeded + failed + adopted + not_started`` (rule U23)."""
 
     planned: int = 0
     succeeded: int = 0

@@ -1,4 +1,4 @@
-"""Schemas in DIL's columnar form (behaviour.md B9.2), as frozen values."""
+"""Schemas in DIL's columnar form (docs/formats.md), as frozen values."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ DataType: TypeAlias = "Primitive | EnumType | ArrayType | MapType | RecordType"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column; a missing ``isNullable`` means nullable (ruling D-86)."""
+    """One column; a missing ``isNullable`` means nullable (rule F18)."""
 
     name: str
     type: DataType

@@ -1,4 +1,4 @@
-"""Secondary input: what a job declares, and what it gave (behaviour.md B4)."""
+"""Secondary input: what a job declares, and what it gave (docs/secondary-input.md)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SecondaryVariables:
     ``authentication`` are the fields of the one authentication row, as text. ``unit_secrets`` are
     the plain texts, by member and text, of what is ENC(...) in activation rows whose input is
     encrypted: the units themselves, and so signatures and state, keep the encrypted text
-    (defects.md X-14).
+    (rule S4).
     """
 
     authentication: Mapping[str, Secret] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class SecondaryVariables:
         return (*self.authentication.values(), *opened)
 
     def over(self, unit: JsonObject) -> dict[str, JsonValue]:
-        """Return the variables of a unit: its members, and authentication fields over them (B6.1).
+        """Return a unit's variables: its members, and over them those of authentication (rule G31).
 
         Secrets are revealed here: the result must not be printed.
         """

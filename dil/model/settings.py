@@ -23,7 +23,7 @@ ParameterType = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Parameter(Setting):
-    """One entry of ``ms.parameters`` (behaviour.md B6.2).
+    """One entry of ``ms.parameters`` (rule G34).
 
     ``value`` is the JSON as written; for type object it holds Parameter values instead. A value
     that was ENC(...) text, or a reference to a secret, is a Secret.
@@ -82,7 +82,7 @@ def flat_parameters(parameters: Iterable[Parameter]) -> Iterator[Parameter]:
 
 @dataclass(frozen=True, slots=True)
 class Pagination(Setting):
-    """``ms.pagination``: positions are page start, page size, page number (B8.5).
+    """``ms.pagination``: positions are page start, page size, page number (rule G29).
 
     The members after these are our own. ``next`` and ``more`` name a place of the answer: ``link``
     (the Link header, ``next`` only), ``header:<name>``, or a path in the body. ``next`` holds
@@ -174,7 +174,7 @@ class SessionCondition(Setting):
 
 @dataclass(frozen=True, slots=True)
 class SessionKeyField(Setting):
-    """``ms.session.key.field`` (B8.4)."""
+    """``ms.session.key.field`` (rule G27)."""
 
     name: Annotated[str, MinLen(1)] = member(
         "Response header, or path in the response, dotted or JSONPath, of the session key. Of a "
@@ -193,7 +193,7 @@ class SessionKeyField(Setting):
 
 @dataclass(frozen=True, slots=True)
 class HttpStatuses(Setting):
-    """``ms.http.statuses``; a missing attribute keeps its default (D-85). ``quota`` is our own."""
+    """``ms.http.statuses``; a missing one keeps its default (rule F20). ``quota`` is our own."""
 
     success: tuple[Whole, ...] = member("Codes whose response is read.", default=(200, 201, 202))
     warning: tuple[Whole, ...] = member(
@@ -215,7 +215,7 @@ class HttpStatuses(Setting):
 
 @dataclass(frozen=True, slots=True)
 class HttpStatusReasons(Setting):
-    """``ms.http.status.reasons``; only ``error`` has an effect (D-42)."""
+    """``ms.http.status.reasons``; only ``error`` has an effect."""
 
     error: tuple[str, ...] = member(
         "Reason phrases that make a response of a `success` code an error.", default=()
@@ -226,7 +226,7 @@ class HttpStatusReasons(Setting):
 
 @dataclass(frozen=True, slots=True)
 class Formula(Setting):
-    """How a derived field is calculated (B10)."""
+    """How a derived field is calculated."""
 
     type: Annotated[
         Literal["epoc", "string", "regexp", "boolean", "int", "integer", "number"], AnyCase()
@@ -262,7 +262,7 @@ class DerivedField(Setting):
 
 @dataclass(frozen=True, slots=True)
 class SchemaCleansing(Setting):
-    """``ms.schema.cleansing``; a given object means enabled (D-51)."""
+    """``ms.schema.cleansing``; a given object means enabled."""
 
     enabled: Flag = member("Whether names are cleansed.", default=True)
     pattern: str = member("Java regular expression of what is replaced.", default=r"(\s|\$|@)")
@@ -272,7 +272,7 @@ class SchemaCleansing(Setting):
 
 @dataclass(frozen=True, slots=True)
 class SecondaryRetry(Setting):
-    """How long to wait for a secondary input that is not there, and how often (B4.5)."""
+    """How long to wait for a secondary input that is not there, and how often (rule P15)."""
 
     delay_s: Annotated[Whole, Ge(0)] = member(
         "Seconds to wait before each reading.", name="delayInSec", default=300
@@ -282,7 +282,7 @@ class SecondaryRetry(Setting):
 
 @dataclass(frozen=True, slots=True)
 class SecondaryInput(Setting):
-    """One entry of ``ms.secondary.input`` (B4.2).
+    """One entry of ``ms.secondary.input``.
 
     ``path`` is absolute unless it begins with a variable. Without ``retry`` what is not there is
     an error at once.
@@ -326,7 +326,7 @@ class SecondaryInput(Setting):
 
 @dataclass(frozen=True, slots=True)
 class TlsSettings(Setting):
-    """``ms.ssl``; the two time-outs, in seconds, apply to every HTTP client (D-73).
+    """``ms.ssl``; the two time-outs, in seconds, apply to every HTTP client.
 
     The paths are absolute, empty for none.
     """

@@ -10,12 +10,12 @@ _SLICES = (slice(0, 4), slice(4, 6), slice(6, 8), slice(8, 10), slice(10, 12))
 
 
 def label_folder(label: str) -> str:
-    """Return the lake folder of a label of 14 digits (timelabels.md 5.8)."""
+    """Return the lake folder of a label of 14 digits (rule T17)."""
     return _FOLDER.format(*(label[part] for part in _SLICES))
 
 
 class LabelUnit(StrEnum):
-    """``ms.timelabel.unit``: the calendar unit whose start is the label (timelabels.md 2.10)."""
+    """``ms.timelabel.unit``: the calendar unit whose start is the label (rule T9)."""
 
     MINUTE = "minute"
     HOUR = "hour"
@@ -24,7 +24,7 @@ class LabelUnit(StrEnum):
 
 
 class Closing(StrEnum):
-    """``ms.timelabel.close``: who closes the books of a timelabel (timelabels.md 8)."""
+    """``ms.timelabel.close``: who closes the books of a timelabel (rule T30)."""
 
     NEVER = "never"
     AUTO = "auto"
@@ -32,7 +32,7 @@ class Closing(StrEnum):
 
 
 class AfterClose(StrEnum):
-    """``ms.late.after.close``: what becomes of rows for a closed timelabel (event-time.md 7.11)."""
+    """``ms.late.after.close``: what becomes of rows for a closed timelabel (rule T32)."""
 
     SIDE_TABLE = "side_table"
     REOPEN = "reopen"

@@ -1,4 +1,4 @@
-"""``ms.validation.attributes`` as a frozen model (behaviour.md B11.6)."""
+"""``ms.validation.attributes`` as a frozen model (docs/rows.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How flat types widen: what holds the values of several of them exactly (behaviour.md B9.3)."""
+"""How flat types widen: what holds the values of several of them exactly (rule F17)."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from dil.model.json import JsonValue, read_number
 
 
 class Reason(StrEnum):
-    """Why a work unit is due. Source: spec README 32."""
+    """Why a work unit is due. See rule P29."""
 
     NEW = "new"
     RETRY = "retry"
@@ -99,7 +99,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class PlannedBooks:
-    """What a run does about closed timelabels (event-time.md 7.11).
+    """What a run does about closed timelabels (rule T32).
 
     ``left`` counts the work units among the skipped that are left as they are, ``left_labels`` are
     their timelabels. ``reopens`` are the closed timelabels that the run reopens.

@@ -1,4 +1,4 @@
-"""The plan of a run: JSON for machines (design.md section 5), a table for people."""
+"""The plan of a run: JSON for machines (rule P35), a table for people."""
 
 from __future__ import annotations
 

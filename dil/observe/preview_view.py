@@ -21,7 +21,7 @@ _WIDTH = 10_000
 
 
 def columns_json(schema: pa.Schema) -> list[JsonObject]:
-    """Return columns in the form of ``ms.output.schema`` (behaviour.md B9.2)."""
+    """Return columns in the form of ``ms.output.schema`` (docs/formats.md)."""
     return [_column(field) for field in schema]
 
 

@@ -1,4 +1,4 @@
-"""The report of a run: JSON for machines (design.md section 5), a summary for people."""
+"""The report of a run: JSON for machines (rule U23), a summary for people."""
 
 from __future__ import annotations
 

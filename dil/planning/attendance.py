@@ -1,6 +1,6 @@
 """Which periods of the past a run leaves out: those before the first run, and those it missed.
 
-Source: timelabels.md 2.6 and 2.8. Pure.
+See rules T14 and T15. Pure.
 """
 
 from __future__ import annotations

@@ -10,12 +10,12 @@ from dil.planning.unit_history import Known, Unit
 
 
 class BareHistory:
-    """High watermarks in epoch ms UTC, or whole records, by raw signature (B5.4).
+    """High watermarks in epoch ms UTC, or whole records, by raw signature (rule P17).
 
     A high that equals its partition's start means that the work unit never succeeded. A record
     tells in addition that the last attempt failed. Nothing is read out of signatures: those that
     are planned are looked up, so that no name or unit can be mistaken for another, and records of
-    all other signatures do not count (spec README 23).
+    all other signatures do not count (rule P18).
     """
 
     def __init__(self, highs: Mapping[str, int | UnitRecord]) -> None:
@@ -34,7 +34,8 @@ class BareHistory:
         """Yield for each unit what is known of its partitions with these starts, by their index.
 
         Signatures are compared as they are, and where that finds nothing as a state store's keys
-        spell them, with ``%2F`` for ``/`` (X-46). The latter only where it cannot mean two units.
+        spell them, with ``%2F`` for ``/`` (rule P17). The latter only where it cannot mean two
+        units.
         """
         twofold = [unit for unit in units if "%2F" in _stored(unit.signature(0))]
         keys = Counter(_stored(unit.key) for unit in twofold)
@@ -63,5 +64,5 @@ def _found(
 
 
 def _stored(signature: str) -> str:
-    """Return a signature, or a part of one, as the stored key spells it (B5.4)."""
+    """Return a signature, or a part of one, as the stored key spells it (rule P17)."""
     return signature.replace("/", "%2F")

@@ -1,4 +1,4 @@
-"""Which candidates of a plan are of closed timelabels (event-time.md 7.11). Pure."""
+"""Which candidates of a plan are of closed timelabels (rule T32). Pure."""
 
 from __future__ import annotations
 

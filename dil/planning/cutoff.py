@@ -18,7 +18,7 @@ class Decision:
 
     ``low`` is where reading starts, None when the candidate is not due. ``cutoff`` is the
     candidate's own cutoff C, None when nothing succeeded before. ``waits`` tells that it is due
-    only because, or also because, its last attempt failed (spec README 31).
+    only because, or also because, its last attempt failed (rule P27).
     """
 
     low: int | None
@@ -32,7 +32,7 @@ class CutoffRule:
     """Grace and abstinent period, and where a due candidate is read from.
 
     ``shift_ms`` is abstinent minus grace period. ``from_partition_start`` reads due candidates
-    whole, as the publish mode window_replace needs (spec README 20). Under ``once`` nothing that
+    whole, as the publish mode window_replace needs (rule P22). Under ``once`` nothing that
     succeeded is due again: the units are files, which do not grow with time.
     """
 
@@ -50,7 +50,7 @@ class CutoffRule:
     def decide(
         self, partition: Interval, record: UnitRecord | None, overall: int | None
     ) -> Decision:
-        """Apply spec README 4 and 8 to one candidate.
+        """Apply rules P19 and P20 to one candidate.
 
         Without a record, or with one that never succeeded, [s, e) is due. Else, with
         C = H + A - G: due when e > max(C, overall), or when the last attempt failed, and read from
@@ -91,5 +91,5 @@ class CutoffRule:
 
 
 def successful_high(record: UnitRecord) -> int | None:
-    """Return the last successful high; one that equals the partition's start never was (B5.2)."""
+    """Return the last successful high; one that equals the start never was (rule P18)."""
     return None if record.high == record.low else record.high

@@ -15,7 +15,7 @@ from dil.planning.cutoff import CutoffRule, successful_high
 from dil.planning.partitions import Partitions
 from dil.planning.unit_history import Unit, UnitHistory
 
-# Partition index times number of units plus unit number: the place in the matrix (B5.3).
+# Partition index times number of units plus unit number: the place in the matrix (rule P16).
 Candidate: TypeAlias = int
 
 
@@ -50,7 +50,7 @@ class Matrix:
 
         Candidates whose last attempt failed take at most half of the limit while others are due,
         so that what can never succeed does not hold the rest up. Those tried least go first: they
-        have waited longest, run for run (spec README 31). A limit of 1 has no half: the place is a
+        have waited longest, run for run (rule P27). A limit of 1 has no half: the place is a
         retry's, unless a first reading waits for it.
         """
         due = self.due_count()

@@ -1,4 +1,4 @@
-"""The time watermark cut into half-open partitions (behaviour.md B3.4 to B3.7)."""
+"""The time watermark cut into half-open partitions (rules P6 to P12)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _interval(low: int, high: int) -> Interval:
 def partition(spec: PlanningSpec, *, now_ms: int, until_ms: int | None = None) -> Partitions:
     """Return the partitions of the watermark's range; none where from is not before to.
 
-    Boundary k is from plus k steps on the local calendar, clipped on its own (spec README 2). One
+    Boundary k is from plus k steps on the local calendar, clipped on its own (rule P9). One
     that falls into a DST gap moves forward by the gap, that one only; hourly steps are elapsed
     hours. What is shorter than its type at the end is kept if ``spec.partial``. The range ends
     ``spec.delay_ms`` before now at the latest. Where timelabels split work units, partitions are
@@ -174,7 +174,7 @@ def partition_from(spec: PlanningSpec, start: int, limit: int, *, now_ms: int) -
 def shape(spec: PlanningSpec) -> str:
     """Return as text what signatures depend on: both watermarks' names, from, zone, partition.
 
-    A from such as P30D has the same shape every day (spec README 38). The schedule counts where it
+    A from such as P30D has the same shape every day (rule P33). The schedule counts where it
     splits work units.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The plan of one run: partitions times units, less what is not due (behaviour.md B5)."""
+"""The plan of one run: partitions times units, less what is not due (rules P16 to P31)."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _lowest(
 
 
 def _units(spec: PlanningSpec, activation: Sequence[str] | None) -> tuple[Unit, ...]:
-    """Return the units in order; of equal ones the first counts (B4.4)."""
+    """Return the units in order; of equal ones the first counts (rule P14)."""
     if spec.units is None and activation is None:
         raise PlanningError(
             "the job takes its units from activation input, but no activation rows were given",
@@ -206,7 +206,7 @@ def _refuse_too_few(spec: PlanningSpec, size: int) -> None:
 
 
 def _is_full_extract(spec: PlanningSpec, *, is_first: bool) -> bool:
-    """Decide between full and incremental (B5.9)."""
+    """Decide between full and incremental (rule P31)."""
     if spec.backfill:
         return False
     if spec.table_type is TableType.SNAPSHOT_ONLY:

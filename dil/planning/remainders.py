@@ -31,9 +31,9 @@ def remainders_past_backfill(
 ) -> tuple[WorkUnit, ...]:
     """Return what a backfill leaves unread below its end, as work units that are still to be read.
 
-    A unit's cutoff follows its newest high (spec README 8). A backfill that goes beyond it moves
+    A unit's cutoff follows its newest high (rule P19). A backfill that goes beyond it moves
     the cutoff past a partition that was read in part, and its other rows would never be read.
-    Recorded as failed, the remainder stays due (spec README 4).
+    Recorded as failed, the remainder stays due (rule P20).
     """
     windows = splitting_windows(spec)
     if not spec.backfill or (spec.partition not in _WIDEST_MS and windows is None):

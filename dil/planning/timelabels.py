@@ -1,4 +1,4 @@
-"""Timelabels: the schedule period that a work unit's data belongs to (timelabels.md 1 to 3)."""
+"""Timelabels: the schedule period that a work unit's data belongs to (rules T11 to T13)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Labels:
     """Gives partitions their labels; pickles.
 
     A partition inside one window has that window's label, one that touches several the label of
-    the last (3.1, 3.2); with a unit in place of a schedule it is the window of its low (2.10).
-    Where work units have no time, all have the label of the run's window (3.4).
+    the last; with a unit in place of a schedule it is the window of its low. Where work units have
+    no time, all have the label of the run's window (rules T9 to T13).
     """
 
     spec: TimelabelSpec

@@ -39,7 +39,7 @@ class Unit:
         return unit_key(self.name, self.json)
 
     def signature(self, start: int) -> str:
-        """Return the signature of the partition that starts there (B5.4)."""
+        """Return the signature of the partition that starts there (rule P17)."""
         return f"{self.head}{start}{self.tail}"
 
 
@@ -143,7 +143,7 @@ def look_up(
 ) -> UnitHistory:
     """Return what is due of one unit, as far as a state store's coverage row leaves it open.
 
-    Records count only where they are of a planned signature (spec README 23). With a coverage row
+    Records count only where they are of a planned signature (rule P18). With a coverage row
     and ``fully`` off, covered partitions that end at or before the unit's cutoff are not looked
     up; the result is the same.
     """

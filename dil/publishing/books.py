@@ -1,4 +1,4 @@
-"""What a run's commit does to the books of timelabels (event-time.md 7.10, 7.11); pure."""
+"""What a run's commit does to the books of timelabels (rules T31 and T32); pure."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def waits_for_events(job: Job) -> bool:
 
 
 def keeps_registry(job: Job) -> bool:
-    """Return whether a database has a registry of the job's labels (timelabels.md 5.1)."""
+    """Return whether a database has a registry of the job's labels (rule T21)."""
     warehouse = job.publishing.warehouse
     return warehouse is not None and warehouse.kind is TableKind.TIMESERIES
 

@@ -1,6 +1,6 @@
 """The log of a Delta table: one transaction for each publish.
 
-It carries an application transaction: the job, and the sequence of the intent (spec README 39). A
+It carries an application transaction: the job, and the sequence of the intent (rule U13). A
 table that has it has the publish. Not the dataset but the job is the application, because several
 jobs may append to one dataset. New columns come by a transaction of their own before; until rows
 come they are null.

@@ -1,7 +1,7 @@
 """What a commit is carried out on: plain files, a table of files, a warehouse.
 
 A destination only ever finishes what an intent says; each of its steps, done again, changes
-nothing (spec README 27).
+nothing (rule C26).
 """
 
 from __future__ import annotations

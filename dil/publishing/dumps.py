@@ -1,4 +1,4 @@
-"""Dumped files, whose names the source or the job chose (behaviour.md B14.2).
+"""Dumped files, whose names the source or the job chose (rule U6).
 
 Their names come back: a later file takes the place of an earlier one. So what is there tells only
 by its content whether it was moved already.
@@ -241,7 +241,7 @@ def _is_other(job: Job, owner: str | None, report: TaskReport) -> bool:
 
 
 def _unit_key(signature: str) -> str:
-    """Return the second half of a signature (behaviour.md B5.4)."""
+    """Return the second half of a signature (rule P17)."""
     return signature.partition(", watermark.")[2].removesuffix("]")
 
 

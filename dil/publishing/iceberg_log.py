@@ -2,7 +2,7 @@
 
 One transaction of the catalog brings new columns, the snapshot, and the job's last sequence as a
 property of the table. A table whose property has reached an intent's sequence has its publish:
-snapshots are expired one day, the property stays (spec README 39).
+snapshots are expired one day, the property stays (rule U13).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Names and places: the dataset's folder, staging below it, final file names.
 
-Everything that is not published data begins with an underscore (design.md section 5); final names
+Everything that is not published data begins with an underscore (rule U1); final names
 are a function of run, work unit and file number, so that redoing a publish changes nothing
-(spec README 28).
+(rule U3).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def output_dir(spec: PublishingSpec, *, now: int, full: bool, taken: frozenset[s
 
     For path type default this is a folder of the run's own, named by its extract id: ``now``
     (epoch ms UTC) in the configured zone and the load style; a second run in the same second
-    counts up by one second (behaviour.md B14.3). ``taken`` are the folder names that exist.
+    counts up by one second (rule U2). ``taken`` are the folder names that exist.
     """
     base = dataset_dir(spec)
     if not spec.run_folder:

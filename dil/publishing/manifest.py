@@ -1,7 +1,7 @@
 """The dataset's own list of live files: ``_dil/manifest-<n>.json``, newest wins.
 
 A manifest is written once and never changed; creating number n + 1 is the switch that readers of
-manifests see. ``current.json`` is a hint where to begin (spec README 28). Because the manifest,
+manifests see. ``current.json`` is a hint where to begin (rule U5). Because the manifest,
 not the state store, says which files belong to which work unit, a lost state store never leads to
 doubled rows where files are replaced.
 """

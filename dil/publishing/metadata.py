@@ -1,4 +1,4 @@
-"""``_metadata.json`` beside the rows: what whoever reads them must know (behaviour.md B14.5)."""
+"""``_metadata.json`` beside the rows: what whoever reads them must know (rule U8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may publish into a dataset: ``_dil/owner.json`` and ``_dil/owners`` (spec README 24).
+"""Who may publish into a dataset: ``_dil/owner.json`` and ``_dil/owners`` (rule U21).
 
 The first job is named by ``owner.json``. Each further one, and one that changed its mode, has a
 file of its own in ``owners``. A job enters itself first and then looks for others: of two that

@@ -2,7 +2,7 @@
 
 Each checkpoint of an attempt is one file ``page-<n>.json``, written as a whole or not at all and
 never changed, so that a kill at any moment leaves the checkpoints before it as they are. No task
-touches the state store (spec README 29); what is logged is read by a later attempt of the same
+touches the state store (rule C32); what is logged is read by a later attempt of the same
 work unit, of this run or of a later one, and is never published by itself.
 """
 

@@ -1,4 +1,4 @@
-"""Staged files become the dataset: record the intent, carry it out, commit (spec README 27).
+"""Staged files become the dataset: record the intent, carry it out, commit (rule C26).
 
 Before the intent nothing is visible and a crash costs nothing. After it, the publish is only ever
 finished, by this run or by the next: each step, done again, changes nothing.
@@ -266,7 +266,7 @@ def untracked_files(
 ) -> tuple[PublishedFile, ...]:
     """Return the visible files of the dataset that no manifest lists.
 
-    A replace removes them (behaviour.md B14.4). A window replace removes those whose names are of
+    A replace removes them (rule U16). A window replace removes those whose names are of
     its own work units, because a manifest may have been lost. Other datasets below this one are
     left alone, and so is what links lead to. A table knows all its live files, and keeps others for
     readers of its earlier versions; a window replace is given the live ones without a work unit.

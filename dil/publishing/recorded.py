@@ -1,4 +1,4 @@
-"""The schema of a dataset as its chain has recorded it (metadata-chain.md, SetDataSchema)."""
+"""The schema of a dataset as its chain has recorded it (rule U20)."""
 
 from __future__ import annotations
 

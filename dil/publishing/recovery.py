@@ -1,4 +1,4 @@
-"""What earlier runs left in staging, and which of it a run can use (spec README 27-29)."""
+"""What earlier runs left in staging, and which of it a run can use (rules C26 to C32)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class UnfinishedUnits:
     Attributes:
         failed: Those that earlier runs read in part, and the remainders that a backfill hides.
             They are recorded as failed, because otherwise they would look up to date as soon as a
-            newer partition is published (spec README 4 and 8). Others have no record, so they stay
+            newer partition is published (rules P19 and P20). Others have no record, so they stay
             due.
         low: The earliest partition start among all of them and those left out of the plan. The
             dataset's watermark stays below it.
@@ -98,7 +98,7 @@ class ReusePolicy:
 
     A grace period waits for corrections. Rows that were read before it was over may lack them, and
     are fresh enough only where the work unit will be due again: where it ends after ``due_after``,
-    the cutoff that this run's publish leaves behind (spec README 8 and 29). Times are epoch ms UTC.
+    the cutoff that this run's publish leaves behind (rules C30 and P19). Times are epoch ms UTC.
     """
 
     grace_ms: int
@@ -162,7 +162,7 @@ class Adoptable:
 
 
 class SentResults:
-    """Staged answers of rows that earlier runs sent; always adopted (behaviour.md B16.2).
+    """Staged answers of rows that earlier runs sent; always adopted (rule G38).
 
     A reading may be too old to be used, and a snapshot is of one time. What was sent stays sent:
     doing the work unit once more would send its rows twice.

@@ -1,6 +1,6 @@
 """A publish that cannot be finished as it was decided, because staged files are gone.
 
-An operator may let it be finished without the work units that lost files (spec README 27). They
+An operator may let it be finished without the work units that lost files (rule C26). They
 count as failed then, and are read again.
 """
 

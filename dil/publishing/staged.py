@@ -3,7 +3,7 @@
 An attempt that is alone in its task has a folder of its own, ``<unit>/<attempt>``, with one result.
 Those of several work units in one task share a folder ``task-<id>`` with files of results. An
 attempt without a result is incomplete and is only ever swept. Recovery reads results and nothing
-else (spec README 27-29 and 50).
+else (rules C26 to C32).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class StagedPlan:
     """What a run set out to do; ``left_low`` as in ``model.work_unit.Plan``.
 
     ``rests`` are parts of partitions that stay to be read, and would not be due once the work
-    units are published. ``missed`` are those that no run reads (timelabels.md 2.8).
+    units are published. ``missed`` are those that no run reads (rule T14).
     """
 
     work_units: tuple[WorkUnit, ...] = ()

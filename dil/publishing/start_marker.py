@@ -1,4 +1,4 @@
-"""What tells a later execution that rows may have been sent: a start marker (spec README 30).
+"""What tells a later execution that rows may have been sent: a start marker (rule U22).
 
 Written for work units whose rows must not be sent twice, before the first of them goes out. It lies
 outside of the runs' staging folders, because it has to outlive them: who finds it knows that an

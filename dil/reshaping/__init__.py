@@ -1,7 +1,7 @@
 """What a run staged, brought into the form in which it is published: one schema, merged by key.
 
 Everything here happens before the intent, below the run's staging folder, and is done from scratch
-when it has to be done again (spec README 27). Nothing here knows Spark: whoever calls decides where
+when it has to be done again (rule C26). Nothing here knows Spark: whoever calls decides where
 a stage's tasks run.
 """
 

@@ -1,4 +1,4 @@
-"""Rows by primary key (spec README 20): newest changes in, what they replace out.
+"""Rows by primary key (rule U18): newest changes in, what they replace out.
 
 Of several rows of a key the one with the greatest delta fields stays; of equals the later
 extraction. Only files in which a row goes are written again.

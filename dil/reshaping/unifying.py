@@ -1,6 +1,6 @@
 """One schema for what a run publishes: that of the dataset, widened by what the run brought.
 
-A column may be added or widened (behaviour.md B9.3). A narrower one is written in the wider type.
+A column may be added or widened (rule F17). A narrower one is written in the wider type.
 What a column's type is counts only where values are there: the type of a column without any is a
 guess of inference.
 """

@@ -63,7 +63,7 @@ def rejected_notes(rows: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def settle_registry(job: Job, store: StateStore, lease: Lease, files: Filesystem) -> None:
-    """Bring what was closed and reopened into the registry of the database (timelabels.md 5.1).
+    """Bring what was closed and reopened into the registry of the database (rule T21).
 
     The chain says what is closed, and the registry follows; what a crash or an outage of the
     database left out is made up for by the next run.

@@ -59,7 +59,7 @@ class Visible:
         results: What was to be published.
         commit: What state has to remember.
         output_dir: Folder of the new files.
-        files: URIs of the new files; none for rows of a database (spec README 32).
+        files: URIs of the new files; none for rows of a database (rule U23).
         failed: Reports by signature of work units whose rows did not fit the dataset.
         notes: Sentences for people.
         merged: What a merge did, None where nobody counted.

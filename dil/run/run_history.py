@@ -217,7 +217,7 @@ def _is_reusable(run: RunRecord, results: Sequence[publishing.StagedResult], job
     """Return whether a run of this configuration may publish or adopt some of the results.
 
     A replace adopts nothing: it publishes a snapshot of one time. A second reading is published
-    only with what its own run completed, under the policy ``successful`` (spec README 29).
+    only with what its own run completed, under the policy ``successful`` (rule C29).
     """
     is_snapshot = job.publishing.mode is PublishMode.REPLACE
     if not run.is_open or run.digest not in job.known_digests or is_snapshot:

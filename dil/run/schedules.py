@@ -1,6 +1,6 @@
 """A changed schedule of timelabels: windows go on where the last one before it ended.
 
-Source: timelabels.md 2.13. Which schedules a job had is kept in a checkpoint, so that time that
+See rule T10. Which schedules a job had is kept in a checkpoint, so that time that
 was labelled keeps its labels, and none is labelled twice or not at all.
 """
 

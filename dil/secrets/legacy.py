@@ -1,6 +1,6 @@
 """Reading of DIL's password based encryption: MD5 with DES, and MD5 with triple DES.
 
-Both are weak and kept for reading old values only (behaviour.md B2.9). A wrong password is
+Both are weak and kept for reading old values only (rule S2). A wrong password is
 noticed by its padding, which one wrong password in 256 passes by chance.
 """
 
@@ -25,7 +25,7 @@ def decrypt(cipher_text: str, password: str, *, strong: bool) -> str:
     Args:
         cipher_text: Base64 of eight bytes of salt and the cipher text.
         password: The master password.
-        strong: Triple DES (behaviour.md B2.4) instead of DES (B2.3).
+        strong: Triple DES instead of DES (rule S2).
 
     Raises:
         ValueError: not base64, not whole blocks, or the password does not fit.

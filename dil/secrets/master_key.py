@@ -1,4 +1,4 @@
-"""Master password files. Source: behaviour.md B2.5."""
+"""Master password files. See rule S3."""
 
 from __future__ import annotations
 

@@ -1,13 +1,26 @@
-"""One secret value as a job file may write it: plain, ENC(...), env:NAME or file:PATH."""
+"""One secret value as a job file may write it: plain, ENC(...), env:NAME, file:PATH, or another."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from dil.model.secret import Secret
-from dil.secrets.forms import ENCRYPTED, ENVIRONMENT, FILE, VERSIONS, version_of
+from dil.secrets.forms import (
+    ENCRYPTED,
+    ENVIRONMENT,
+    FILE,
+    VERSIONS,
+    is_encrypted,
+    is_reference,
+    version_of,
+)
+from dil.secrets.plugged import PluggedReferences
+from dil.spi.secret_resolver import UnresolvedReferenceError
+
+T = TypeVar("T")
 
 
 class SecretError(ValueError):
@@ -23,8 +36,8 @@ class SecretError(ValueError):
 class SecretResolver:
     """Turns texts into Secrets.
 
-    ``passwords`` are tried in order (behaviour.md B2.5), ``strong`` chooses between DIL's two
-    algorithms (B2.4; the own forms, ``ENC(v2:...)``, name their version), ``folder`` is where
+    ``passwords`` are tried in order (rule S3), ``strong`` chooses between DIL's two
+    algorithms (rule S2; our own forms, ``ENC(v2:...)``, name their version), ``folder`` is where
     relative ``file:`` paths start. ``missing`` are files that were to hold a master password and
     are not there. ``is_unread`` tells that they could not be read, which is reported already.
     """
@@ -51,18 +64,28 @@ class SecretResolver:
             return self._from_environment(match[1])
         if match := FILE.fullmatch(text):
             return self._from_file(match[1])
+        if self.plugged.knows(text):
+            return self._plugged(self.plugged.resolve, text)
         return Secret(text)
 
     def check(self, text: str) -> None:
-        """Check as much of a text as costs nothing: ENC(...) is not decrypted.
+        """Check as much of a text as costs nothing: nothing is decrypted, and no server asked.
 
         Raises:
             SecretError: as ``resolve``, but for a master password or a purpose that does not fit.
         """
         if match := ENCRYPTED.fullmatch(text):
             self._check_encrypted(match[1])
+        elif self.is_costly(text):
+            self._plugged(self.plugged.check, text)
         else:
             self.resolve(text)
+
+    def _plugged(self, method: Callable[[str], T], text: str) -> T:
+        try:
+            return method(text)
+        except UnresolvedReferenceError as error:
+            raise SecretError(error.what, error.fix) from error
 
     def _check_encrypted(self, cipher_text: str) -> None:
         if not self.passwords:

@@ -1,6 +1,6 @@
 """What happens to rows between extractor and writer: properties, and the JSON of them.
 
-Source: behaviour.md B9.11, B10, B11.
+See docs/rows.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Extraction: which extractor reads responses, where the rows are, how delimited text is read.
 
-Source: behaviour.md B9.1, B9.3, B9.7; properties.yaml, ms.csv.
+See docs/formats.md, rule F17.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The file systems of paths that name none. Source: spec properties.yaml, fs.uri."""
+"""The file systems of paths that name none."""
 
 from __future__ import annotations
 

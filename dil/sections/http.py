@@ -106,7 +106,7 @@ class ContentTypesSection(Section):
 
     @property
     def accepted(self) -> tuple[str, ...]:
-        """Return the types in lower case, none without a Content-Type (B7.8)."""
+        """Return the types in lower case, none without a Content-Type."""
         if "content-type" not in {name.lower() for name in self.content_types}:
             return ()
         return tuple(media_type.lower() for media_type in self.content_types.values())

@@ -1,4 +1,4 @@
-"""Paging and sessions: their properties, and the JSON of them. Source: behaviour.md B8."""
+"""Paging and sessions: their properties, and the JSON of them. See docs/semantics/paging.md."""
 
 from __future__ import annotations
 

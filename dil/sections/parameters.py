@@ -1,4 +1,4 @@
-"""``ms.parameters``: what requests are made of. Source: behaviour.md B6.2, B6.3, B19, check 9."""
+"""``ms.parameters``: what requests are made of. See rules G34 and G35."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from dil.model.json import JsonValue
 from dil.model.section import Scope, Section, ValueType, Written, prop
 from dil.model.settings import Parameter, ParameterType
 from dil.model.suggestions import known_words
-from dil.secrets import is_reference
 from dil.sections.grammars import check_date_pattern
 from dil.sections.reading import (
     ShapeError,
@@ -64,7 +63,7 @@ def _value(kind: str, value: JsonValue, place: str, around: Surroundings) -> obj
         case "primitive" if value is None or not is_scalar(value):
             what = f"{place} is of type primitive and has no number, boolean or text"
             raise ShapeError((what, 'For example "value":100.'))
-        case "primitive" if isinstance(value, str) and is_reference(value):
+        case "primitive" if isinstance(value, str) and around.is_reference(value):
             what = f"{place} refers to a secret, which only type list can"
             raise ShapeError((what, "Use type list."))
         case "jsonarray":
@@ -82,7 +81,7 @@ def _list_item(value: JsonValue, place: str, around: Surroundings) -> object:
     if not is_scalar(value):
         what = f"{place} holds an array or object inside a list"
         raise ShapeError((what, "Use type jsonarray or jsonobject."))
-    if isinstance(value, str) and is_reference(value):
+    if isinstance(value, str) and around.is_reference(value):
         return around.secret(value, place)
     return value
 

@@ -74,6 +74,9 @@ class Surroundings(Protocol):
     def secret(self, text: str, where: str = "") -> Secret:
         """Return the secret a text stands for; raises ShapeError where it cannot be read."""
 
+    def is_reference(self, text: str) -> bool:
+        """Return whether a text stands for a secret: ENC(...), env:NAME and other references."""
+
     def local_path(self, text: str) -> str:
         """Return the absolute path of this machine that a text names; raises ValueError for none.
 
@@ -122,7 +125,7 @@ def is_scalar(value: JsonValue) -> bool:
 
 
 def texts(members: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the members with numbers and booleans as text (spec README 22)."""
+    """Return the members with numbers and booleans as text (rule F10)."""
     return {
         name: as_text(value) if value is not None and is_scalar(value) else value
         for name, value in members.items()

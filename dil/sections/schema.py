@@ -1,6 +1,6 @@
 """Schemas: their properties, and the JSON of columns, DIL's columnar form.
 
-Source: behaviour.md B9.2, B9.3, B11.4.
+See docs/formats.md, docs/rows.md, rule F17.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _TYPE_MEMBERS: Mapping[str, tuple[str, ...]] = {
 }
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MAX_DECIMAL_DIGITS = 76
-# The record whose members are the moved columns, whatever these are (B11.4).
+# The record whose members are the moved columns, whatever these are.
 _MOVED = RecordType(())
 # What stands inside a column: path, value and meaning.
 _COLUMN_TEXTS: tuple[MemberText, ...] = (
@@ -108,7 +108,7 @@ def _output_schema(value: JsonValue, around: Surroundings) -> Schema:
 
 
 def _target_schema(value: JsonValue, around: Surroundings) -> Schema:
-    """Return the columns; a container without a definition holds the moved columns (B11.4).
+    """Return the columns; a container without a definition holds the moved columns.
 
     Raises:
         ShapeError: as ms.output.schema.

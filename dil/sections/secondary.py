@@ -1,4 +1,4 @@
-"""Secondary input: its properties, and the JSON of them. Source: behaviour.md B4.2; D-66."""
+"""Secondary input: its properties, and the JSON of them. See docs/secondary-input.md."""
 
 from __future__ import annotations
 

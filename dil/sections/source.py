@@ -65,7 +65,7 @@ def _tls(value: JsonValue, around: Surroundings) -> TlsSettings:
         settings,
         key_store_path=_located("keyStorePath", settings.key_store_path, around, findings),
         trust_store_path=_located("trustStorePath", settings.trust_store_path, around, findings),
-        # Negative time-outs act as the default (properties.yaml, ms.ssl).
+        # Negative time-outs act as the default (``ms.ssl``).
         connect_timeout_s=_positive(settings.connect_timeout_s),
         socket_timeout_s=_positive(settings.socket_timeout_s),
     )
@@ -193,7 +193,7 @@ class SourceSection(Section):
 
     @property
     def proxy(self) -> str:
-        """Return the proxy's address, empty for none: host and port are both needed (B7.2)."""
+        """Return the proxy's address, empty for none: host and port are both needed."""
         if not self.proxy_host or self.proxy_port <= 0:
             return ""
         scheme = "" if "://" in self.proxy_host else "http://"

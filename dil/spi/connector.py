@@ -2,7 +2,7 @@
 
 A connector runs inside a task, on an executor. It is created there from its class, without
 arguments, so nothing of it has to pickle. The paging loop is not the connector's business: it
-lives in ``dil.extraction`` and calls the session once per page (spec README 35).
+lives in ``dil.extraction`` and calls the session once per page (docs/writing-a-connector.md).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SessionContext:
 
     ``run_now`` is the run's now in epoch ms UTC. ``coordinator`` is what all tasks share.
     ``renewed`` reads the authentication input again and returns its fields; None where the job has
-    none (behaviour.md B7.7). ``audit`` is for sessions that audit their own requests. ``rows`` are
+    none (rule S11). ``audit`` is for sessions that audit their own requests. ``rows`` are
     those that Spark reads for the work unit, None where the session reads by itself. ``shared``
     keeps what the sessions of one task may share, such as pools of connections; None where a
     session is alone.
@@ -71,7 +71,7 @@ class SessionContext:
 
 @dataclass(frozen=True, slots=True)
 class RequestValues:
-    """The evaluated variables of one request (behaviour.md B6.4, steps 1 to 4 are done).
+    """The evaluated variables of one request (rules G31 to G35).
 
     ``variables`` are all values that a ``{{name}}`` may stand for. ``parameters`` are those that
     are sent when nothing consumed them: declared ones, in order, without temporaries.
@@ -100,7 +100,7 @@ class Response:
     address that answered, after redirects; relative links are resolved against it. ``status`` is
     the protocol's number of the outcome, 0 where it has none. ``has_more`` tells that the session
     has another answer of its own, such as the next file of a folder: it is asked for again,
-    whatever the job's paging rules say (behaviour.md B13.4).
+    whatever the job's paging rules say (docs/files.md).
     """
 
     body: BinaryIO | None

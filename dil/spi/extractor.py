@@ -31,7 +31,7 @@ class Page:
 
     ``batches`` yields record batches in the raw schema of ``dil.model.arrow``; it is consumed once,
     and ``rows`` is complete only afterwards. ``lookup`` finds a dot path in the root of the
-    response (behaviour.md B9.1) and returns MISSING where there is none. ``notes`` are fixed
+    response (rule F12) and returns MISSING where there is none. ``notes`` are fixed
     sentences for the run's report, about what is odd and no failure; the report counts equal ones.
     ``has_content`` is False where the answer had nothing in which rows could be. ``rows`` counts
     all rows of the answer, ``dropped`` those that the extractor left out, as the job allows.

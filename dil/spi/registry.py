@@ -26,11 +26,12 @@ class PluginKind(StrEnum):
     EXTRACTOR = "extractor"
     CONVERTER = "converter"
     PREPROCESSOR = "preprocessor"
+    RESOLVER = "secret resolver"
 
     @property
     def group(self) -> str:
         """Return the entry point group in which packages offer such classes."""
-        return f"dil.{self.value}s"
+        return f"dil.{self.value.replace(' ', '_')}s"
 
 
 BUILT_IN: dict[PluginKind, dict[str, str]] = {
@@ -71,6 +72,7 @@ BUILT_IN: dict[PluginKind, dict[str, str]] = {
         "gpg-encrypt": "dil.extraction.preprocessing.gpg:GpgEncryptProcessor",
         "aggregated-json": "dil.extraction.preprocessing.aggregated_json:AggregatedJsonProcessor",
     },
+    PluginKind.RESOLVER: {},
 }
 
 # DIL's and Gobblin's names, by simple name; the package in front is not looked at further.
@@ -109,6 +111,7 @@ JAVA_NAMES: dict[PluginKind, dict[str, str]] = {
         "unzip": "zip",
         "untar": "tar",
     },
+    PluginKind.RESOLVER: {},
 }
 # The properties that built-in classes bring along, by the part of the reference they are in.
 SECTIONS: dict[str, tuple[str, ...]] = {

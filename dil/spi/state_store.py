@@ -65,7 +65,7 @@ class StateStore(ABC):
         """Take the job's lease with a new, larger fencing token.
 
         Taken over at once when the holder's process on this host is gone, else ``lease_s``
-        seconds after its last heartbeat (spec README 19). With ``upgrade`` a store of an older
+        seconds after its last heartbeat (rule C24). With ``upgrade`` a store of an older
         format is copied and brought to the format of this release in the same transaction.
 
         Raises:
@@ -292,7 +292,7 @@ class StateStore(ABC):
         del live
         return iter(())
 
-    # Shape (spec README 38)
+    # Shape (rule P33)
 
     @abstractmethod
     def recorded_shape(self) -> str | None:

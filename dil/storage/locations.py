@@ -1,4 +1,4 @@
-"""Paths and URIs of a job file. Source: spec README 16, 24."""
+"""Paths and URIs of a job file. See rules F14 and F15."""
 
 from __future__ import annotations
 

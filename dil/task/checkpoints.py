@@ -1,6 +1,6 @@
 """Progress inside a work unit: kept between pages, resumed by a later attempt.
 
-On with ``ms.state.cursor.commit=page`` (spec README 29, metadata-chain.md 8.9). Nothing of it is
+On with ``ms.state.cursor.commit=page`` (rule C32). Nothing of it is
 visible before the whole work unit is published.
 """
 

@@ -1,4 +1,4 @@
-"""The rows that a work unit sends, and what an attempt keeps of sending them (behaviour.md B16).
+"""The rows that a work unit sends, and what an attempt keeps of sending them (docs/egress.md).
 
 They are read in the task, and sent twice only where that does no harm, or where it is known which
 of them were taken.
@@ -57,7 +57,7 @@ def sent_before(run: RunContext, unit: WorkUnit) -> TaskReport | None:
     """Return the report of a work unit that was sent or may have been, None to send it now.
 
     What a lost execution of this run completed counts as it is. What another execution may have
-    sent is a failure, unless the job asks to send again (spec README 30).
+    sent is a failure, unless the job asks to send again (rule U22).
     """
     marker = _start_marker(run, unit)
     if marker is None:

@@ -1,7 +1,7 @@
 """The work units that one Spark task carries, several of them at a time.
 
 A small work unit costs less than what Spark does for a task, and mostly waits for its source. Each
-keeps its own attempts, failure and report (spec README 50).
+keeps its own attempts, failure and report (rule P39).
 """
 
 from __future__ import annotations

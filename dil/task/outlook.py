@@ -20,7 +20,7 @@ class Outlook:
     """Looks at reports as they come in, at each of them once.
 
     A spent quota ends the run at once: nothing more is to be had before it opens again. A source
-    that refuses every work unit ends it early (spec README 30): the first reports all failed, all
+    that refuses every work unit ends it early (rule P37): the first reports all failed, all
     for credentials, or for the same unreachable source.
     """
 

@@ -1,4 +1,4 @@
-"""The results of the work units of one task, made durable several at a time (spec README 50).
+"""The results of the work units of one task, made durable several at a time (rule C28).
 
 An attempt alone in its task writes its own result, and waits for the disk. Of many small work units
 each would wait longer than it works. So their files lie in one folder, and results go into a log:

@@ -23,7 +23,7 @@ def secondary_access(job: Job) -> Access:
 
 
 def authentication_reader(job: Job) -> Callable[[], Mapping[str, Secret]] | None:
-    """Return what reads the authentication input again, None without such input (B7.7)."""
+    """Return what reads the authentication input again, None without such input (rule S11)."""
     if not job.has_input("authentication"):
         return None
     return partial(read_authentication, job.secondary, secondary_access(job))

@@ -112,7 +112,7 @@ def _is_lasting(failure: Failure, before: Failure | None) -> bool:
 
 
 def _wait_for_start(unit: WorkUnit, clocks: Clocks) -> float:
-    """Hold the task back until its start time; return the seconds waited (B5.11)."""
+    """Hold the task back until its start time; return the seconds waited (rule P38)."""
     seconds = (unit.not_before - clocks.now_ms()) / 1000
     if seconds <= 0:
         return 0.0
@@ -123,8 +123,8 @@ def _wait_for_start(unit: WorkUnit, clocks: Clocks) -> float:
 def _wait_for_retry(run: RunContext, retry: int, clocks: Clocks) -> float:
     """Wait before a retry, counted from 1; return the seconds waited.
 
-    Retry k waits ``(k - 1) x task.retry.intervalinsec`` (behaviour.md B15.2) or, where that is
-    unset, a jittered 1 to 60 s (spec README 30).
+    Retry k waits ``(k - 1) x task.retry.intervalinsec`` or, where that is unset, a jittered 1
+    to 60 s (rule P36).
     """
     interval = run.job.running.retry_interval_s
     if interval is None:

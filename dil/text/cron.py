@@ -1,4 +1,4 @@
-"""Cron expressions of five fields, and when they fire in a time zone (timelabels.md 2.1, 2.12).
+"""Cron expressions of five fields, and when they fire in a time zone (rules T3 and T7).
 
 The fields are read by cronsim. When they fire is computed here: through changes of daylight saving
 time a schedule of several times a day keeps to the clock on the wall, which cronsim's does not.
@@ -74,7 +74,7 @@ class Cron:
 
     @property
     def level(self) -> Level:
-        """Return the cadence (timelabels.md 2.2); any restriction of weekdays makes it DAY."""
+        """Return the cadence (rule T4); any restriction of weekdays makes it DAY."""
         if len(self.minutes) > 1:
             return Level.MINUTE
         if len(self.hours) > 1:
@@ -94,7 +94,7 @@ class Cron:
     def by_clock(self, zone: tzinfo, low: int, high: int) -> list[int]:
         """Return the fires in [low, high) of a schedule of several times a day, epoch ms UTC.
 
-        A local time that occurs twice fires twice, one that clocks jump over does not (2.12).
+        A local time that occurs twice fires twice, one that clocks jump over does not (rule T7).
 
         Raises:
             ValueError: the stretch reaches beyond the years 1 to 9999.
@@ -116,7 +116,7 @@ class Cron:
         """Return the fires in [low, high) of a schedule of days or longer, with their local dates.
 
         A local time fires where it first occurs, or at the first instant after clocks jumped over
-        it (2.12); where they skip a day, two fires can be at one instant.
+        it (rule T7); where they skip a day, two fires can be at one instant.
 
         Raises:
             ValueError: the stretch reaches beyond the years 1 to 9999.

@@ -1,4 +1,4 @@
-"""URLs of database servers, and what a Java job file writes in their place (spec README 24).
+"""URLs of database servers, and what a Java job file writes in their place (rule F15).
 
 ``postgresql://host:5432/database?option=value`` goes to libpq with its options (PostgreSQL
 manual, 34.1.1). ``mysql://`` takes the TLS options of the MySQL client: ssl-mode, ssl-ca,

@@ -1,4 +1,4 @@
-"""The texts that a time watermark accepts as from and to (behaviour.md B3.2 to B3.4)."""
+"""The texts that a time watermark accepts as from and to (rules P3 to P6)."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class Instant:
 def parse_instant(text: str, *, now_ms: int, zone: str = DEFAULT_ZONE, end: bool) -> Instant:
     """Return the point in time that a watermark's from or to names.
 
-    Durations and ``-`` are cut by their form, always (spec README 14): PnD to midnight, PnDTnH to
+    Durations and ``-`` are cut by their form, always (rule P4): PnD to midnight, PnDTnH to
     the hour, all others to the minute. Days are then taken off the local calendar, hours and
     minutes off the time line.
 
     Args:
-        text: One of the forms of B3.2, without blanks around it.
+        text: One of the forms of rule P3, without blanks around it.
         now_ms: The run's one value of now, epoch ms UTC.
         zone: The zone of texts that name none.
         end: Whether ``-`` (now) is allowed.

@@ -1,4 +1,4 @@
-"""Date patterns with the letters of Joda-Time, as job files use them (behaviour.md B6.3, B11.3.1).
+"""Date patterns with the letters of Joda-Time, as job files use them (docs/rows.md, rule G35).
 
 Source: Joda-Time 2, DateTimeFormat; names are English.
 """

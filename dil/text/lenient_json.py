@@ -1,6 +1,6 @@
 """JSON as people write it: strict JSON first, then what DIL's parser let pass, with a notice.
 
-Source: behaviour.md B1.8, spec README 6 and 10.
+See rules F9 and F16.
 """
 
 from __future__ import annotations

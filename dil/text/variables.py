@@ -1,4 +1,4 @@
-"""``{{name}}`` placeholders: finding and replacing them (behaviour.md B6.1)."""
+"""``{{name}}`` placeholders: finding and replacing them (rule G31)."""
 
 from __future__ import annotations
 

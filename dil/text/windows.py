@@ -1,4 +1,4 @@
-"""Schedule periods: time cut into windows without gap or overlap (timelabels.md 2).
+"""Schedule periods: time cut into windows without gap or overlap (rules T1 to T10).
 
 A window's label is its start in UTC, ``YYYYMMDDHHmm00``.
 """
@@ -70,7 +70,7 @@ def label_start(label: str) -> int:
     """Return the start, epoch ms UTC, of the window that a label names.
 
     Raises:
-        ValueError: the text is no timelabel (timelabels.md 1.1).
+        ValueError: the text is no timelabel (rule T1).
 
     >>> label_start("20180305080000")
     1520236800000

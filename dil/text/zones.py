@@ -13,7 +13,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LOCAL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local times are naive on purpose
 MILLISECOND = timedelta(milliseconds=1)
 
-# Abbreviations select a region with its daylight saving time, never a fixed offset (B3.2).
+# Abbreviations select a region with its daylight saving time, never a fixed offset (rule P3).
 ABBREVIATIONS = {
     "UTC": "UTC",
     "GMT": "UTC",

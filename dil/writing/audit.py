@@ -1,4 +1,4 @@
-"""The audit copy: every request of an attempt as JSON lines, written through (behaviour.md B16.4).
+"""The audit copy: every request of an attempt as JSON lines, written through (docs/egress.md).
 
 A request has two lines: ``request``, durable before it is sent, and ``answer``, written after. A
 request without an answer line may have been sent. The files are never staged and never swept: what

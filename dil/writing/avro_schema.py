@@ -1,7 +1,6 @@
 """The Avro schema of a typed Arrow schema.
 
-Source: behaviour.md B11.3 and B11.3.1; Apache Avro 1.11 specification, "Names", "Unions",
-"Decimal".
+Source: Apache Avro 1.11 specification, "Names", "Unions", "Decimal". See docs/rows.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Avro container files.
 
-Source: behaviour.md B11.3; Apache Avro 1.11 specification, "Object Container Files".
+Source: Apache Avro 1.11 specification, "Object Container Files". See docs/rows.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""CSV with a header line. Source: spec README 15; RFC 4180."""
+"""CSV with a header line. Source: RFC 4180. See rule U7."""
 
 from __future__ import annotations
 

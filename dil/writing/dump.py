@@ -1,4 +1,4 @@
-"""Staged files with the bytes of responses, each with its final name (behaviour.md B14.2)."""
+"""Staged files with the bytes of responses, each with its final name (rule U6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON lines: one compact object a line. Source: spec README 15; RFC 8259; RFC 4648 section 4."""
+"""JSON lines: one compact object a line. Source: RFC 8259; RFC 4648 section 4. See rule U7."""
 
 from __future__ import annotations
 

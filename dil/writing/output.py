@@ -130,7 +130,7 @@ def _row_labels(job: Job, unit: WorkUnit, label_at: Callable[[int], str]) -> Row
     """Return what labels rows one by one, None where all have the label of the work unit.
 
     A column that the job names always counts. Without one it is the watermark's, where labels say
-    where rows are published and the work unit lies in several periods (timelabels.md 3.2).
+    where rows are published and the work unit lies in several periods (rule T12).
     """
     spec, label = job.planning.timelabel, unit.timelabel or ""
     if spec is None:

@@ -1,4 +1,4 @@
-"""Parquet files with row groups of a useful size. Source: design.md section 6."""
+"""Parquet files with row groups of a useful size."""
 
 from __future__ import annotations
 

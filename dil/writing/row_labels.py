@@ -1,6 +1,6 @@
 """The timelabel of each row, where rows of one work unit lie in several periods.
 
-Source: timelabels.md 3.2 and 6.
+See rule T12.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The output of one attempt: staged files of one schema, invisible until published.
 
-Source: spec README 28; behaviour.md B14.3.
+See rules U2 and U4.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One schema for all rows of a work unit, while inference still widens it (behaviour.md B9.3).
+"""One schema for all rows of a work unit, while inference still widens it (rule F17).
 
 int widens to long, to decimal, to double; any flat type widens to text; members are added to
 records. A column that never held a value takes whatever type comes later, because the type of an

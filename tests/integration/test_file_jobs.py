@@ -1,4 +1,4 @@
-"""Jobs that read files, from the file to the published row: behaviour.md B13.4."""
+"""Jobs that read files, from the file to the published row."""
 
 import gzip
 import io

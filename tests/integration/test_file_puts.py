@@ -1,4 +1,4 @@
-"""Whole files sent to S3 and SFTP (behaviour.md B16.3): what arrives is what was there."""
+"""Whole files sent to S3 and SFTP (docs/object-stores.md): what arrives is what was there."""
 
 from __future__ import annotations
 

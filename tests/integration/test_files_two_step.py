@@ -1,4 +1,4 @@
-"""Many files: each is a work unit of its own that is read once (behaviour.md B13.5)."""
+"""Many files: each is a work unit of its own that is read once (docs/files.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """S3 by real requests: a real server over files, and moto's for what only that one knows.
 
-Source: behaviour.md B13.2, spec README 17; defects X-53, X-71, X-72.
+See docs/object-stores.md.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def test_objects_that_were_written_just_now_are_left_for_later(rclone, tmp_path,
 
 @pytest.mark.parametrize("prefix", ["in/", "in/a.json"])
 def test_paging_rules_have_no_effect(rclone, tmp_path, prefix):
-    """behaviour.md B8.6: there are no pages, and nothing comes twice."""
+    """Rule G30: there are no pages, and nothing comes twice."""
     make = listing if prefix.endswith("/") else reading
     job = make(tmp_path, rclone.url, prefix, ms__pagination='{"initialvalues":[0,2]}')
     report = job.run()

@@ -1,4 +1,4 @@
-"""Jobs whose secondary input is the output of other jobs, without Spark (behaviour.md B4)."""
+"""Jobs whose secondary input is the output of other jobs, without Spark."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_authentication_fields_are_variables_of_every_unit_and_not_part_of_its_s
     assert signature.endswith('watermark.activation.{"unit":"a"}]')
     (request,) = source.requests
     assert request.headers["Authorization"] == f"Bearer {CANARY}"
-    # unit is declared in ms.parameters, so what replaces it is sent; t is not (D-24).
+    # unit is declared in ms.parameters, so what replaces it is sent; t is not (rule G32).
     assert dict(request.query)["unit"] == "b"
     assert "t" not in dict(request.query)
 
@@ -191,7 +191,7 @@ def test_two_tokens_fail_the_run_before_any_request(tmp_path, source):
 
 
 def test_encrypted_ids_are_sent_in_plain_and_recorded_encrypted(tmp_path, source):
-    # The published vector of behaviour.md B2.8.
+    # The published vector (rule S2).
     cipher = "ENC(M6nV+j0lhqZ36RgvuF5TQMyNvBtXmkPl)"
     (tmp_path / "master").write_text("testkey\n")
     (tmp_path / "ids.json").write_text(json.dumps({"unit": cipher}) + "\n")

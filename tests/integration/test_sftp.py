@@ -1,4 +1,4 @@
-"""SFTP by a real OpenSSH server (behaviour.md B13.3; defects X-05, X-53, X-56)."""
+"""SFTP by a real OpenSSH server (docs/sftp.md, rule S10)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A planner written straight from the rulings: slow, plain lists, no columns, no coverage.
+"""A planner written straight from the rules: slow, plain lists, no columns, no coverage.
 
-It takes partitions as given and decides each candidate by itself (behaviour.md B5, spec README 4,
-8, 31, 32), so that it shares no idea with the real planner but the words of the specification.
+It takes partitions as given and decides each candidate by itself (rules P16 to
+P29), so that it shares no idea with the real planner but the words of the rules.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ def expected(
     partitions: list[tuple[int, int]],
     history: Mapping[str, int | UnitRecord],
 ) -> Expected:
-    """Return what the rulings say of a plan."""
+    """Return what the rules say of a plan."""
     shift = spec.abstinent_ms - spec.grace_ms
     due: list[Due] = []
     cutoffs: list[int] = []
@@ -68,7 +68,7 @@ def expected(
 
 
 def signature(spec: PlanningSpec, start: int, unit: str) -> str:
-    """Return the identity of a work unit (B5.4)."""
+    """Return the identity of a work unit (rule P17)."""
     return f"[watermark.{spec.datetime_name}.{start}, watermark.{spec.unit_name}.{unit}]"
 
 

@@ -1,4 +1,4 @@
-"""Laws of delimited text: every path reads what the state machine of behaviour.md B9.7 reads."""
+"""Laws of delimited text: every path reads what a state machine reads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class NeverClosedError(Exception):
 
 
 def told(text: str, dialect: Dialect) -> list[list[str]]:
-    """Read text one character at a time, as B9.7 says it."""
+    """Read text one character at a time, as docs/formats.md says it."""
     tokens = list(tokens_of(text, dialect))
     records: list[list[str]] = []
     cells: list[str] = []

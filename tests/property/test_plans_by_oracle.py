@@ -1,4 +1,4 @@
-"""The planner against one written straight from the rulings, over random jobs and histories."""
+"""The planner against one written straight from the rules, over random jobs and histories."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Avro container files as Arrow rows (behaviour.md B9.9)."""
+"""Avro container files as Arrow rows (docs/formats.md)."""
 
 from __future__ import annotations
 

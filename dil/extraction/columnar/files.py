@@ -1,6 +1,6 @@
 """One columnar file for each response; what Parquet and ORC share.
 
-Source: behaviour.md B9.1, B9.6; spec README 36.
+See docs/formats.md, rule F19.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ORC files as Arrow rows (our own; behaviour.md has none)."""
+"""ORC files as Arrow rows (DIL has none)."""
 
 from __future__ import annotations
 

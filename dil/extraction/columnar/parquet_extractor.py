@@ -1,4 +1,4 @@
-"""Parquet files as Arrow rows (our own; behaviour.md has none)."""
+"""Parquet files as Arrow rows (DIL has none)."""
 
 from __future__ import annotations
 

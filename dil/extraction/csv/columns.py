@@ -1,6 +1,6 @@
 """Blocks of CSV records into record batches: columns that are given, and columns that are found.
 
-Source: behaviour.md B9.7, B11.2; defects X-64, X-78.
+See docs/formats.md.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class CsvColumns(ABC):
 
 
 class GivenColumns(CsvColumns):
-    """Exactly the columns of ``ms.output.schema``; B9.7 says which cell each takes.
+    """Exactly the columns of ``ms.output.schema``; docs/formats.md says which cell each takes.
 
     1. ``columnProjection``: the cells of these positions, in this order.
     2. With a header: the cell under the column's name, in any letter case.
@@ -229,7 +229,7 @@ _QUOTES = "A cell that holds the separator has to be quoted at the source."
 
 
 class FoundColumns(CsvColumns):
-    """Columns found in the rows; every block may widen them and append new ones (B9.3, B9.7).
+    """Columns found in the rows; every block may widen them and append new ones (rule F17).
 
     A cell's column is the header's where header and record have the same number of cells, else
     ``col<i>``, with i from 0; so is a column whose header cell is blank.
@@ -254,7 +254,7 @@ class FoundColumns(CsvColumns):
         return self._made_up if self._schema is None and has_pages else self._schema
 
     def begin(self, header: Sequence[str] | None) -> None:
-        """Take the names of a header, cleansed (D-52).
+        """Take the names of a header, cleansed.
 
         Raises:
             SourceContractError: it has no column of the dataset, or one name twice.

@@ -1,6 +1,6 @@
 """The characters of delimited text, and text without escapes.
 
-Source: behaviour.md B9.7.
+See docs/formats.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Delimited text as Arrow rows (behaviour.md B9.7, B11.2)."""
+"""Delimited text as Arrow rows (docs/formats.md)."""
 
 from __future__ import annotations
 

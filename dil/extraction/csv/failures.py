@@ -1,4 +1,4 @@
-"""CSV rows that cannot be read: dropped up to the limit, then the work unit fails (B11.2)."""
+"""CSV rows that cannot be read: dropped up to the limit, then the work unit fails."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Cells as values of a type: all at once where Arrow is exact, else each distinct text.
 
-Source: behaviour.md B9.7, B11.2; spec README 36. Only sign, digits, point and exponent make a
+See docs/formats.md, rule F19. Only sign, digits, point and exponent make a
 number, and nothing is rounded but into float and double columns.
 """
 
@@ -72,7 +72,7 @@ def are_own_texts(cells: pa.Array, shape: Shape, numbers: pa.Array | None) -> bo
 def values_of(cells: pa.Array, kind: pa.DataType, *, cuts: bool) -> pa.Array:
     """Return text cells in a raw type; null where a cell has no form in it.
 
-    ``cuts`` lets whole numbers lose their fraction: ``5.9`` becomes 5 (B11.2). A boolean is true
+    ``cuts`` lets whole numbers lose their fraction: ``5.9`` becomes 5. A boolean is true
     where the text is ``true`` in any case.
     """
     if kind == pa.string():
@@ -160,7 +160,7 @@ def _are_exact(doubles: pa.Array, texts: pa.Array) -> bool:
 
 
 def _whole(texts: pa.Array) -> pa.Array | None:
-    """Return 64 bit integers; a sign of plus makes a double (B9.7)."""
+    """Return 64 bit integers; a sign of plus makes a double."""
     if bool(pc.any(pc.starts_with(texts, "+")).as_py()):
         return None
     return _quick(texts, pa.int64())

@@ -1,4 +1,4 @@
-"""JSON responses as Arrow rows (behaviour.md B9.1 to B9.6)."""
+"""JSON responses as Arrow rows (docs/formats.md)."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class RowColumns(ABC):
 
 
 class GivenColumns(RowColumns):
-    """Exactly the columns of ``ms.output.schema`` (B9.6).
+    """Exactly the columns of ``ms.output.schema``.
 
     The common path is Arrow's own JSON reader, which is strict about types. What it refuses is
     read again, value by value, by ``coercion``.
@@ -154,9 +154,9 @@ class GivenColumns(RowColumns):
 
 
 class InferredColumns(RowColumns):
-    """Columns found in the rows; every page may widen them (B9.3).
+    """Columns found in the rows; every page may widen them (rule F17).
 
-    With ``ms.output.schema`` and no filter (B9.6), its columns come first and keep their types;
+    With ``ms.output.schema`` and no filter, its columns come first and keep their types;
     what else the rows have, at any depth, is found.
     """
 
@@ -264,7 +264,7 @@ def _settle_numbers(objects: list[dict[str, Any]], name: str) -> None:
 
 
 def _made_up(spec: ExtractionSpec) -> Schema:
-    """Return columns for a source that gave no row at all (B9.3)."""
+    """Return columns for a source that gave no row at all (rule F17)."""
     keys = [Column(name, Primitive("string")) for name in spec.primary_keys]
     known = set(spec.primary_keys)
     deltas = [

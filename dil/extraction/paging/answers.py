@@ -1,7 +1,7 @@
 """What an answer says about the walk: the next page, a flag, a session key, a total, its own page.
 
 Address and flag are members of ``ms.pagination`` beside DIL's own: see
-``dil.model.settings.Pagination``. Source: behaviour.md B8.3 to B8.5; RFC 8288.
+``dil.model.settings.Pagination``. Source: RFC 8288. See rules G26 to G29.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 @dataclass(frozen=True, slots=True)
 class SessionKey:
-    """The session key of one response (B8.4).
+    """The session key of one response (rule G27).
 
     ``text`` is what the patterns see; JSON null is the text ``null`` there, but no cursor.
     ``is_there`` tells that the response has the key at all, be it null or empty.
@@ -143,7 +143,7 @@ def total_count(found: JsonValue | Missing, previous: JsonValue, path: str) -> J
     """Return the expected number of rows after a page; a page without it keeps the previous one.
 
     Raises:
-        SourceContractError: the value is there and is not a number (B8.3).
+        SourceContractError: the value is there and is not a number (rule G26).
     """
     if isinstance(found, Missing):
         return previous
@@ -177,7 +177,7 @@ def page_integer(found: JsonValue | Missing, path: str) -> int | None:
 def session_key(
     name: str, response: Response, lookup: Callable[[str], JsonValue | Missing]
 ) -> SessionKey:
-    """Find the session key of a response (B8.4): JSON path before response header.
+    """Find the session key of a response (rule G27): JSON path before response header.
 
     In a body that is an array a dot path is collected from each object and joined with ``|``;
     JSONPath means what it says, and no header.

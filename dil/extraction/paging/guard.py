@@ -1,4 +1,4 @@
-"""Guards against a source that leads a walk in circles (behaviour.md B8.2, X-51)."""
+"""Guards against a source that leads a walk in circles (rule G24)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What is odd about the end of a walk through pages and yet no failure: pure.
 
-The decision table of behaviour.md B8.2 ends a walk quietly where the source contradicts itself or
+The decision table (rules G1 to G20) ends a walk quietly where the source contradicts itself or
 the job file. Each such end is a sentence in the run's report; sentences are fixed, so that the
 report can count the work units that gave the same one.
 """

@@ -1,4 +1,4 @@
-"""Where a walk goes on: page values from request to request (B8.5), and all that is known."""
+"""Where a walk goes on: page values from request to request (rule G29), and all that is known."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Position:
 
 
 def next_values(previous: PageValues, echoed: EchoedPage, rows: int, cursor: str) -> PageValues:
-    """Return the values of the next request (B8.5); an empty cursor is left out of it."""
+    """Return the values of the next request (rule G29); an empty cursor is left out of it."""
     size = previous.size if echoed.size is None else echoed.size
     if echoed.start is not None and echoed.size is not None:
         start = echoed.start + echoed.size
@@ -117,7 +117,7 @@ def next_values(previous: PageValues, echoed: EchoedPage, rows: int, cursor: str
 def skips_rows(spec: ExtractionSpec, size: int | None, echoed: EchoedPage, rows: int) -> bool:
     """Return whether the next start lies behind more rows than came, and nobody said so.
 
-    The start steps by ``size``, which was asked for (B8.5); a source that caps its pages gives
+    The start steps by ``size``, which was asked for (rule G29); a source that caps its pages gives
     fewer.
     """
     is_echoed = echoed.start is not None or echoed.size is not None

@@ -1,6 +1,6 @@
-"""When another page is asked for: pure (behaviour.md B8.2 to B8.4, and rows of our own).
+"""When another page is asked for: pure (docs/semantics/paging.md).
 
-The table of B8.2 keeps its numbers. What the members of ``ms.pagination`` that are our own say is
+Row n of the table is rule Gn. What the members of ``ms.pagination`` that are our own say is
 decided by rows 16 to 20; the order of all rows is::
 
     1 2 3    the session condition, its opposite, its time-out
@@ -157,7 +157,7 @@ def decide(rules: PagingRules, state: PageState) -> Decision:
     """Return the first matching row of the table.
 
     The guard against a source that repeats its cursor for ever acts only where row 12 would send
-    another request (spec README 18).
+    another request (rule G24).
     """
     decision = (
         _by_condition(rules, state)

@@ -1,4 +1,4 @@
-"""The paging loop: one request after another until the rules say stop (behaviour.md B8.2)."""
+"""The paging loop: one request after another until the rules say stop (rule G21)."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestVa
 
 
 def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
-    """Run the loop of B8.2; ``ask`` sends one request."""
+    """Run the loop (rule G21); ``ask`` sends one request."""
     rules, guard, pace = PagingRules.of(walk.spec), _guard(walk), _Pace(walk)
     start = walk.start or Position(values=initial_values(walk.spec))
     state, values, rows = start.state, start.values, walk.payload
@@ -432,7 +432,7 @@ def _counted(
 
 
 class _Pace:
-    """Keeps the call interval, from start to start (B8.7), and the time of the first request."""
+    """Keeps the call interval, from start to start (rule G23), and when the first request was."""
 
     def __init__(self, walk: Walk) -> None:
         self._walk = walk

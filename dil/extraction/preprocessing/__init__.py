@@ -1,1 +1,1 @@
-"""Bytes to bytes between connector and extractor: compression, archives, PGP (behaviour.md B12)."""
+"""Bytes to bytes between connector and extractor: compression, archives, PGP."""

@@ -1,4 +1,4 @@
-"""Names here and values there, to rows: DIL's AggregatedJsonProcessor (behaviour.md B12)."""
+"""Names here and values there, to rows: DIL's AggregatedJsonProcessor (docs/preprocessors.md)."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _object(names: list[bytes], row: msgspec.Raw, number: int) -> bytes:
 
 
 def _find(root: msgspec.Raw, path: str) -> msgspec.Raw | None:
-    """Follow a path (B9.1), None where it leads to nothing; a search finds an array."""
+    """Follow a path (rule F12), None where it leads to nothing; a search finds an array."""
     compiled = compile_path(path)
     if not compiled.is_place:
         return msgspec.Raw(b"[%b]" % b",".join(Document(bytes(root)).each(compiled)))

@@ -1,4 +1,4 @@
-"""The preprocessors of one attempt, between connector and extractor (behaviour.md B9.1, B12)."""
+"""The preprocessors of one attempt, between connector and extractor (docs/preprocessors.md)."""
 
 from __future__ import annotations
 

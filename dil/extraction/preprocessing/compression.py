@@ -1,4 +1,4 @@
-"""gzip, bzip2, xz, zstd and deflate to plain bytes (behaviour.md B12; RFC 1950 to 1952)."""
+"""gzip, bzip2, xz, zstd and deflate to plain bytes (RFC 1950 to 1952)."""
 
 from __future__ import annotations
 

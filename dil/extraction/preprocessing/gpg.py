@@ -1,4 +1,4 @@
-"""PGP decryption and encryption through GnuPG, DIL's names and parameters (behaviour.md B12)."""
+"""PGP decryption and encryption through GnuPG, DIL's names and parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secondary input: the output of earlier jobs as units, variables and payload (behaviour.md B4)."""
+"""Secondary input: the output of earlier jobs as units, variables and payload."""
 
 from dil.extraction.secondary.entry import Access
 from dil.extraction.secondary.inputs import (

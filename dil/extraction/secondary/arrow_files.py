@@ -41,7 +41,7 @@ def read_orc(opened: Open, columns: tuple[str, ...]) -> Rows:
 
 
 def read_csv(opened: Open, columns: tuple[str, ...]) -> Rows:
-    """Yield the rows as text: an empty cell is null, ``""`` an empty text (spec README 15)."""
+    """Yield the rows as text: an empty cell is null, ``""`` an empty text (rule U7)."""
     from pyarrow import csv
 
     with opened() as stream:

@@ -1,6 +1,6 @@
 """What all readers of files share: the columns asked for, and values as JSON.
 
-Source: behaviour.md B4.3.
+See docs/secondary-input.md.
 """
 
 from __future__ import annotations

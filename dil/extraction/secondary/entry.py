@@ -1,4 +1,4 @@
-"""The rows of one entry of ``ms.secondary.input``: fields, filters, encrypted texts (B4.3)."""
+"""The rows of one entry of ``ms.secondary.input``: fields, filters, encrypted texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of one file, whatever its format, as JSON values (behaviour.md B4.3)."""
+"""The rows of one file, whatever its format, as JSON values (docs/secondary-input.md)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def read_rows(
         path: The file.
         columns: Top-level columns; none gives one empty object for each row.
         is_named: Whether the user named this very file, not only a folder around it: then one of
-            no known format is an error, else it is left out with a warning (defects.md X-57).
+            no known format is an error, else it is left out with a warning.
 
     Raises:
         SourceContractError: a column is not there, or the file is damaged or of no known format.

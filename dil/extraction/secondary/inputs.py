@@ -1,4 +1,4 @@
-"""What each category of secondary input gives (behaviour.md B4.4 to B4.6, B16.2)."""
+"""What each category of secondary input gives (rules P14, P15 and G38)."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def read_payload(
 
 
 def read_validation(secondary: SecondarySpec, access: Access) -> Iterator[dict[str, JsonValue]]:
-    """Yield the rows that in-flow validation compares with, entry after entry (B4.7, B11.6).
+    """Yield the rows that in-flow validation compares with, entry after entry.
 
     Runs in a task, one batch in memory.
 

@@ -1,4 +1,4 @@
-"""Which files a path of secondary input stands for (behaviour.md B4.2)."""
+"""Which files a path of secondary input stands for (docs/secondary-input.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dil.storage import Filesystem
 LiveFiles: TypeAlias = Callable[[Filesystem, str], Sequence[str] | None]
 """Returns the paths of a dataset's live files; None for one that no run has published to."""
 
-# The folder in which a dataset of ours keeps its own records (design.md section 5).
+# The folder in which a dataset of ours keeps its own records (rule U1).
 _META = "_dil"
 _HIDDEN = ("_", ".")
 

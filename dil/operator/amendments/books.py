@@ -1,4 +1,4 @@
-"""Closing and reopening the books of timelabels by hand (timelabels.md 8), and which there are."""
+"""Closing and reopening the books of timelabels by hand (rule T33), and which there are."""
 
 from __future__ import annotations
 

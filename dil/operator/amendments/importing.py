@@ -1,4 +1,4 @@
-"""The verb ``import``: go on from the high watermarks that another store kept (D-88)."""
+"""The verb ``import``: go on from the high watermarks that another store kept (rule P32)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The oldest labels put together into one table, so that a view reads few (timelabels.md 4.7)."""
+"""The oldest labels put together into one table, so that a view reads few (rule T22)."""
 
 from __future__ import annotations
 

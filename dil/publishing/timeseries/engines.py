@@ -309,7 +309,7 @@ class PostgresqlTables(Tables):
     def bound(
         self, connection: Connection, table: TableName, column: TableColumn, window: Interval
     ) -> None:
-        """Add a CHECK of constants: an expression would not be proved (timelabels.md 4.8).
+        """Add a CHECK of constants: an expression would not be proved (rule T23).
 
         Rows that an earlier configuration put here, by other times, may lie outside: then there is
         none, because a publish that was decided cannot be refused any more.

@@ -1,4 +1,4 @@
-"""Labels loaded and shown in steps, each of which may be done again: MySQL (timelabels.md 5.4).
+"""Labels loaded and shown in steps, each of which may be done again: MySQL (rule T26).
 
 Views bind by name and every change of a table commits. A label's new table takes its name in one
 RENAME with all others of the commit; until then the view reads the old table, or an empty one.

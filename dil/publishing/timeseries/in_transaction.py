@@ -1,4 +1,4 @@
-"""Labels loaded and shown in one transaction: PostgreSQL, DuckDB, SQLite (timelabels.md 5.2).
+"""Labels loaded and shown in one transaction: PostgreSQL, DuckDB, SQLite (rule T25).
 
 On a server each label is loaded before the transaction, which then only changes names: readers
 are kept waiting for moments.

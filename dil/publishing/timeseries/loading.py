@@ -204,7 +204,7 @@ class Place:
     def _skipped(
         self, connection: Connection, intent: Intent, changed: Sequence[LabelEntry]
     ) -> Iterator[LabelEntry]:
-        """Yield labels that no run reads and that nothing is known of (timelabels.md 2.8)."""
+        """Yield labels that no run reads and that nothing is known of (rule T14)."""
         if not intent.commit.run.skipped:
             return
         known = {**self.registry.entries(connection), **{each.label: each for each in changed}}

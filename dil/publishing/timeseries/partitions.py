@@ -1,4 +1,4 @@
-"""Labels as partitions of one table of PostgreSQL (timelabels.md 4.6).
+"""Labels as partitions of one table of PostgreSQL (rule T22).
 
 ``<table>`` is partitioned by LIST (_timelabel). A label is loaded into a table like it, which the
 transaction that shows it attaches: new labels come while others are read. What is added to

@@ -1,4 +1,4 @@
-"""The registry of timelabels, in the database of the tables (timelabels.md 5.1)."""
+"""The registry of timelabels, in the database of the tables (rule T21)."""
 
 from __future__ import annotations
 

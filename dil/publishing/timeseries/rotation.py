@@ -1,4 +1,4 @@
-"""An events table whose rows become those of a timelabel (timelabels.md 5.3 to 5.6).
+"""An events table whose rows become those of a timelabel (rules T25 to T27).
 
 Others write into ``<table>``. A rotation turns it into ``_<table>_<timelabel>`` and puts an empty
 table in its place, without a moment in which a row is invisible, twice there, or refused.

@@ -1,4 +1,4 @@
-"""Rotation where every change of a table commits: MySQL and MariaDB (timelabels.md 5.4).
+"""Rotation where every change of a table commits: MySQL and MariaDB (rule T26).
 
 One RENAME takes the rows out of the base table and puts an empty one there. The view reads the
 table that they come to before, while that is empty. That the empty one is called ``old`` tells

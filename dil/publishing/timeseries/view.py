@@ -1,4 +1,4 @@
-"""The view of all timelabels: its text is made from the registry (timelabels.md 4.4, 4.5)."""
+"""The view of all timelabels: its text is made from the registry (rule T20)."""
 
 from __future__ import annotations
 

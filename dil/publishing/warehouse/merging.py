@@ -1,4 +1,4 @@
-"""Rows put in place of those of their keys (spec README 20, timelabels.md 5.10).
+"""Rows put in place of those of their keys (rule U18).
 
 The rows of a commit are loaded into a temporary table. Of those of one key the one with the
 greatest delta fields wins, of equals the later one; a winner that is older than the row in the

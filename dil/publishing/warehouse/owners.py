@@ -1,4 +1,4 @@
-"""Who may load into a table: ``dil_owner``, beside ``dil_commit`` (spec README 24).
+"""Who may load into a table: ``dil_owner``, beside ``dil_commit`` (rule U21).
 
 Claims are numbered; of those of one job the last counts. A number is given once, so that of two
 jobs that come at the same moment the second sees the first.

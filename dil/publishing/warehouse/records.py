@@ -1,7 +1,7 @@
 """What a database knows of our commits: ``dil_commit``, and the files loaded, ``dil_part``.
 
 Both lie in the schema of the table and belong to the transaction that loads the rows. A row in
-``dil_commit`` tells that a run's commit is done (spec README 39).
+``dil_commit`` tells that a run's commit is done (rule U13).
 """
 
 from __future__ import annotations

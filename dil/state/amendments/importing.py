@@ -1,4 +1,4 @@
-"""Reads (job, signature, high) rows that another state store kept (behaviour.md B5.2, B5.4)."""
+"""Reads (job, signature, high) rows that another state store kept (rules P17 and P18)."""
 
 from __future__ import annotations
 

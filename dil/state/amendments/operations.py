@@ -1,7 +1,7 @@
 """What an operator's verb changes in the state of a job: rows as they are, and as they shall be.
 
 Pure: rows and blocks in, a ``Proposal`` out. Nothing is changed here; a proposal becomes the
-``OperatorAct`` of one commit (metadata-chain.md 2.3, behaviour.md B5.2, D-88).
+``OperatorAct`` of one commit (rules C11, P18 and P32).
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def undo(
 def import_highs(
     now: Iterable[UnitEntry], highs: Iterable[ImportedHigh], *, replaces: bool
 ) -> Proposal:
-    """Record high watermarks that another store kept; known ones are not lowered (D-88).
+    """Record high watermarks that another store kept; known ones are not lowered (rule P32).
 
     Args:
         now: All rows as they are.

@@ -1,7 +1,7 @@
 """Blocks, and the little that must be known of a chain to append the next one.
 
 Planning and appending need the head block and the nearest data event alone, never a walk back
-(metadata-chain.md 5.1): a ``Tip`` holds both, and the configuration in force.
+(rule C8): a ``Tip`` holds both, and the configuration in force.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Canonical bytes, hashes and instants of the metadata chain (metadata-chain.md 1.1 to 1.4).
+"""Canonical bytes, hashes and instants of the metadata chain (rules C9 and C10).
 
 Hashes are self-describing: ``f`` is base16, ``1220`` sha2-256 and ``1620`` sha3-256 of 32 bytes.
 We write the first kind; chains made by other tools may hold the second.
@@ -84,7 +84,7 @@ def is_hash_of(multihash: str, content: bytes) -> bool:
 
 
 def key_hash(text: str) -> str:
-    """Return the 64 hex digits that stand for a long text in a key column (spec README 25)."""
+    """Return the 64 hex digits that stand for a long text in a key column (rule C19)."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

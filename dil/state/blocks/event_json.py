@@ -1,7 +1,7 @@
-"""The JSON form of the metadata chain's events (metadata-chain.md section 2).
+"""The JSON form of the metadata chain's events (rules C11 to C13).
 
 Fields that Open Data Fabric defines are always written, absent ones as null; fields of our own
-(``parts``, ``removes``) are left out when absent (spec README 26). Reading is strict in the type
+(``parts``, ``removes``) are left out when absent (rule C10). Reading is strict in the type
 of each field it knows and passes over members that it does not know.
 """
 

@@ -1,4 +1,4 @@
-"""Events of the metadata chain as values (metadata-chain.md section 2); see ``event_json``."""
+"""Events of the metadata chain as values (rule C11); see ``event_json``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules V30 to V40 for the inputs of a derived dataset (metadata-chain.md section 4).
+"""Rules V30 to V40 for the inputs of a derived dataset (docs/semantics/chain.md).
 
 Each input chain is seen through ``InputChain``; with a block table every lookup is one indexed
 query.

@@ -1,4 +1,4 @@
-"""The work-unit index inside ``newSourceState``: bounded by the change (metadata-chain.md 8).
+"""The work-unit index inside ``newSourceState``: bounded by the change (rule C16).
 
 The block holds counts, marks and a digest of the whole index, and the rows that changed. The
 digest is the sum of the rows' SHA-256 modulo 2^256, so replacing a row costs one subtraction

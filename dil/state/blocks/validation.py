@@ -1,6 +1,6 @@
 """Rules that a new block must keep, from the new block and the chain's tip alone.
 
-Codes V01 to V23 are those of metadata-chain.md section 4 and are API; V24 is about the books of
+docs/semantics/chain.md lists the codes V01 to V24, which are API; V24 is about the books of
 timelabels. V06 (stored hash), V22 against the whole index and V24 against the books belong to
 ``verification``; rules V30 to V40 for derived datasets are in ``input_validation``. Each check
 costs O(1) in the length of the chain.
@@ -78,8 +78,8 @@ def violations(
     Args:
         block: The new block.
         tip: The chain's end, None for an empty chain.
-        horizon: Latest instant, epoch ms, that a watermark may name beside the system time (V18,
-            spec README 26); None leaves V18 out, because later nobody knows it.
+        horizon: Latest instant, epoch ms, that a watermark may name beside the system time (V18);
+            None leaves V18 out, because later nobody knows it.
         replaced: Row hashes that the delta's rows had before, by signature; None leaves V22 out.
         schema: Schema of the new files, as text, to be the one in force (V14); None leaves it out.
     """

@@ -1,8 +1,8 @@
 """State as it was: the block in force at an instant, and the work units at a block.
 
 Blocks never run backwards in time (V05), so an instant is found by binary search on the sequence
-(metadata-chain.md 12.3). The index itself is only kept as it is now; as it was, it is what the
-deltas up to a block add up to (8.3).
+(rule C20). The index itself is only kept as it is now; as it was, it is what the
+deltas up to a block add up to.
 """
 
 from __future__ import annotations

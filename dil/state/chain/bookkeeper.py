@@ -1,4 +1,4 @@
-"""Closes and reopens timelabels inside the transaction of a commit (event-time.md 7.10, 7.11)."""
+"""Closes and reopens timelabels inside the transaction of a commit (rules T31 and T32)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a plan still holds although other writers moved the head (metadata-chain.md 9.3)."""
+"""Whether a plan still holds although other writers moved the head (rule C21)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 A dialect supplies the column types and, where its driver wants another placeholder, its database
 rewrites ``?``. Names are compared bytewise everywhere: case, accents and trailing blanks count,
 and texts are ordered by code point. Long texts never stand in a key: signatures, unit keys and
-URIs are keyed by their SHA-256 (spec README 25).
+URIs are keyed by their SHA-256 (rule C19).
 """
 
 from __future__ import annotations

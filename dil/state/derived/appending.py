@@ -1,8 +1,8 @@
 """Appending to the chain of a derived dataset, with every rule checked first.
 
 Data events are never rebased over another ExecuteQuery: its inputs would be consumed twice
-(metadata-chain.md 9.4). Over config events that change nothing a transaction depends on, a block
-is only given its new place (9.3).
+(rule C22). Over config events that change nothing a transaction depends on, a block
+is only given its new place (rule C21).
 """
 
 from __future__ import annotations

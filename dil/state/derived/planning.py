@@ -1,6 +1,6 @@
 """The next ExecuteQuery of a derived dataset, from the last data block of each chain alone.
 
-Work grows with the number of inputs, never with the length of a chain (metadata-chain.md 5.2):
+Work grows with the number of inputs, never with the length of a chain (rule C23):
 what was consumed stands in the dataset's own last data block, and what there is to consume in
 that of each input.
 """
@@ -25,7 +25,7 @@ _SHAPE_EVENTS = ("SetDataSchema", "SetTransform")
 
 @dataclass(frozen=True, slots=True)
 class SliceLimits:
-    """How much of each input one transaction takes at most (5.5); None is no limit.
+    """How much of each input one transaction takes at most (rule C23); None is no limit.
 
     A block is never split: one that alone holds more than ``rows`` is taken whole.
     """
@@ -72,7 +72,7 @@ def plan_query(
     *,
     custom_watermark: bool = False,
 ) -> QueryPlan | None:
-    """Return the next transaction of a derived dataset, None when there is nothing to do (5.4).
+    """Return the next transaction of a derived dataset, None when there is nothing to do.
 
     Args:
         tx: A transaction of one point in time, over a store that also holds the inputs.

@@ -1,4 +1,4 @@
-"""The chain as plain files, one per block, for readers without dil (metadata-chain.md 11).
+"""The chain as plain files, one per block, for readers without dil (rule C33).
 
 They are written from the journal, after the entry that made them: what a writer that crashed left
 out is added by the next one.

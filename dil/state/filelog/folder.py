@@ -175,7 +175,7 @@ class JobFolder:
             for folder in (self._journal, self._snapshots):
                 self._sweep_torn(folder, now)
 
-    # The chain for readers without dil (metadata-chain.md 11)
+    # The chain for readers without dil (rule C33)
 
     def block(self, sequence: int) -> bytes | None:
         """Return the content of a block's file, None when there is none."""

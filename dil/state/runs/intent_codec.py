@@ -1,4 +1,4 @@
-"""The intent as text: what was decided, to be finished by anyone (spec README 27)."""
+"""The intent as text: what was decided, to be finished by anyone (rule C26)."""
 
 from __future__ import annotations
 

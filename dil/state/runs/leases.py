@@ -1,4 +1,4 @@
-"""The job's lease: one row with a fencing token that only grows (spec README 19)."""
+"""The job's lease: one row with a fencing token that only grows (rule C24)."""
 
 from __future__ import annotations
 

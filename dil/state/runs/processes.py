@@ -1,4 +1,4 @@
-"""Who we are, and whether another process of this host is still there (spec README 19).
+"""Who we are, and whether another process of this host is still there (rule C24).
 
 A process id alone is not enough: ids are used again. The start mark tells two processes of one
 id apart, and says in which system it counts: Linux's boot id and pid namespace, so that a

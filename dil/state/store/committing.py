@@ -94,7 +94,7 @@ def _append_run(tx: Transaction, job: str, commit: Commit, index: UnitIndex) -> 
     writer = ChainWriter(tx, job, commit.system_time, horizon=commit.horizon)
     writer.begin()
     if writer.config_digest != commit.config_digest:
-        # The digest alone: properties may hold secrets, and state outlives them.
+        # The digest alone: properties may hold secrets, and state outlives them (rule S4).
         body = {"sourceName": commit.source_name, "configDigest": commit.config_digest}
         writer.draft(ConfigEvent("SetPollingSource", body))
     if commit.moves and (writer.schema is None or commit.schema not in ("", writer.schema)):

@@ -39,7 +39,7 @@ class SqlStateStore(StateStore):
     ``clock`` returns epoch ms of the real clock; only leases ask it. May be shared by threads.
     A plan that was made on ``history`` is fenced by the head it saw: when another writer moved
     the head since, its commit goes behind what is there now if that leaves the plan true, else
-    recording its intent, or committing it without one, is a conflict (metadata-chain.md 9.3).
+    recording its intent, or committing it without one, is a conflict (rule C21).
     """
 
     def __init__(self, database: Database, job: str, *, clock: Callable[[], int]) -> None:

@@ -1,4 +1,4 @@
-"""Which stretch of one unit's partitions is done, kept in one row (spec README 25).
+"""Which stretch of one unit's partitions is done, kept in one row (rule P34).
 
 A *tile* is the partition of a work unit that succeeded. Tiles that follow each other without a
 gap are a *span*: every partition that starts inside it has a successful record. Two spans are

@@ -1,4 +1,4 @@
-"""Signatures of work units, taken apart (behaviour.md B5.4)."""
+"""Signatures of work units, taken apart (rule P17)."""
 
 from __future__ import annotations
 

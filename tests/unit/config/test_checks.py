@@ -227,7 +227,7 @@ ABSTINENT = {
     ],
 )
 def test_time_that_abstinence_leaves_out_is_noticed(job_file, changes, is_noticed):
-    """E3 of B5.8: after [01-01, 01-15) comes [01-16, 01-17)."""
+    """The gap of rule P19: after [01-01, 01-15) comes [01-16, 01-17)."""
     found = job_file.notices({**ABSTINENT, "ms.output.schema": SCHEMA, **changes})
     assert ("ms.abstinent.period.days" in found) is is_noticed
 

@@ -1,4 +1,4 @@
-"""Start-up checks of converters and encrypted fields: behaviour.md B19, checks 8, 17, 26, 27."""
+"""Start-up checks of converters and encrypted fields."""
 
 from __future__ import annotations
 

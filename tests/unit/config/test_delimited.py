@@ -1,4 +1,4 @@
-"""``ms.csv`` and the order of cells: behaviour.md B9.7, B11.2, B19; properties.yaml, ms.csv."""
+"""``ms.csv`` and the order of cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``${}`` in values: behaviour.md B1.6."""
+"""``${}`` in values (rule F5)."""
 
 from __future__ import annotations
 

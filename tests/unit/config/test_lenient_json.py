@@ -1,4 +1,4 @@
-"""JSON values: strict first, lenient with a notice, exact numbers (spec README 6 and 10)."""
+"""JSON values: strict first, lenient with a notice, exact numbers (rules F9 and F16)."""
 
 from __future__ import annotations
 

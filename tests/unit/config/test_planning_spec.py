@@ -1,4 +1,4 @@
-"""Planning properties: watermarks, units, partitions, periods (behaviour.md B3.1, B3.2, B4.1)."""
+"""Planning properties: watermarks, units, partitions, periods (rules P2, P3 and P13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classes named in a job: registry, import path, their own properties (spec README 34)."""
+"""Classes named in a job: registry, import path, their own properties (rule F13)."""
 
 from __future__ import annotations
 

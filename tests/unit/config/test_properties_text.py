@@ -1,4 +1,4 @@
-"""The property file grammar: behaviour.md B1.2, B1.3 and spec README 11."""
+"""The property file grammar (rules F2 and F3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files: kinds, includes, inheritance, precedence, origins (behaviour.md B1)."""
+"""Files: kinds, includes, inheritance, precedence, origins (docs/semantics/configuration.md)."""
 
 from __future__ import annotations
 

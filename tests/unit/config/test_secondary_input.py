@@ -1,4 +1,4 @@
-"""``ms.secondary.input`` and its checks (behaviour.md B4.2, B4.3, B19 check 10)."""
+"""``ms.secondary.input`` and its checks (docs/secondary-input.md)."""
 
 from __future__ import annotations
 

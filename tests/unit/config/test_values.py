@@ -1,4 +1,4 @@
-"""Single values: types, bounds, words, secrets (behaviour.md B19, checks 1, 2, 20 to 23)."""
+"""Single values: types, bounds, words, secrets."""
 
 from __future__ import annotations
 

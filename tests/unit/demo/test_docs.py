@@ -10,6 +10,7 @@ from dil.run.failing import INTERNAL
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", ROOT / "conf/demo/data/README.md", *sorted(ROOT.glob("docs/*.md"))]
+PAGES += sorted(ROOT.glob("docs/semantics/*.md"))
 LINK = re.compile(r"\[[^\]]*\]\(([^)#:\s]+)(?:#([\w-]+))?\)")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

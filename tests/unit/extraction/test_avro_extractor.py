@@ -1,4 +1,4 @@
-"""Avro container files as rows: behaviour.md B9.9, B9.6."""
+"""Avro container files as rows."""
 
 import io
 import uuid

@@ -1,4 +1,4 @@
-"""Parquet and ORC files as rows: behaviour.md B9.1, B9.6; spec README 36."""
+"""Parquet and ORC files as rows (rule F19)."""
 
 import io
 import random

@@ -1,4 +1,4 @@
-"""CSV as rows: behaviour.md B9.7, B11.2, B7.8; defects X-64, X-78, X-91."""
+"""CSV as rows (docs/formats.md)."""
 
 import gzip
 import io
@@ -380,7 +380,7 @@ def test_the_custom_order_picks_the_cell_of_each_column_and_null_for_negatives()
     assert read("1,2,3\n", *columns, order=(2, -1, 0)) == [{"a": "3", "b": None, "c": "1"}]
 
 
-# Cells as values (B11.2)
+# Cells as values
 
 
 def test_empty_cells_and_the_text_null_are_null_in_every_column():

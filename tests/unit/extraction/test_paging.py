@@ -1,4 +1,4 @@
-"""The loop, with the worked examples of behaviour.md B8.2, over a scripted source."""
+"""The loop, with the examples of docs/semantics/paging.md, over a scripted source."""
 
 import io
 import itertools

@@ -1,4 +1,4 @@
-"""Every row of the decision table of behaviour.md B8.2, and the page values of B8.5."""
+"""Every row of the decision table (rules G1 to G20), and page values (rule G29)."""
 
 import re
 from dataclasses import replace
@@ -146,7 +146,7 @@ def test_without_condition_payload_or_files_an_empty_page_is_the_end(rules, key,
         (PageValues(0, 100), EchoedPage(size=50), PageValues(50, 50, 1)),
         (PageValues(number=1), EchoedPage(), PageValues(7, None, 2)),
         (PageValues(number=1), EchoedPage(number=4), PageValues(7, None, 5)),
-        (PageValues(), EchoedPage(), PageValues(7, None, 1)),  # D-36: none, then 1
+        (PageValues(), EchoedPage(), PageValues(7, None, 1)),  # rule G29: none, then 1
     ],
 )
 def test_next_page_values(previous, echoed, expected):

@@ -1,4 +1,4 @@
-"""Rows to send: one in each request, each with a key of its own (behaviour.md B8.2, B16.2)."""
+"""Rows to send: one in each request, each with a key of its own (rule G38)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Activation, authentication and payload input (behaviour.md B4.4 to B4.6, B16.2)."""
+"""Activation, authentication and payload input (rules G38 and P14)."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_authentication_variables_replace_unit_members_and_travel_to_tasks(folde
     assert "tok" not in repr(scope)
     parameters = [Parameter(name="id", value="declared"), Parameter(name="q", value="{{t}}/{{x}}")]
     request = evaluate(parameters, scope, PageValues())
-    assert request.parameters == {"id": "auth", "q": "tok/1"}, "t itself is not sent (D-24)"
+    assert request.parameters == {"id": "auth", "q": "tok/1"}, "t itself is not sent (rule G32)"
 
 
 @pytest.mark.parametrize(("rows", "count"), [([], "no row"), ([{"t": 1}] * 3, "more than one row")])

@@ -1,4 +1,4 @@
-"""Which files a path of secondary input stands for (behaviour.md B4.2)."""
+"""Which files a path of secondary input stands for (docs/secondary-input.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of secondary input: formats, fields, filters, types (behaviour.md B4.3)."""
+"""Rows of secondary input: formats, fields, filters, types (docs/secondary-input.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public Python face of planning (design.md section 5, spec README 33)."""
+"""The public Python face of planning (docs/running.md)."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The cutoff rule: the worked examples E1 to E7 of behaviour.md B5.8 with the rulings 4 and 8."""
+"""The cutoff rule: rules P19 to P24, with worked examples."""
 
 from dataclasses import replace
 from datetime import datetime

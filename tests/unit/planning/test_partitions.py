@@ -1,4 +1,4 @@
-"""Partitions: vectors of behaviour.md B3.5 to B3.7 with the rulings 2 and 38."""
+"""Partitions: vectors of rules P8 to P12 and P33."""
 
 from dataclasses import replace
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The plan of a run: matrix, signatures, limit, retries, full or incremental (behaviour.md B5)."""
+"""The plan of a run: matrix, signatures, limit, retries, full or incremental."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Timelabels: the worked examples of timelabels.md 2.11, and which label a work unit has (3)."""
+"""Timelabels: worked examples (rule T6), and which label a work unit has (rule T11)."""
 
 from __future__ import annotations
 

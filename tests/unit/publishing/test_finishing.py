@@ -1,4 +1,4 @@
-"""A publish that was begun is finished as it was decided, or not at all (spec README 27)."""
+"""A publish that was begun is finished as it was decided, or not at all (rule C26)."""
 
 from __future__ import annotations
 

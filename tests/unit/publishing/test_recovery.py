@@ -1,4 +1,4 @@
-"""Which staged work a new run takes over (spec README 29)."""
+"""Which staged work a new run takes over (rule C29)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run publishes and records when work units fail (behaviour.md B15.3)."""
+"""What a run publishes and records when work units fail (rule U10)."""
 
 from __future__ import annotations
 

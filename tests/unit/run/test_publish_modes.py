@@ -1,4 +1,4 @@
-"""How runs build on each other: append, replace, window_replace (spec README 20)."""
+"""How runs build on each other: append, replace, window_replace (rule U14)."""
 
 from __future__ import annotations
 

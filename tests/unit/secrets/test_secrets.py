@@ -1,4 +1,4 @@
-"""Published vectors of behaviour.md B2.8, and what can go wrong with a secret."""
+"""Published vectors (rule S2), and what can go wrong with a secret."""
 
 from __future__ import annotations
 

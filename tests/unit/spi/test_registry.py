@@ -11,12 +11,14 @@ from dil.spi.converter import Converter
 from dil.spi.extractor import Extractor
 from dil.spi.preprocessor import Preprocessor
 from dil.spi.registry import BUILT_IN, JAVA_NAMES, PluginKind, is_built_in, load, resolve
+from dil.spi.secret_resolver import ReferenceResolver
 
 BASES = {
     PluginKind.CONNECTOR: Connector,
     PluginKind.EXTRACTOR: Extractor,
     PluginKind.CONVERTER: Converter,
     PluginKind.PREPROCESSOR: Preprocessor,
+    PluginKind.RESOLVER: ReferenceResolver,
 }
 PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
 

@@ -1,4 +1,4 @@
-"""The chains of the IoT case (metadata-chain.md 6.2), written in bulk."""
+"""The chains of the IoT case, written in bulk."""
 
 import hashlib
 import sqlite3

@@ -1,4 +1,4 @@
-"""The published chains of metadata-chain.md 6 and 6.1, and one damaged field per rule (4.2)."""
+"""A published root chain and a derived one, and one damaged field per rule."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The IoT case of metadata-chain.md 6.2: a long chain of commits, nearly all without output."""
+"""The IoT case: a long chain of commits, nearly all without output."""
 
 from collections.abc import Iterator
 

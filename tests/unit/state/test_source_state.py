@@ -1,4 +1,4 @@
-"""The digest vectors of metadata-chain.md 8.4, and what stays bounded by the change."""
+"""The digest vectors (rule C17), and what stays bounded by the change."""
 
 import hashlib
 from dataclasses import replace

@@ -63,7 +63,7 @@ def test_a_given_interval_makes_waits_that_grow_by_it(desk: Desk) -> None:
 
     desk.run(desk.job(task__maxretries="4", task__retry__intervalinsec="300"))
 
-    # behaviour.md B15.2: (k - 1) times the interval.
+    # rule P36: (k - 1) times the interval.
     assert desk.waits.slept == [0, 300, 600, 900]
 
 

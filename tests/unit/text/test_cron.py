@@ -1,4 +1,4 @@
-"""Cron expressions: what is read, and when it fires (timelabels.md 2.1, 2.2, 2.12)."""
+"""Cron expressions: what is read, and when it fires (rules T3, T4 and T7)."""
 
 from __future__ import annotations
 

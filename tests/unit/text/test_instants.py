@@ -1,4 +1,4 @@
-"""Texts of watermark ends: vectors of behaviour.md B3.2, B3.3, B3.7."""
+"""Texts of watermark ends: vectors of rules P3 to P5."""
 
 from datetime import datetime
 

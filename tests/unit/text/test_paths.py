@@ -1,4 +1,4 @@
-"""Dot paths: names, indexes, and indexes from the end (behaviour.md B9.1)."""
+"""Dot paths: names, indexes, and indexes from the end (rule F12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that names tell to be packed: behaviour.md B13.4."""
+"""Files that names tell to be packed."""
 
 import bz2
 import gzip

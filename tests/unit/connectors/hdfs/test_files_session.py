@@ -1,4 +1,4 @@
-"""Files of folders, one after the other: behaviour.md B13.4, defect X-57."""
+"""Files of folders, one after the other."""
 
 import gzip
 import io

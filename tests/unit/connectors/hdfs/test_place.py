@@ -1,4 +1,4 @@
-"""``ms.source.uri`` of file sources: behaviour.md B13.4, defect X-15."""
+"""``ms.source.uri`` of file sources (docs/files.md)."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Bucket, service and prefix of an S3 address (behaviour.md B13.2, spec README 17)."""
+"""Bucket, service and prefix of an S3 address (docs/object-stores.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server and path of an SFTP address (behaviour.md B13.3)."""
+"""Server and path of an SFTP address (docs/sftp.md)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,77 @@
+"""Which classes resolve the references of a job: ``ms.secret.resolvers``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from dil.config.findings import Findings
+from dil.config.inheritance import Owners
+from dil.errors import PluginError
+from dil.secrets.plugged import PluggedReferences
+from dil.spi.registry import PluginKind, is_own, join_import_path, load, resolve
+from dil.spi.secret_resolver import ReferenceResolver, ResolverContext
+
+RESOLVERS = "ms.secret.resolvers"
+_PREFIX = re.compile(r"[a-z][a-z0-9_-]*")
+_TAKEN = frozenset({"env", "file"})
+_FIX = "Write the name that a package offers, or prefix=package.module.Class."
+
+
+def plugged_references(
+    entries: Sequence[str], owners: Owners, context: ResolverContext, findings: Findings
+) -> PluggedReferences:
+    """Return what resolves the references of a job; what cannot be found goes to findings.
+
+    Classes are looked for in the installed packages, and those that are named by their Python path
+    in the folder of the job file, too, unless others may have put them there.
+
+    Args:
+        entries: Names that packages offer, or ``prefix=package.module.Class``.
+        owners: Who may take part in the job.
+        context: What the resolvers get.
+        findings: Gets what is wrong.
+    """
+    named: dict[str, str] = {}
+    for entry in entries:
+        prefix, _, text = map(str.strip, entry.partition("="))
+        if not _PREFIX.fullmatch(prefix) or prefix in _TAKEN:
+            findings.problem(RESOLVERS, f'has "{entry}", whose prefix cannot be used', _FIX)
+        elif prefix in named:
+            findings.problem(RESOLVERS, f'names "{prefix}" twice', _FIX)
+        else:
+            named[prefix] = text or prefix
+    if any(map(is_own, named.values())) and not _may_import(context.folder, owners, findings):
+        return PluggedReferences()
+    found = {prefix: _resolver(text, context, findings) for prefix, text in named.items()}
+    return PluggedReferences({prefix: each for prefix, each in found.items() if each is not None})
+
+
+def _may_import(folder: Path, owners: Owners, findings: Findings) -> bool:
+    """Let the classes of the job file's folder be found, unless others may write there."""
+    if doubt := owners.doubt(folder, in_project=True):
+        findings.problem(
+            RESOLVERS,
+            f"would import classes from {folder}, which {doubt}",
+            "Move the job and its classes to a folder that others cannot write to.",
+        )
+        return False
+    join_import_path([str(folder)])
+    return True
+
+
+def _resolver(text: str, context: ResolverContext, findings: Findings) -> ReferenceResolver | None:
+    try:
+        kind: type = load(resolve(PluginKind.RESOLVER, text, ReferenceResolver))
+        made: ReferenceResolver = kind(context)
+    except PluginError as error:
+        for problem in error.problems:
+            findings.problem(RESOLVERS, problem.what, problem.fix)
+        return None
+    except Exception as error:  # noqa: BLE001 - a plug-in may raise anything
+        # What a foreign exception says may hold a secret of the environment.
+        what = f'has "{text}", which cannot be made ({type(error).__name__})'
+        findings.problem(RESOLVERS, what, "Making a resolver takes its context and does no I/O.")
+        return None
+    return made

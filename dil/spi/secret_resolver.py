@@ -1,0 +1,62 @@
+"""What keeps secrets elsewhere: a class that resolves the references of one prefix.
+
+``ms.secret.resolvers=vault`` names it, and ``vault:orders#password`` is a reference then. Runs on
+the driver alone, while a job is loaded; tasks get the secrets with the job.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+class UnresolvedReferenceError(ValueError):
+    """A reference leads to no secret; ``fix`` says what to do. Neither text may hold a secret.
+
+    ``what`` goes on from the property's name, as in "names orders#password, which is not there".
+    """
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(what, fix)
+        self.what = what
+        self.fix = fix
+
+
+@dataclass(frozen=True, slots=True)
+class ResolverContext:
+    """What a resolver may know: the environment, and the folder of the job file.
+
+    Its own settings, such as an address and a token, are in the environment: properties are read
+    after secrets.
+    """
+
+    environ: Mapping[str, str] = field(repr=False)
+    folder: Path
+
+
+class ReferenceResolver(ABC):
+    """Resolves references: the text behind the prefix and its colon, up to the end.
+
+    One instance serves one job while it is loaded. Each reference is asked for once, however many
+    properties hold it. Making an instance does no I/O, and what ``resolve`` opens it closes.
+    """
+
+    def __init__(self, context: ResolverContext) -> None:
+        self.context = context
+
+    def check(self, reference: str) -> None:  # noqa: B027 - any text may be right
+        """Check the form of a reference, without any I/O: `dil plan` does without the secret.
+
+        Raises:
+            UnresolvedReferenceError: no secret can have this reference.
+        """
+
+    @abstractmethod
+    def resolve(self, reference: str) -> str:
+        """Return the secret.
+
+        Raises:
+            UnresolvedReferenceError: there is none, or it cannot be had now.
+        """
