@@ -12,7 +12,7 @@ _INTERRUPTED = 130  # 128 + SIGINT
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit code of the process (design.md section 5)."""
+    """Run one command and return the exit code of the process (rule U24)."""
     try:
         from dil.cli.program import main as run
 

@@ -67,7 +67,7 @@ def cli() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit code of the process (design.md section 5)."""
+    """Run one command and return the exit code of the process (rule U24)."""
     # Starting makes many objects that stay: looking for garbage among them takes a tenth of it.
     gc.set_threshold(_YOUNG_OBJECTS)
     arguments = list(sys.argv[1:] if argv is None else argv)

@@ -79,7 +79,7 @@ def partition(spec: PlanningSpec, *, now_ms: int, until_ms: int | None = None) -
     that falls into a DST gap moves forward by the gap, that one only; hourly steps are elapsed
     hours. What is shorter than its type at the end is kept if ``spec.partial``. The range ends
     ``spec.delay_ms`` before now at the latest. Where timelabels split work units, partitions are
-    cut once more where a window ends (timelabels.md 3.2). ``until_ms`` takes the place of the
+    cut once more where a window ends (rule T12). ``until_ms`` takes the place of the
     watermark's to, and of now where a sub-range goes up to it.
 
     Raises:

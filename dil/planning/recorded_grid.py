@@ -1,4 +1,4 @@
-"""Whether partitions that earlier runs recorded are still partitions of a job (spec README 40)."""
+"""Whether partitions that earlier runs recorded are still partitions of a job (rule P33)."""
 
 from __future__ import annotations
 

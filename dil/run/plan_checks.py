@@ -30,7 +30,7 @@ _PLAN_AGAIN = "dil plan JOB.conf --out FILE"
 
 
 def changed_shape(job: Job, store: StateStore, now_ms: int) -> ConfigError | None:
-    """Return the error of a watermark under which records are lost (spec README 40)."""
+    """Return the error of a watermark under which records are lost (rule P33)."""
     return shape_refusal(job, store.recorded_shape(), store.unit_entries, now_ms)
 
 

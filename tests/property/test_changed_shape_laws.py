@@ -1,4 +1,4 @@
-"""A change of the watermark that is accepted never reads anything twice (spec README 40)."""
+"""A change of the watermark that is accepted never reads anything twice (rule P33)."""
 
 from __future__ import annotations
 
