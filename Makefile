@@ -72,8 +72,8 @@ torture: setup java servers ## Run the longest tests, and the kill tests at ever
 	  tests/integration/test_timeseries_kills.py tests/integration/test_tables_s3_kills.py \
 	  tests/integration/test_shared_kills.py tests/integration/test_upgrade_kills.py \
 	  tests/integration/test_abandoned_publishes.py tests/integration/test_book_kills.py \
-	  tests/integration/test_event_time_jobs.py tests/integration/test_catalog_glue.py \
-	  tests/integration/test_sleeping_drivers.py
+	  tests/integration/test_event_time_jobs.py tests/integration/test_late_rows_beside.py \
+	  tests/integration/test_catalog_glue.py tests/integration/test_sleeping_drivers.py
 
 .PHONY: bench
 bench: setup java ## Measure: planning, state, start-up, throughput against a plain loop and dlt

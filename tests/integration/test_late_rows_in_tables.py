@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from dil.model.report import RunReport, RunStatus
-from tests.integration.test_event_time_jobs import NOW, Feed, beside, minutes
+from tests.event_feed import Feed, beside, minutes
+from tests.integration.local_jobs import NOW
 from tests.table_readers import FORMATS, rows_of
 from tests.warehouses import Warehouse, new_warehouse
 
