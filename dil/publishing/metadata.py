@@ -1,4 +1,4 @@
-"""``_metadata.json`` beside the rows: what whoever reads them must know (rule U8)."""
+"""``_dil_metadata.json`` beside the rows: what their readers must know (rule U8)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from dil.model.job import Job
 from dil.publishing.layout import join
 from dil.storage import Filesystem
 
-NAME = "_metadata.json"
+NAME = "_dil_metadata.json"
+# Spark takes files whose names begin so for Parquet, and fails to read a folder that has one.
+_FORMER_NAME = "_metadata.json"
 FORMAT = 1
 
 
@@ -27,9 +29,10 @@ class _Metadata:
 def write_metadata(
     filesystem: Filesystem, folder: str, job: Job, run_id: str, *, is_full: bool
 ) -> None:
-    """Tell of the newest run what its rows are: all there is or changes, and what tells them apart.
+    """Say what the rows of the newest run are: all there is or changes, and their keys.
 
-    It is no part of the publish: a crash before it leaves the one of the run before.
+    It is no part of the publish: a crash before it leaves the one of the run before. The file of
+    that kind that earlier releases wrote is deleted.
     """
     metadata = _Metadata(
         FORMAT,
@@ -40,3 +43,4 @@ def write_metadata(
         job.extraction.delta_fields,
     )
     filesystem.put(join(folder, NAME), msgspec.json.encode(metadata))
+    filesystem.delete_file(join(folder, _FORMER_NAME))

@@ -127,16 +127,16 @@ def test_files_begin_with_the_name_that_the_job_gives_them(source, tmp_path) -> 
     assert all(path.name.startswith("orders-") for path in files)
 
 
-def test_what_the_rows_are_is_told_beside_them(source, tmp_path) -> None:
+def test_a_file_beside_the_rows_says_what_they_are(source, tmp_path) -> None:
     keys = {"extract__primary__key__fields": "id", "extract__table__type": "APPEND_ONLY"}
     story = Story(tmp_path, source, writer__file__path__type="default", **keys)
 
     report = story.run(START_MS + 2 * DAY_MS)
 
     (folder,) = {path.parent for path in visible_files(tmp_path)}
-    told = json.loads((folder / "_metadata.json").read_text("utf-8"))
+    found = json.loads((folder / "_dil_metadata.json").read_text("utf-8"))
     assert folder.name.endswith("_full")
-    assert told == {
+    assert found == {
         "format": 1,
         "run_id": report.run_id,
         "table_type": "APPEND_ONLY",

@@ -13,7 +13,7 @@ import pytest
 from dil import config
 from dil.operator.compaction import CompactionRequest, compact
 from tests.integration.spark_sessions import spark_session
-from tests.jobs import write_job
+from tests.jobs import dataset, write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset
 from tests.stories import Story, day, failing, ids_of, work_unit
@@ -113,6 +113,16 @@ def test_with_history_only_what_the_next_run_would_read_is_read(
     frame = source_of(spark, story.folder / "orders.conf", history="true")
 
     assert ids(frame) == ids_of("a", "b", days=range(1, 2))
+
+
+def test_sparks_own_reader_reads_the_folder_of_a_dataset(spark: SparkSession, story: Story) -> None:
+    story.run(day(2))
+    (dataset(story.folder) / "_metadata.json").write_text("{}")  # as earlier releases left it
+    story.run(day(3))
+
+    frame = spark.read.parquet(str(dataset(story.folder)))
+
+    assert ids(frame) == ids_of("a", "b", days=range(3))
 
 
 def test_a_failed_work_unit_fails_the_query_and_says_why_without_secrets(
