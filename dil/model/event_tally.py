@@ -49,7 +49,8 @@ class EventContext:
 
     ``effective`` is the watermark that all rows of the run are judged by, None while none is late.
     ``known`` are the signatures of work units that were published before, where the plan does not
-    say so because it ignores history. ``meter`` measures how late new rows come, None where a run
+    say so because it ignores history, and of those that runs left behind: their rows are not late
+    because we read them late. ``meter`` measures how late new rows come, None where a run
     says nothing about that, as a backfill.
     """
 

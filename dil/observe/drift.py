@@ -16,6 +16,10 @@ LEFT_OUT = "left out"
 _DECLARE = "declare it in ms.output.schema to keep it; ms.schema.contract says what else to do"
 
 
+# Rows that are read again are not judged, so reading them again fills neither.
+_OF_LATENESS = frozenset({"_late", "_lateness_ms"})
+
+
 def drift(
     job: Job, before: str, after: str, published: Iterable[TaskReport]
 ) -> tuple[SchemaDrift, ...]:
@@ -34,7 +38,7 @@ def drift(
         return others
     old, new = _columns(before), _columns(after)
     changes = [
-        SchemaDrift(name, "added", "", kind, _refill(job))
+        SchemaDrift(name, "added", "", kind, "" if name in _OF_LATENESS else _refill(job))
         for name, kind in new.items()
         if name not in old
     ]

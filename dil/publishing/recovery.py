@@ -105,10 +105,13 @@ class ReusePolicy:
     due_after: int
 
     @classmethod
-    def of(cls, plan: Plan) -> ReusePolicy:
-        """Return the policy of a plan; the farthest cutoff of all its units counts for each."""
+    def of(cls, plan: Plan, least_grace_ms: int) -> ReusePolicy:
+        """Return the policy of a plan; the farthest cutoff of all its units counts for each.
+
+        ``least_grace_ms`` is the shortest grace period that the next run may have.
+        """
         reached = max((unit.high for unit in plan.work_units), default=0)
-        due_after = reached + plan.abstinent_ms - plan.grace_ms
+        due_after = reached + plan.abstinent_ms - min(plan.grace_ms, least_grace_ms)
         return cls(plan.grace_ms, max(due_after, plan.cutoff or 0))
 
     def is_fresh_enough(self, unit: WorkUnit, read_since: int) -> bool:

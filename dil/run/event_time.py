@@ -13,7 +13,7 @@ from dil.model.event_report import EventCounts, EventSummary
 from dil.model.event_tally import EVENT_TIME, EventContext
 from dil.model.event_time import EventTimeSpec
 from dil.model.history import History
-from dil.model.job import Job
+from dil.model.job import Job, PublishMode
 from dil.model.json import JsonObject
 from dil.model.task import TaskReport
 from dil.model.work_unit import Plan, WorkUnit
@@ -46,12 +46,11 @@ def event_context(run: ActiveRun, plan: Plan, history: History) -> EventContext 
     # Imported here, as what is kept is: few jobs have event time, and Arrow costs a plan.
     from dil.run.grace_measure import meter_context
 
-    is_first = history.is_empty()
-    has_files = run.job.publishing.warehouse is None and not is_first
-    live = run.destination.live() if has_files else ()
-    known = frozenset[str]() if is_first else frozenset(_known(run, plan, history, live))
+    live = run.destination.live()
+    known = frozenset((*_known(run, plan, history, live), *_left_behind(run.job, plan)))
     context = EventContext(kept(spec, run.store).watermark.effective, known)
-    return replace(context, meter=meter_context(run, plan, live))
+    files = live if run.job.publishing.warehouse is None else ()
+    return replace(context, meter=meter_context(run, plan, files))
 
 
 def judged_alike(
@@ -125,15 +124,36 @@ def current(job: Job, store: StateStore) -> EventSummary | None:
 
 
 def _known(
-    run: ActiveRun, plan: Plan, history: History, live: Iterable[PublishedFile]
+    run: ActiveRun, plan: Plan, history: History, live: Sequence[PublishedFile]
 ) -> Iterable[str]:
     """Yield the work units that were published before, where the plan itself does not know it."""
     unknown = [unit for unit in plan.work_units if unit.last_high is None]
+    is_anew = run.job.publishing.mode is PublishMode.REPLACE  # names of work units may be others
+    if is_anew and (live or not history.is_empty()):
+        yield from (unit.signature for unit in unknown)
+        return
     if run.job.planning.ignore_history:
         yield from (unit.signature for unit in unknown if _succeeded(unit, history))
     if unknown:
         there = {name for file in live for name in file.signatures}
         yield from (unit.signature for unit in unknown if unit.signature in there)
+
+
+def _left_behind(job: Job, plan: Plan) -> Iterable[str]:
+    """Yield the work units that end before the newest success: others moved the watermark first.
+
+    They failed, were left over, or a range that begins earlier added them. Under
+    ms.late.action=fail they are judged all the same, because nothing of them is lost by that.
+    """
+    events = job.events
+    if plan.cutoff is None or events is None or events.late_action == "fail":
+        return
+    if job.planning.partition == "none":
+        return
+    newest = plan.cutoff - plan.abstinent_ms + plan.grace_ms
+    for unit in plan.work_units:
+        if unit.last_high is None and unit.partition.high <= newest:
+            yield unit.signature
 
 
 def _succeeded(unit: WorkUnit, history: History) -> bool:

@@ -139,7 +139,9 @@ def reuse_policy(job: Job, plan: Plan) -> publishing.ReusePolicy:
     """Return which earlier readings are fresh enough; what was sent always is."""
     if job.has_input("payload"):
         return publishing.ReusePolicy(grace_ms=0, due_after=0)
-    return publishing.ReusePolicy.of(plan)
+    grace = job.planning.grace
+    least = grace.low_ms if grace.is_measured else plan.grace_ms
+    return publishing.ReusePolicy.of(plan, least)
 
 
 def _adopt(run: ActiveRun, plan: Plan) -> tuple[tuple[TaskReport, ...], tuple[WorkUnit, ...]]:

@@ -166,6 +166,8 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
     commit = publishing.decide(job, target, shaped, run.files)
     commit = replace(commit, checkpoints=events.checkpoints)
     grace = job.planning.grace_ms if results.grace_ms is None else results.grace_ms
+    if job.planning.grace.is_measured:
+        grace = max(grace, job.planning.grace.high_ms)  # a probe may follow
     commit, rejected = with_books(job, run.store, shaped, commit, grace)
     publishing.make_visible(run.store, run.lease, commit, spec, run.files, run.destination)
     reports = [each.report for each in shaped.finished]
