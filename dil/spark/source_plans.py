@@ -104,7 +104,7 @@ def _refuse(job: Job) -> None:
         raise ConfigError.single(
             "ms.jdbc.reader",
             "is spark, which reads by a Spark job of its own",
-            'Leave it out: .option("ms.jdbc.reader", "dil").',
+            'Leave it out, or give .option("ms.jdbc.reader", "driver").',
         )
 
 
