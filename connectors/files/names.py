@@ -58,7 +58,9 @@ class Listed:
 
 
 def filled(template: str, variables: Mapping[str, JsonValue]) -> str:
-    """Return ``ms.source.uri`` or a part of it with its variables, put in as they are (rule G36).
+    """Return ``ms.source.uri`` or a part of it with its variables, put in as they are.
+
+    See docs/files.md.
 
     Raises:
         ConfigError: nothing gives a value to one of them; the name would lead elsewhere.

@@ -93,24 +93,6 @@ def writes(address: JdbcAddress, reason: str) -> RefusedError:
     )
 
 
-def failure_for(
-    fault: Fault, address: JdbcAddress, reason: str, fixes: Mapping[Fault, str] | None = None
-) -> DilError:
-    """Return the error for a fault of a database; ``fixes`` says what to do where an engine knows.
-
-    Whatever may pass is transient; what no other attempt changes is refused.
-    """
-    fix = (fixes or {}).get(fault, "")
-    plain = _PLAIN.get(fault)
-    if plain is not None:
-        return plain(address, reason)
-    if fault in _LOGIN:
-        return refused_login(address, reason, fix)
-    if fault in _UNOPENED:
-        return unopened(address, reason, fix)
-    return (refused if fault in _REFUSED else failed)(address, reason, fix)
-
-
 _PLAIN: Mapping[Fault, Callable[[JdbcAddress, str], DilError]] = {
     Fault.LOST: lost,
     Fault.UNREACHABLE: unreachable,
@@ -129,6 +111,25 @@ _REFUSED = {
     Fault.EXISTS, Fault.DUPLICATE, Fault.TOO_LARGE, Fault.NO_SCHEMA, Fault.NO_TABLE,
     Fault.NO_COLUMN, Fault.DOES_NOT_FIT, Fault.REFUSED,
 }  # fmt: skip
+
+
+def failure_for(
+    fault: Fault, address: JdbcAddress, reason: str, fixes: Mapping[Fault, str] | None = None
+) -> DilError:
+    """Return the error for a fault of a database; ``fixes`` says what to do where an engine knows.
+
+    ``fixes`` does not count for faults that have a text of their own. Whatever
+    may pass is transient; what no other attempt changes is refused.
+    """
+    fix = (fixes or {}).get(fault, "")
+    plain = _PLAIN.get(fault)
+    if plain is not None:
+        return plain(address, reason)
+    if fault in _LOGIN:
+        return refused_login(address, reason, fix)
+    if fault in _UNOPENED:
+        return unopened(address, reason, fix)
+    return (refused if fault in _REFUSED else failed)(address, reason, fix)
 
 
 def missing_driver(package: str, kind: str) -> SourceError:

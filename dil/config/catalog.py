@@ -32,7 +32,7 @@ METASTORE = "ms.catalog.hive.metastore"
 REGION, ENDPOINT = "ms.catalog.glue.region", "ms.catalog.glue.endpoint"
 _FORMATS = (OutputFormat.PARQUET, OutputFormat.ORC)
 # Hive and Glue have names of 128 characters, of which 16 are for the partitions of a table that
-# is cut by timelabel (rule T19).
+# is cut by timelabel (rule T28).
 _LONGEST_NAME = 112
 _NAME = re.compile(r"[a-z0-9_]+")
 _ADDRESS = r"thrift://(?:\[[0-9A-Fa-f:.]+\]|[^/,:@\s\[\]]+):[0-9]{1,5}"

@@ -1,7 +1,7 @@
 """Keys of Gobblin, its launchers and metrics that real job files have and that say nothing here.
 
 Source: Gobblin's ``ConfigurationKeys`` and the ``.pull`` files of DIL. They steer how Gobblin runs
-a job, not which rows it writes; keys that do the latter stay unknown, so that they are told loudly.
+a job, not which rows it writes; keys that do the latter stay unknown, so that a warning names them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ OF_GOBBLIN = frozenset(
         "data.publisher.metadata.output.dir",
         "data.publisher.overwrite.enabled",
         "event.metadata.generator.class",
-        "fork.branches",
         "job.class",
         "job.config.path",
         "job.dependencies",
@@ -51,19 +50,12 @@ OF_GOBBLIN = frozenset(
         "job.jars.uploading.retry.maximum",
         "job.listeners",
         "job.local.files",
-        "job.lock.dir",
-        "job.lock.type",
         "job.max.failures",
         "job.retriggering.enabled",
         "job.tag",
         "job.tracking.url",
-        "kafka.schemaRegistry.class",
-        "kafka.schemaRegistry.url",
         "key.serializer",
         "launcher.type",
-        "metrics.enabled",
-        "mr.job.max.mappers",
-        "mr.job.root.dir",
         "overwrite.configs.in.statestore",
         "retention.job.class",
         "source.max.number.of.partitions",

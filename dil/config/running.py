@@ -208,7 +208,7 @@ def _check_memory(most: int | None, findings: Findings) -> None:
 def _commit_policy(values: Properties, findings: Findings) -> CommitPolicy:
     """Return what a failed work unit means for the others.
 
-    Where tasks publish for themselves (rule U16) each that succeeds is published. Here
+    Where tasks publish for themselves (rule U11) each that succeeds is published. Here
     that is done together, at the end of the run, so that readers see it at once.
     """
     policy = values.section(ExecutionSection).commit_policy

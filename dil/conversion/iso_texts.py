@@ -15,7 +15,6 @@ from dil.conversion.texts import parse_whole_iso
 
 _US_PER_MS = 1000
 _US_PER_SECOND = 1_000_000
-_US_PER_DAY = 86_400 * _US_PER_SECOND
 _MICRO_DIGITS = 6
 # The years 1 to 9999 in UTC.
 _FIRST, _LAST = -62_135_596_800 * _US_PER_SECOND, 253_402_300_800 * _US_PER_SECOND

@@ -18,12 +18,18 @@ _CODES = {
     sqlite3.SQLITE_CORRUPT: Fault.DAMAGED,
     sqlite3.SQLITE_IOERR: Fault.IO,
     sqlite3.SQLITE_FULL: Fault.DISK_FULL,
-    sqlite3.SQLITE_CONSTRAINT: Fault.DUPLICATE,
+    sqlite3.SQLITE_CONSTRAINT: Fault.REFUSED,
     sqlite3.SQLITE_AUTH: Fault.REFUSED,
     sqlite3.SQLITE_MISMATCH: Fault.REFUSED,
     sqlite3.SQLITE_RANGE: Fault.REFUSED,
     sqlite3.SQLITE_TOOBIG: Fault.REFUSED,
     sqlite3.SQLITE_MISUSE: Fault.REFUSED,
+}
+# By extended code: other constraints, as NOT NULL, share the primary one of keys.
+_DUPLICATES = {
+    sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY,
+    sqlite3.SQLITE_CONSTRAINT_UNIQUE,
+    sqlite3.SQLITE_CONSTRAINT_ROWID,
 }
 # SQLITE_ERROR has the rest in words.
 _WORDS = (
@@ -67,6 +73,8 @@ def fault_of(error: Exception) -> Fault:
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:  # the driver itself refuses: a value, or more than one statement
         return Fault.REFUSED
+    if code in _DUPLICATES:
+        return Fault.DUPLICATE
     primary = code & 0xFF
     if primary == sqlite3.SQLITE_ERROR:
         text = str(error)

@@ -272,7 +272,7 @@ class SchemaCleansing(Setting):
 
 @dataclass(frozen=True, slots=True)
 class SecondaryRetry(Setting):
-    """How long to wait for a secondary input that is not there, and how often (rule P15)."""
+    """How long to wait for a secondary input that is not there, and how often."""
 
     delay_s: Annotated[Whole, Ge(0)] = member(
         "Seconds to wait before each reading.", name="delayInSec", default=300

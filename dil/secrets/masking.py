@@ -1,4 +1,4 @@
-"""The mask of what is being done, for texts that are cut before they leave the process.
+"""Masks the secrets of the running task, preview or query in texts that are shortened.
 
 A cut goes through a secret as through anything else, and what is left of it is found by no search.
 So whoever shortens a text of a source masks it first; which secrets there are is for its caller to
@@ -16,7 +16,7 @@ _mask: ContextVar[Callable[[str], str]] = ContextVar("mask", default=str)
 
 @contextmanager
 def masking(mask: Callable[[str], str]) -> Iterator[None]:
-    """Let ``masked`` mask by this function, in this thread and meanwhile."""
+    """Let ``masked`` use this mask inside the block, in this thread."""
     before = _mask.set(mask)
     try:
         yield
@@ -25,5 +25,5 @@ def masking(mask: Callable[[str], str]) -> Iterator[None]:
 
 
 def masked(text: str) -> str:
-    """Return a text without the secrets of what is being done."""
+    """Return a text without the secrets of the running task."""
     return _mask.get()(text)

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from dil import planning, publishing
 from dil.errors import ConfigError
-from dil.extraction.secondary import read_secondary_inputs
 from dil.model.arrow import typed_schema
 from dil.model.job import Job
 from dil.model.task import RunContext
@@ -17,11 +16,11 @@ from dil.model.work_unit import WorkUnit
 from dil.operator.source_preview import LookRules, preview_source
 from dil.planning import BareHistory
 from dil.run import plan_builder
+from dil.run.inputs import read_inputs
 from dil.spark.options import SourceOptions
 from dil.spi.connector import Connector
 from dil.spi.registry import load
 from dil.state import open_store
-from dil.task.secondary_inputs import secondary_access
 
 _RUN_ID = "spark-read"
 
@@ -105,7 +104,7 @@ def _refuse(job: Job) -> None:
         raise ConfigError.single(
             "ms.jdbc.reader",
             "is spark, which reads by a Spark job of its own",
-            'Leave it out: .option("ms.jdbc.reader", "dil").',
+            'Leave it out, or give .option("ms.jdbc.reader", "driver").',
         )
 
 
@@ -117,7 +116,7 @@ def planned_units(job: Job, options: SourceOptions) -> tuple[tuple[WorkUnit, ...
         SourceError: secondary input or the source's list of units cannot be read.
     """
     now_ms = options.now_ms
-    secondary = read_secondary_inputs(job.secondary, secondary_access(job))
+    secondary = read_inputs(job)
     listed = plan_builder.listed_units(job, now_ms, secondary.activation)
     known_schema = ""
     if options.keeps_history:

@@ -56,8 +56,3 @@ class Outlook:
         self._first = self._first or failure
         if failure.code not in _REFUSALS or failure.code != self._first.code:
             self._has_hope = True
-
-
-def hopeless(reports: Sequence[TaskReport]) -> Failure | None:
-    """Return why further work units would fail like these, None while there is hope."""
-    return Outlook().look(reports)

@@ -17,6 +17,7 @@ from dil.extraction.parameters import Scope
 from dil.model.task import RunContext
 from dil.model.work_unit import WorkUnit
 from dil.observe.logs import bind
+from dil.secrets.masking import masking
 from dil.spi.connector import SessionContext
 from dil.spi.converter import ConverterContext, PageFacts
 from dil.spi.coordination import Coordinator
@@ -68,6 +69,7 @@ def read_rows(
         shared=shared,
     )
     with (
+        masking(clean),
         bind(job=job.name, run_id=run.run_id, unit=unit.signature, attempt=1),
         translated_plugin_errors(job.source.connector.qualname),
         load(job.source.connector)().open(context) as session,

@@ -1,4 +1,4 @@
-"""Inputs of a job that were made to exhaust the machine on which ``dil plan`` reads them."""
+"""Inputs of a job that were made to exhaust the machine on which a plan or a query reads them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import gzip
 import json
 import os
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,8 +24,23 @@ MOST = 1024 * MIB
 TEXT = "x" * 1000
 
 
+QUERY = """
+import sys
+from dil.spark.source import DilDataSource
+source = DilDataSource({"conf": sys.argv[1]})
+source.reader(source.schema())
+"""
+
+
 def plan(folder: Path, name: str, **more: str) -> tuple[int, str, int]:
     """Plan a job whose units are the rows of a file; return exit code, stderr and peak bytes."""
+    return read_by([*DIL, "plan"], folder, name, more)
+
+
+def read_by(
+    command: Sequence[str], folder: Path, name: str, more: Mapping[str, str]
+) -> tuple[int, str, int]:
+    """Give a job to a command that reads its input; return exit code, stderr and peak bytes."""
     properties = {
         "job.name": "reader",
         "source.class": "http",
@@ -41,9 +57,7 @@ def plan(folder: Path, name: str, **more: str) -> tuple[int, str, int]:
     job = folder / "reader.conf"
     job.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
     with (folder / "stderr").open("w+") as stderr:
-        process = subprocess.Popen(
-            [*DIL, "plan", str(job)], stdout=subprocess.DEVNULL, stderr=stderr
-        )
+        process = subprocess.Popen([*command, str(job)], stdout=subprocess.DEVNULL, stderr=stderr)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         stderr.seek(0)
@@ -119,6 +133,21 @@ def test_an_input_that_would_exhaust_the_machine_ends_a_plan_with_its_name(tmp_p
     write(tmp_path)
     # An eighth of the default: what is read until then takes as much less time.
     code, stderr, peak = plan(tmp_path, name, ms__secondary__input__max__bytes=str(128 * MIB))
+    assert code == 1, stderr
+    assert "DIL-SRC-CONTRACT" in stderr
+    assert str(tmp_path / name) in stderr
+    assert peak < MOST
+
+
+@pytest.mark.parametrize("kind", ["equal long texts", "stripes"])
+def test_an_input_that_would_exhaust_the_machine_ends_a_query_with_its_name(tmp_path, kind) -> None:
+    name, write = FILES[kind]
+    write(tmp_path)
+    more = {
+        "ms.output.schema": '[{"columnName": "a", "dataType": {"type": "string"}}]',
+        "ms.secondary.input.max.bytes": str(128 * MIB),
+    }
+    code, stderr, peak = read_by([sys.executable, "-c", QUERY], tmp_path, name, more)
     assert code == 1, stderr
     assert "DIL-SRC-CONTRACT" in stderr
     assert str(tmp_path / name) in stderr

@@ -225,6 +225,13 @@ def test_a_result_code_of_sqlite_has_one_meaning(fault: Fault, statements: tuple
     assert sqlite.fault_of(error_of_sqlite(":memory:", *statements)) is fault
 
 
+def test_a_null_or_a_failed_check_is_no_row_that_is_there_already() -> None:
+    for column in ("a INT NOT NULL", "a INT CHECK (a > 0)"):
+        table, value = f"CREATE TABLE t ({column})", "NULL" if "NULL" in column else "0"
+        error = error_of_sqlite(":memory:", table, f"INSERT INTO t VALUES ({value})")
+        assert sqlite.fault_of(error) is Fault.REFUSED
+
+
 def test_a_file_that_is_locked_broken_or_absent_is_told_apart(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     holder = sqlite3.connect(path, isolation_level=None)

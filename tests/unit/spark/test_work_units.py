@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSourceReader, EqualTo, InputPartition
 from dil.spark.failing import DilQueryError
 from dil.spark.source import DilDataSource
 from tests.jobs import write_job
-from tests.servers.http_server import HttpServer
+from tests.servers.http_server import Fault, HttpServer
 from tests.stories import Story, day, failing, work_unit
 
 NOW = "2020-01-03T00:00:00Z"
@@ -80,6 +80,44 @@ def test_a_failure_names_the_work_unit_and_has_no_cause_that_spark_would_show(
 
     assert str(caught.value).startswith(work_unit(0, "a"))
     assert caught.value.__suppress_context__
+
+
+def test_a_secret_that_an_answer_repeats_is_masked_before_the_answer_is_cut(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    secret = "s3cret-of-job"
+    # The excerpt of an answer ends after 197 characters, here in the middle of the secret.
+    answer = "<html>" + "no " * 60 + "no1 no2 " + secret
+    source.faults.append(Fault("body", text=answer))
+    path = write_job(tmp_path, source.url, source__conn__password=secret)
+    reader = reader_of(path)
+
+    with pytest.raises(DilQueryError) as caught:
+        rows_of(reader, reader.partitions()[0])
+
+    assert "no no no" in str(caught.value)
+    assert "s3c" not in str(caught.value)
+
+
+def test_a_job_that_spark_reads_by_a_job_of_its_own_is_answered_with_the_reader_to_set(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    path = write_job(
+        tmp_path,
+        source.url,
+        source__class="jdbc",
+        ms__source__uri="jdbc:postgresql://127.0.0.1/shop",
+        ms__jdbc__statement="SELECT 1 AS id",
+        ms__jdbc__reader="spark",
+        ms__session__key__field="",
+        ms__data__field="",
+        ms__parameters="",
+    )
+
+    with pytest.raises(DilQueryError) as caught:
+        reader_of(path)
+
+    assert '.option("ms.jdbc.reader", "driver")' in str(caught.value)
 
 
 def test_too_few_rows_fail_the_query(tmp_path: Path, source: HttpServer) -> None:
