@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from dil import publishing
 from dil.cli.main import main
 from dil.errors import ConfigError
 from dil.model.report import RunStatus
 from dil.publishing.warehouse.late import LateTable
 from tests.books import ClosingDays, label
+from tests.event_feed import Feed
 from tests.servers.day_rows import DayRows
 from tests.servers.rows import DAY_MS, START_MS
 from tests.warehouses import ENGINES, Warehouse, new_warehouse
@@ -180,3 +182,28 @@ def test_a_table_whose_late_rows_could_have_none_is_refused(
     days.fill(0)
     with pytest.raises(ConfigError, match="is too long"):
         days.run(1)
+
+
+@pytest.mark.parametrize("warehouse", ["postgresql", "sqlite"], indirect=True)
+def test_late_rows_alone_that_landed_are_not_read_again_when_their_publish_is_given_up(
+    warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    changes = {"ms.late.action": "side_table", "ms.warehouse.url": warehouse.url}
+    feed = Feed(tmp_path / "feed", **changes, **{"extract.namespace": "shop"})
+    feed.put(-10)
+    feed.run()
+    feed.put(-12, -13)
+
+    def crash(*_: object) -> None:
+        raise Crash
+
+    monkeypatch.setattr(publishing, "append_block", crash)
+    with pytest.raises(Crash):
+        feed.run(at=1)
+    monkeypatch.undo()
+    assert ids(warehouse, "feed_late") == [200, 201]
+
+    assert main(["runs", "abandon", str(feed.folder / "feed.conf"), "--yes"]) == 0
+    feed.run(at=2)
+    assert ids(warehouse, "feed_late") == [200, 201]
+    assert main(["state", "verify", str(feed.folder / "feed.conf")]) == 0

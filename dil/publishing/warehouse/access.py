@@ -79,6 +79,13 @@ class Access:
         """Return whether a run's commit is done."""
         return self._attempts.run(partial(self._has, run_id=run_id))
 
+    def has_late(self, run_id: str) -> bool:
+        """Return whether the late rows of a run are in their table."""
+        late = self._late
+        if late is None:
+            return False
+        return self._attempts.run(lambda connection: late.has(connection, run_id))
+
     def next_sequence(self) -> int:
         """Return the number of the next commit; makes the tables that record commits."""
         return self._attempts.run(self._next_sequence)

@@ -102,8 +102,11 @@ class WarehouseDestination:
         return () if gone and self._access.has(intent.commit.run_id) else gone
 
     def has_landed(self, intent: Intent) -> bool:
-        """Return whether the database has recorded the run."""
-        return self._access.has(intent.commit.run_id)
+        """Return whether the database has recorded the run; of late rows alone, their table."""
+        commit = intent.commit
+        if commit.touches_late_rows and not (commit.moves or commit.removes):
+            return self._access.has_late(commit.run_id)
+        return self._access.has(commit.run_id)
 
     def require_fit(self, commit: Commit) -> None:
         """Look whether a commit can be carried out; called before it is decided.

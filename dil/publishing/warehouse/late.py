@@ -77,6 +77,11 @@ class LateTable:
             self.loading.records.make(connection)
             self.loading.prepare(connection, self._own(commit))
 
+    def has(self, connection: Connection, run_id: str) -> bool:
+        """Return whether the late rows of a run are loaded."""
+        records = self.loading.records
+        return records.are_there(connection) and records.has(connection, run_id)
+
     def load(self, connection: Connection, commit: Commit, sequence: int) -> None:
         """Load late rows in the transaction that is open, unless they are there."""
         own, records = self._own(commit), self.loading.records
