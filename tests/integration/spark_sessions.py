@@ -21,9 +21,9 @@ def spark_session(folder: Path, environ: Mapping[str, str] = {}) -> Iterator[Spa
 
     ``environ`` is what the JVM, and so the processes that it starts, see beside this one's.
     """
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    _end_jvm()  # one of an earlier test has another environment
     named = {
         "JAVA_HOME": find_java(os.environ).home,
         "PYSPARK_PYTHON": sys.executable,
@@ -55,13 +55,24 @@ def spark_session(folder: Path, environ: Mapping[str, str] = {}) -> Iterator[Spa
         yield session
     finally:
         session.stop()
-        gateway = SparkContext._gateway  # pyspark keeps the JVM for the next session
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait()
-        SparkContext._gateway = SparkContext._jvm = None
+        _end_jvm()
         for name, value in before.items():
             if value is None:
                 os.environ.pop(name)
             else:
                 os.environ[name] = value
+
+
+def _end_jvm() -> None:
+    """End the JVM that pyspark keeps for the next session, and take back what it did to py4j."""
+    from py4j import java_gateway, protocol
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
+    SparkContext._gateway = SparkContext._jvm = None
+    java_gateway.get_return_value = protocol.get_return_value

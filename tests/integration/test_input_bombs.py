@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +31,14 @@ source.reader(source.schema())
 """
 
 
+# A process counts the memory of the one that started it as its own peak: let that be a small one.
+MEASURED = """
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
+print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, end="")
+"""
+
+
 def plan(folder: Path, name: str, **more: str) -> tuple[int, str, int]:
     """Plan a job whose units are the rows of a file; return exit code, stderr and peak bytes."""
     return read_by([*DIL, "plan"], folder, name, more)
@@ -56,12 +63,14 @@ def read_by(
     }
     job = folder / "reader.conf"
     job.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
-    with (folder / "stderr").open("w+") as stderr:
-        process = subprocess.Popen([*command, str(job)], stdout=subprocess.DEVNULL, stderr=stderr)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        stderr.seek(0)
-        return process.returncode, stderr.read(), usage.ru_maxrss * 1024
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, *command, str(job)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    code, _, peak = done.stdout.rpartition("\n")[2].partition(" ")
+    return int(code), done.stderr, int(peak) * 1024
 
 
 def many_blocks() -> bytes:

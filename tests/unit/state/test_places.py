@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from dil import databases
+from dil.databases import mysql
 from dil.errors import LeaseHeldError, StateError
 from dil.model.job import StateSpec
 from dil.state import open_store
-from dil.state.databases import mounts, mysql_database, postgresql_database
+from dil.state.databases import mounts
 from dil.state.databases.mounts import filesystem_of
 from dil.text.database_url import read_database_url
 
@@ -101,8 +103,10 @@ def test_a_missing_driver_names_what_to_install(
     kind: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    for module in (mysql_database, postgresql_database):
-        module._installed.cache_clear()
+    mysql.driver.cache_clear()
+    # What was imported before would not miss its driver.
+    monkeypatch.delitem(sys.modules, "dil.databases.bounded_psycopg", raising=False)
+    monkeypatch.delattr(databases, "bounded_psycopg", raising=False)
     address = read_database_url(f"{kind}://127.0.0.1:1/dil").address
     with open_store(StateSpec(kind, server=address), "orders", clock=lambda: 0) as store:
         with pytest.raises(StateError) as caught:
