@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
@@ -48,9 +48,9 @@ def event_context(run: ActiveRun, plan: Plan, history: History) -> EventContext 
 
     live = run.destination.live()
     known = frozenset((*_known(run, plan, history, live), *_left_behind(run.job, plan)))
-    context = EventContext(kept(spec, run.store).watermark.effective, known)
     files = live if run.job.publishing.warehouse is None else ()
-    return replace(context, meter=meter_context(run, plan, files))
+    effective = kept(spec, run.store).watermark.effective
+    return EventContext(effective, known, meter_context(run, plan, files))
 
 
 def judged_alike(
@@ -146,10 +146,10 @@ def _left_behind(job: Job, plan: Plan) -> Iterable[str]:
     ms.late.action=fail they are judged all the same, because nothing of them is lost by that.
     """
     events = job.events
-    if plan.cutoff is None or events is None or events.late_action == "fail":
+    if events is None or events.late_action == "fail":
         return
-    if job.planning.partition == "none":
-        return
+    if plan.cutoff is None or job.planning.partition == "none":
+        return  # nothing succeeded yet, or nothing says which work unit comes first
     newest = plan.cutoff - plan.abstinent_ms + plan.grace_ms
     for unit in plan.work_units:
         if unit.last_high is None and unit.partition.high <= newest:
