@@ -64,10 +64,17 @@ def spark_session(folder: Path, environ: Mapping[str, str] = {}) -> Iterator[Spa
 
 
 def _end_jvm() -> None:
-    """End the JVM that pyspark keeps for the next session, and take back what it did to py4j."""
+    """End the JVM that pyspark keeps for the next session, and take back what it did to py4j.
+
+    A context that an earlier test of this process left is stopped first: pyspark would go on
+    with it, and its JVM is gone.
+    """
     from py4j import java_gateway, protocol
     from pyspark import SparkContext
 
+    context = SparkContext._active_spark_context
+    if context is not None:
+        context.stop()
     gateway = SparkContext._gateway
     if gateway is None:
         return
