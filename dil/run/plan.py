@@ -14,8 +14,7 @@ from dil.errors import ConfigError
 from dil.model.books import Books
 from dil.model.event_tally import EventContext
 from dil.model.history import History
-from dil.model.interval import Interval
-from dil.model.job import Job, QueryMode, QuerySpec
+from dil.model.job import Job, QuerySpec
 from dil.model.secondary import SecondaryRows
 from dil.model.task import TaskReport
 from dil.model.work_unit import Plan, Reason, WorkUnit
@@ -130,9 +129,9 @@ def _plan_query(run: ActiveRun, spec: QuerySpec) -> PlannedRun:
         ConfigError: the caller gave a plan of work units.
         StateError: an input does not go on from where it was read.
     """
-    from dil.run.queries.slices import awaited_slices, signature_of  # few jobs have inputs
+    from dil.run.queries.slices import as_plan, awaited_slices  # few jobs have inputs
 
-    job, now = run.job, run.options.now_ms
+    job = run.job
     if run.options.plan is not None:
         raise ConfigError.single(
             "--plan",
@@ -141,19 +140,12 @@ def _plan_query(run: ActiveRun, spec: QuerySpec) -> PlannedRun:
         )
     history = run.store.history()  # what this run commits goes behind what is there now
     found = awaited_slices(job, spec, run.options)
-    units: tuple[WorkUnit, ...] = ()
-    if found.step is not None:
-        whole = Interval(0, max(now, 1))
-        units = (
-            WorkUnit(
-                signature_of(found), whole.low, whole.high, whole, "query", "{}", Reason.INCREMENTAL
-            ),
-        )
+    due = as_plan(job, spec, found, run.options.now_ms)
     return PlannedRun(
-        Plan(now, job.planning.zone, spec.mode is QueryMode.FULL, None, units),
+        due,
         history,
         SecondaryRows(),
-        fresh=units,
+        fresh=tuple(due.work_units),
         known_schema=publishing.recorded_schema(run.store) or run.options.known_schema,
         query=found,
     )

@@ -14,8 +14,11 @@ from dataclasses import dataclass
 
 from dil.model.dataset import Commit
 from dil.model.derived import InputSlice, QueryStep
+from dil.model.interval import Interval
 from dil.model.job import DatasetInput, Job, QueryMode, QuerySpec
 from dil.model.json import JsonObject, compact
+from dil.model.work_unit import Plan, Reason, WorkUnit
+from dil.observe.query_view import InputLine, QueryPlanView
 from dil.run.options import RunOptions
 from dil.state.databases.database import Transaction
 from dil.state.derived.appending import require_sound_query
@@ -221,7 +224,36 @@ def require_sound(job: Job, spec: QuerySpec, commit: Commit, clock: Clock) -> No
         require_sound_query(own, job.name, commit, commit.query, chains)
 
 
-def signature_of(planned: PlannedQuery) -> str:
+def as_plan(job: Job, spec: QuerySpec, planned: PlannedQuery, now_ms: int) -> Plan:
+    """Return what is due as a plan of one work unit at most; ``now_ms`` is epoch ms UTC."""
+    units: tuple[WorkUnit, ...] = ()
+    if planned.step is not None:
+        whole = Interval(0, max(now_ms, 1))
+        name = _signature(planned)
+        units = (WorkUnit(name, whole.low, whole.high, whole, "query", "{}", Reason.INCREMENTAL),)
+    return Plan(now_ms, job.planning.zone, spec.mode is QueryMode.FULL, None, units)
+
+
+def view_of_plan(job: Job, spec: QuerySpec, planned: PlannedQuery, now_ms: int) -> QueryPlanView:
+    """Return the plan as people and machines see it."""
+    lines = tuple(
+        InputLine(each.input.view, each.input.path, each.slice, each.first, each.last, each.rows)
+        for each in planned.inputs
+    )
+    is_due = planned.step is not None
+    return QueryPlanView(
+        job.name,
+        now_ms,
+        spec.mode.value,
+        is_due,
+        planned.runs,
+        lines,
+        planned.waits,
+        spec.wait_ms,
+    )
+
+
+def _signature(planned: PlannedQuery) -> str:
     """Return what names the work unit of a query: the blocks that it takes of each input."""
     places: JsonObject = {each.input.dataset: [each.first, each.last] for each in planned.inputs}
     return f"query.{compact(places)}"
