@@ -14,6 +14,7 @@ from dil.model.job import Job
 from dil.model.report import RunReport
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
+from dil.run.queries.slices import input_chains
 from dil.state import open_store
 from dil.state.blocks.verification import ChainReport, verify_chain
 from dil.testing.in_process import InProcessExecutor
@@ -120,4 +121,7 @@ class Lake:
     def verify(self, path: Path) -> ChainReport:
         job = self.job(path)
         with open_store(job.state, job.name, clock=lambda: self.now) as store:
-            return verify_chain(store)
+            if job.query is None:
+                return verify_chain(store)
+            with input_chains(job.query, lambda: self.now) as chains:
+                return verify_chain(store, chains=chains)

@@ -27,7 +27,7 @@ from dil.spi.connector import Connector, SparkReader
 from dil.spi.registry import load
 
 if TYPE_CHECKING:
-    from dil.execution.queries.query import Query, QueryResult
+    from dil.execution.queries.query import Query, QueryResult, View
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +83,12 @@ class SparkExecutor:
         context = self._session(self._settings)
         require_metastore(context, run.job.publishing.catalog)
         return run_query(context, run, query, watch)
+
+    def differing(self, one: View, other: View) -> int:
+        """Return how many rows of one view the other lacks."""
+        from dil.execution.queries.spark_query import differing_rows
+
+        return differing_rows(self._session(self._settings), one, other)
 
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Call a function for each item in a task of its own, in the session that is open.

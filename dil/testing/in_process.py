@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
@@ -14,7 +15,9 @@ from dil.task.context import Clocks
 from dil.task.work_unit import run_attempt_over, run_work_unit
 
 if TYPE_CHECKING:
-    from dil.execution.queries.query import Query, QueryResult
+    import pyarrow as pa
+
+    from dil.execution.queries.query import Query, QueryResult, View
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -43,17 +46,10 @@ class InProcessExecutor:
     def query(self, run: RunContext, query: Query, watch: Watch) -> QueryResult:
         """Run a query by DuckDB in place of Spark; a function gets and returns Arrow tables."""
         import duckdb
-        import pyarrow as pa
 
         from dil.execution.queries.query import in_order, part_of
 
-        tables = {
-            view.name: pa.Table.from_batches(
-                (rows for task in range(len(view.tasks)) for rows in view.rows(task, view.known)),
-                view.known,
-            )
-            for view in query.views
-        }
+        tables = {view.name: _table(view) for view in query.views}
         spec = query.spec
         if spec.function is not None:
             found = getattr(import_module(spec.function.module), spec.function.qualname)(tables)
@@ -66,6 +62,18 @@ class InProcessExecutor:
         rows = (batch for batch in found.to_batches() if batch.num_rows)
         return in_order(query.unit, {0: run_attempt_over(rows, run, part_of(query.unit, 0), 1)})
 
+    def differing(self, one: View, other: View) -> int:
+        """Return how many rows of one view the other lacks."""
+        lacking = Counter(map(repr, _table(one).to_pylist()))
+        return (lacking - Counter(map(repr, _table(other).to_pylist()))).total()
+
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Call the function for one item after the other."""
         return [function(item) for item in items]
+
+
+def _table(view: View) -> pa.Table:
+    import pyarrow as pa
+
+    rows = (batch for task in range(len(view.tasks)) for batch in view.rows(task, view.known))
+    return pa.Table.from_batches(rows, view.known)

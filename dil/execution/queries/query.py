@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -81,9 +81,13 @@ class QueryExecutor(Protocol):
             ExecutionError: Spark failed.
         """
 
+    def differing(self, one: View, other: View) -> int:
+        """Return how many rows of one view the other lacks, each as often as it is there.
 
-# Writes rows of a part, from 0, and returns what was staged.
-WritePart = Callable[[int, Iterator[pa.RecordBatch]], TaskReport]
+        Raises:
+            QueryError: the rows cannot be read, or not be compared.
+            ExecutionError: Spark failed.
+        """
 
 
 def part_of(unit: WorkUnit, number: int) -> WorkUnit:

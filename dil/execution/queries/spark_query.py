@@ -81,13 +81,30 @@ def run_query(
             raise _refused(query.spec, _said(error)) from error
         except (PySparkException, Py4JError) as error:
             stopped = stopping_error(error)
+            said = _failure(error)
+            correct = f"Correct {_place(query.spec)}, or the rows of its inputs."
             raise QueryError(
-                f"the query failed: {_failure(error) or stopped.message}", stopped.fix
+                f"the query failed: {said or stopped.message}", correct if said else stopped.fix
             ) from error
     if overseer.stopped is not None:
         raise QueryError(f"the query was stopped: {overseer.stopped.error}", overseer.stopped.fix)
     reports = {row["part"]: _report(row["report"]) for row in found}
     return in_order(query.unit, reports)
+
+
+def differing_rows(context: Any, one: View, other: View) -> int:  # noqa: ANN401 - a SparkContext
+    """Return how many rows of one view the other lacks, each as often as it is there.
+
+    Raises:
+        QueryError: the rows cannot be read, or not be compared.
+    """
+    session = own_session(context)
+    try:
+        lacking = frame_of(session, one).exceptAll(frame_of(session, other))
+        return int(lacking.count())
+    except (PySparkException, Py4JError) as error:
+        said = _failure(error) or stopping_error(error).message
+        raise QueryError(f"the rows cannot be compared: {said}") from error
 
 
 def frame_of(session: Any, view: View) -> Any:  # noqa: ANN401 - a session gives a DataFrame

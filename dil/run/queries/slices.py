@@ -88,13 +88,11 @@ def plan_slices(job: Job, spec: QuerySpec, clock: Clock) -> PlannedQuery:
     """
     with ExitStack() as opened:
         own = opened.enter_context(_snapshot(job, clock))
-        chains = {
-            each.dataset: opened.enter_context(input_chain(each, clock)) for each in spec.inputs
-        }
-        missing = [each for each in spec.inputs if chains[each.dataset] is None]
+        chains = opened.enter_context(input_chains(spec, clock))
+        missing = [each for each in spec.inputs if each.dataset not in chains]
         if missing:
             return PlannedQuery(waits=tuple(map(_unpublished, missing)))
-        return _planned(own, job.name, spec, {k: v for k, v in chains.items() if v is not None})
+        return _planned(own, job.name, spec, chains)
 
 
 def _unpublished(item: DatasetInput) -> str:
@@ -132,6 +130,20 @@ def input_chain(item: DatasetInput, clock: Clock) -> Iterator[StoredInput | None
         closing(database.snapshot()) as tx,
     ):
         yield open_input(tx, item.dataset)
+
+
+@contextmanager
+def input_chains(spec: QuerySpec, clock: Clock) -> Iterator[dict[str, StoredInput]]:
+    """Open the chains of all inputs that have published anything, by name.
+
+    Raises:
+        StateError: a store cannot be read.
+    """
+    with ExitStack() as opened:
+        found = {
+            each.dataset: opened.enter_context(input_chain(each, clock)) for each in spec.inputs
+        }
+        yield {name: chain for name, chain in found.items() if chain is not None}
 
 
 @contextmanager
@@ -215,12 +227,7 @@ def require_sound(job: Job, spec: QuerySpec, commit: Commit, clock: Clock) -> No
     """
     if commit.query is None:
         return
-    with ExitStack() as opened:
-        own = opened.enter_context(_snapshot(job, clock))
-        found = {
-            each.dataset: opened.enter_context(input_chain(each, clock)) for each in spec.inputs
-        }
-        chains = {name: chain for name, chain in found.items() if chain is not None}
+    with _snapshot(job, clock) as own, input_chains(spec, clock) as chains:
         require_sound_query(own, job.name, commit, commit.query, chains)
 
 

@@ -189,6 +189,7 @@ def test_an_input_whose_chain_was_restored_from_an_older_copy_is_refused(lake):
         lake.run(far)
     assert "restored from an older copy" in error.value.fix
     assert "Restore the input's state" in error.value.fix
+    assert any(problem.startswith("V34") for problem in lake.verify(far).problems)
 
 
 def test_a_run_waits_for_an_input_no_longer_than_the_job_says(lake):
