@@ -179,6 +179,8 @@ def _planned(
         runs = any(chains[each.input.dataset].has_data_in(each.first, each.last) for each in places)
     if runs:
         places = [_with_rows(each, chains[each.input.dataset], is_full=is_full) for each in places]
+        # A compaction gives new offsets to rows that were read before.
+        runs = is_full or any(each.parts for each in places)
     return PlannedQuery(
         QueryStep(spec.transform, slices, plan.event.new_watermark),
         runs,

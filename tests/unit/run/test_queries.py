@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from dil.errors import ConfigError, LeaseHeldError, StateError
+from dil.operator.compaction import CompactionRequest, compact
 from dil.run.queries.slices import plan_slices
 from dil.state import open_store
 from dil.state.databases.sqlite_database import SqliteDatabase
@@ -20,6 +21,12 @@ BIG = "SELECT id, amount FROM orders WHERE amount >= 50"
 @pytest.fixture
 def lake(tmp_path):
     return Lake(tmp_path)
+
+
+def compacted(lake, path):
+    lake.now += 60_000
+    found = compact(lake.job(path), CompactionRequest(clock=lambda: lake.now))
+    assert found.removed > len(found.added)
 
 
 def test_each_run_takes_the_rows_that_are_new_and_each_row_once(lake):
@@ -302,4 +309,53 @@ def test_a_dataset_is_read_by_its_name_and_the_store_of_its_state(lake):
     lake.feed(*range(4))
 
     assert lake.run(big).rows == 4
+    assert lake.verify(big).problems == ()
+
+
+def test_chains_in_file_logs_are_inputs_and_are_derived(lake):
+    logs = {"state__store__type": "filelog", "state__store__dir": str(lake.folder / "logs")}
+    first = lake.derive("first", BIG, **logs)
+    store = {"type": "filelog", "dir": str(lake.folder / "logs")}
+    second = lake.derive(
+        "second",
+        "SELECT * FROM f",
+        ms__query__inputs=json.dumps([{"dataset": "first", "as": "f", "state.store": store}]),
+    )
+    for start in (0, 10):
+        lake.feed(*range(start, start + 10))
+        lake.run(first)
+        lake.run(second)
+
+    assert lake.ids("second") == lake.ids("first") == Counter(range(5, 20))
+    assert lake.verify(first).problems == lake.verify(second).problems == ()
+
+
+def test_a_compaction_of_an_input_brings_no_row_again(lake):
+    big = lake.derive("big", BIG)
+    lake.feed(*range(10))
+    lake.feed(*range(10, 20))
+    lake.run(big)
+    compacted(lake, lake.orders)
+
+    report = lake.run(big, executor=None)  # which would start Spark
+
+    assert (report.status, report.rows) == ("success", 0)
+    lake.feed(*range(20, 30))
+    assert lake.run(big).rows == 10
+    assert lake.ids("big") == Counter(range(5, 30))
+    assert lake.verify(big).problems == ()
+
+
+def test_a_derived_dataset_is_compacted_as_others_are(lake):
+    big = lake.derive("big", BIG)
+    for start in (0, 10, 20):
+        lake.feed(*range(start, start + 10))
+        lake.run(big)
+    compacted(lake, big)
+
+    assert lake.ids("big") == Counter(range(5, 30))
+    assert lake.verify(big).problems == ()
+    lake.feed(30)
+    assert lake.run(big).rows == 1
+    assert lake.ids("big") == Counter(range(5, 31))
     assert lake.verify(big).problems == ()
