@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dil.model.secret import Secret
+from dil.model.suggestions import nearest_word
 from dil.secrets.forms import (
     ENCRYPTED,
     ENVIRONMENT,
@@ -58,6 +59,11 @@ class SecretResolver:
     def is_costly(self, text: str) -> bool:
         """Return whether a secret takes long to be had: a key is derived, or a server asked."""
         return is_encrypted(text) or (not is_reference(text) and self.plugged.knows(text))
+
+    def nearest_prefix(self, text: str) -> str:
+        """Return the prefix of references that a plain text nearly begins with, if it does."""
+        prefix, colon, _ = text.partition(":")
+        return nearest_word(prefix, ("env", "file", *self.plugged.resolvers)) if colon else ""
 
     def resolve(self, text: str, purpose: str = "") -> Secret:
         """Return the secret that a text stands for; plain text stands for itself.
