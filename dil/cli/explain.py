@@ -31,7 +31,7 @@ _CODE = "DIL-"
 def explain(names: tuple[str, ...], *, job_file: str | None, as_json: bool) -> int:
     """Tell what a property means; without a name, list the groups of properties.
 
-    A code such as DIL-SRC-AUTH tells what the error means, its beginning lists codes. Words are
+    A code such as DIL-SRC-AUTH says what the error means, its beginning lists codes. Words are
     looked for in the texts of all properties.
     """
     # Imported here: the property table is of no use to `dil --help`.

@@ -22,7 +22,7 @@ _TAKEN_OUT = (
 class Findings:
     """Problems (the job cannot start) and notices (it can) of one configuration.
 
-    ``origins`` tells where each key was written; findings about a key point there. ``infos`` are
+    ``origins`` says where each key was written; findings about a key point there. ``infos`` are
     those notices that only say what is so, and ask for nothing. ``likely_typos`` are those about
     unknown keys, by the property that may be meant. ``without_effect`` are properties that were
     set, change nothing here, and are not likely to be missed. ``plain_secrets`` are properties

@@ -40,7 +40,7 @@ class SecretResolver:
     ``passwords`` are tried in order (rule S3), ``strong`` chooses between DIL's two
     algorithms (rule S2; our own forms, ``ENC(v2:...)``, name their version), ``folder`` is where
     relative ``file:`` paths start. ``missing`` are files that were to hold a master password and
-    are not there. ``is_unread`` tells that they could not be read, which is reported already.
+    are not there. ``is_unread`` says that they could not be read, which is reported already.
     ``plugged`` resolves references of other prefixes.
     """
 

@@ -235,7 +235,7 @@ class GpgStream(ReadStream):
         except BlockingIOError:
             return
         except BrokenPipeError:
-            # It has seen enough; why, its status tells when its output ends.
+            # It has seen enough; why, its status says when its output ends.
             self._end_input()
 
     @property
