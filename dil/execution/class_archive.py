@@ -58,7 +58,6 @@ class ClassArchive:
                 part.replace(self._archive)
             note.unlink(missing_ok=True)
 
-
     def _delete_unused(self) -> None:
         """Delete what other environments left: an archive takes 70 MB."""
         for left in self._archive.parent.glob("spark-classes-*"):

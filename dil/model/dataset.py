@@ -283,7 +283,7 @@ class Lease:
 class RunRecord:
     """One row of the runs table.
 
-    ``status`` is running, success, failed, partial, interrupted or superseded. ``committed`` tells
+    ``status`` is running, success, failed, partial, interrupted or superseded. ``committed`` says
     that what it staged is published, or was found not worth it; ``staged`` that its staging folder
     was not swept.
     """

@@ -226,7 +226,7 @@ class ExtractionSpec:
 class ConversionSpec:
     """What happens to rows between extractor and writer.
 
-    ``encrypted_fields`` are dot paths by the names of the source. ``keeps_columns`` tells
+    ``encrypted_fields`` are dot paths by the names of the source. ``keeps_columns`` says
     that columns of the dataset which the rows lack are written as null.
     Formats are Joda patterns tried in order; ``zone`` applies where a text names none.
     ``max_failures`` rows may be put aside per work unit before it fails. ``target`` are the columns

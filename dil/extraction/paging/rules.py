@@ -125,7 +125,7 @@ class PagingRules:
 class PageState:
     """What is known after one page; rows are counted before converters.
 
-    ``previous_key`` is the key of the page before, None for the first page. ``key_was_there`` tells
+    ``previous_key`` is the key of the page before, None for the first page. ``key_was_there`` says
     that this page or an earlier one had a key. ``total`` is None until a page has it.
     ``elapsed_s`` counts from the first request of the attempt. ``payload_left`` is None when the
     job has no payload. ``asked`` counts requests so far. ``page_size`` is how many rows a full page
