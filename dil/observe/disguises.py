@@ -71,6 +71,8 @@ def without_disguised(text: str, secrets: Iterable[str]) -> str:
         return text
     for secret in sorted(found, key=len, reverse=True):
         text = _pattern(secret).sub(MASK, text)
+        if _found_in(text, [secret]):
+            text = _encoded_pattern(secret).sub(MASK, text)
     return WITHHELD if _found_in(text, found) else text
 
 
@@ -281,7 +283,7 @@ def base64_pieces(raw: bytes) -> Iterator[str]:
 
 @functools.lru_cache(maxsize=256)
 def _pattern(secret: str) -> re.Pattern[str]:
-    """Return what finds a secret in each form, each character escaped in its own way."""
+    """Return what finds a secret in each form but base64, each character escaped in its own way."""
     is_folded = len(secret) >= _FOLDED
     filler = r"(?:\x00|\\+x00|\\+u0000|=?\\*[\r\n]+[ \t]*)?" if is_folded else ""
     plain = filler.join(_alternatives(each, is_folded=is_folded) for each in secret)
@@ -291,15 +293,23 @@ def _pattern(secret: str) -> re.Pattern[str]:
         for raw in raws
     )
     numbers = "|".join(r"(?<!\d)" + r"[\s,;]{1,3}".join(map(str, raw)) + r"(?!\d)" for raw in raws)
-    encoded = (
-        r"\s*".join(_alternatives(each, is_folded=False) for each in fragment) + r"(?:=|%3[dD])*"
-        for fragment in sorted(_fragments(secret), key=len, reverse=True)
-    )
     base32 = (
         r"(?i:" + r"\s*".join(fragment) + r")[A-Za-z2-7]?=*"
         for fragment in sorted(_base32(secret), key=len, reverse=True)
     )
-    return re.compile("|".join((plain, hexadecimal, numbers, *encoded, *base32)))
+    return re.compile("|".join((plain, hexadecimal, numbers, *base32)))
+
+
+@functools.lru_cache(maxsize=256)
+def _encoded_pattern(secret: str) -> re.Pattern[str]:
+    """Return what finds a secret in base64. Of a long one it takes a second to compile."""
+    return re.compile(
+        "|".join(
+            r"\s*".join(_alternatives(each, is_folded=False) for each in fragment)
+            + r"(?:=|%3[dD])*"
+            for fragment in sorted(_fragments(secret), key=len, reverse=True)
+        )
+    )
 
 
 def _alternatives(character: str, *, is_folded: bool) -> str:
