@@ -39,6 +39,8 @@ _BACKSLASHED = re.compile(
     re.DOTALL,
 )
 _PERCENT_U = re.compile(r"%(?:25)*u([0-9a-fA-F]{4})")
+# Python drops those of characters that HTML does not allow.
+_HTML_CODE = re.compile(r"&#(?:[xX]([0-9a-fA-F]{1,6})|([0-9]{1,7}));?")
 # Quoted-printable (RFC 2045 section 6.7): a byte, and the end of a line that goes on.
 _EQUALS = re.compile(r"=(?:([0-9A-Fa-f]{2})|\r?\n)")
 _DOUBLED = re.compile(r"''|\"\"")
@@ -219,7 +221,7 @@ def _meanings(text: str) -> Iterator[str]:
         text = unquote(text, errors="replace")
         yield text
     if "&" in text:
-        text = html.unescape(text)
+        text = html.unescape(_HTML_CODE.sub(_html_character, text))
         yield text
     if "\\" in text:
         text = _BACKSLASHED.sub(_character, text)
@@ -252,6 +254,12 @@ def _character(found: re.Match[str]) -> str:
     if code:
         return chr(min(int(code, 16), sys.maxunicode))
     return _CONTROLS.get(found[6], found[6])
+
+
+def _html_character(found: re.Match[str]) -> str:
+    code = int(found[1], 16) if found[1] else int(found[2])
+    is_of_windows = 0x80 <= code < 0xA0  # noqa: PLR2004 - HTML takes these for another set
+    return found[0] if is_of_windows or not 0 < code <= sys.maxunicode else chr(code)
 
 
 def _byte(found: re.Match[str]) -> str:
