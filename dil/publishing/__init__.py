@@ -34,6 +34,7 @@ from dil.publishing.landed import (
     refuse_older_state,
     refuse_other_place,
 )
+from dil.publishing.late_files import is_other_dataset, late_rows_there
 from dil.publishing.layout import (
     META,
     audit_dir,
@@ -115,10 +116,12 @@ __all__ = [
     "folds_names",
     "is_hidden",
     "is_newest_state",
+    "is_other_dataset",
     "keep_books",
     "keep_logs",
     "keeps_registry",
     "late_dir",
+    "late_rows_there",
     "left_behind",
     "live_files",
     "live_paths",

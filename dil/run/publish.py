@@ -221,6 +221,7 @@ def _target(run: ActiveRun, results: Results) -> publishing.Target:
         left_low=results.unfinished.low,
         known_schema=publishing.recorded_schema(run.store),
         quarantined=publishing.quarantined_files(spec, files),
+        late=publishing.late_rows_there(run.job, files, run.destination),
         is_whole=results.is_whole,
         missed=results.unfinished.missed,
     )
