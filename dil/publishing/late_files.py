@@ -8,7 +8,6 @@ looked into whenever it is there, and so is the table of late rows of a warehous
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
 from dil.model.dataset import source_name
@@ -69,11 +68,6 @@ def late_rows_there(job: Job, filesystem: Filesystem, destination: object) -> tu
         folder = layout.late_dir(spec)
         there += [filesystem.uri(f"{folder}/{name}") for name in destination.late_files()]
     return tuple(dict.fromkeys(there))
-
-
-def files_of_units(files: Iterable[FileInfo], hashes: frozenset[str]) -> tuple[FileInfo, ...]:
-    """Return those files of late rows that are of some work units, by the hashes of these."""
-    return tuple(file for file in files if layout.unit_hash_in(file.path) in hashes)
 
 
 def _is_alone(job: Job, filesystem: Filesystem, destination: object) -> bool:
