@@ -6,11 +6,16 @@ import contextlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from dil import publishing
 from dil.cli.main import main
+from dil.model.dataset import Intent
+from dil.model.work_unit import unit_hash
+from dil.publishing import publisher
 from dil.state import open_store
 from tests.books import ClosingDays, label
 from tests.event_feed import Feed, beside
@@ -158,6 +163,87 @@ def test_late_rows_whose_files_somebody_deleted_leave_their_table_with_their_wor
     place.forget()
     place.feed.run(at=2)
     assert (place.rows(), place.late()) == ([100], [] if is_empty else [200, 201])
+    assert main(["state", "verify", place.conf]) == 0
+
+
+class Crash(BaseException):
+    """The driver is gone."""
+
+
+def crash(*_: object) -> None:
+    raise Crash
+
+
+@pytest.mark.parametrize("place", ["files", "delta", "postgresql", "sqlite"], indirect=True)
+@pytest.mark.parametrize("cut", ["publishing.append_block", "publishing.publisher.call_each"])
+def test_late_rows_go_also_where_the_publish_that_replaced_them_landed_and_was_given_up(
+    place: Place, monkeypatch: pytest.MonkeyPatch, cut: str
+) -> None:
+    place.feed.properties["ms.publish.mode"] = "window_replace"
+    late_rows_of_two_runs(place)
+    place.forget()
+    place.feed.properties["ms.late.action"] = "flag"
+    with monkeypatch.context() as patch:
+        if cut.endswith("call_each"):
+
+            def carry_out_and_crash(intent: Intent, *given: Any) -> None:
+                publisher.place(intent.commit.quarantine, *given[:2])
+                given[2].carry_out(intent)
+                raise Crash
+
+            patch.setattr(publisher, "carry_out", carry_out_and_crash)
+        else:
+            patch.setattr(f"dil.{cut}", crash)
+        with pytest.raises(Crash):
+            place.feed.run(at=2)
+    assert main(["runs", "abandon", place.conf, "--yes"]) == 0
+    assert (place.rows(), place.late()) == ([100, 200, 201], [])
+    assert main(["state", "verify", place.conf]) == 0
+    place.feed.run(at=3)
+    assert (place.rows(), place.late()) == ([100, 200, 201], [])
+
+
+def test_a_publish_beside_a_closed_label_that_is_given_up_leaves_a_chain_that_is_sound(
+    source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had taken the earlier rows beside it away, and nothing says that it landed."""
+    days = ClosingDays(tmp_path / "job", source, **BESIDE)
+    days.fill(0, 1)
+    days.run(2)
+    for rows in (4, 5):
+        forget(days)
+        days.fill(0, rows=rows)
+        if rows == 4:
+            days.run(2)
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "append_block", crash)
+        with pytest.raises(Crash):
+            days.run(2)
+    assert main(["runs", "abandon", str(days.path), "--yes"]) == 0
+    assert main(["state", "verify", str(days.path)]) == 0
+    days.run(2)
+    assert late_of(days, None) == list(range(5))
+    assert main(["state", "verify", str(days.path)]) == 0
+
+
+@pytest.mark.parametrize("place", ["files"], indirect=True)
+def test_late_rows_go_with_what_is_published_without_lost_files(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.feed.properties["ms.publish.mode"] = "window_replace"
+    late_rows_of_two_runs(place)
+    place.forget()
+    place.feed.properties["ms.late.action"] = "flag"
+    with monkeypatch.context() as patch:
+        patch.setattr(publisher, "carry_out", crash)
+        with pytest.raises(Crash):
+            place.feed.run(at=2)
+    [first] = [each for each in place.units() if "001.jsonl" in each]
+    staging = place.feed.folder / "lake" / "_staging" / "feed"
+    [lost] = staging.rglob(f"{unit_hash(first)}/**/*.parquet")
+    lost.unlink()
+    assert main(["runs", "finish", place.conf, "--without-lost", "--yes"]) == 0
+    assert (place.rows(), place.late()) == ([100, 200, 201], [])
     assert main(["state", "verify", place.conf]) == 0
 
 
