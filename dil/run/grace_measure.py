@@ -19,7 +19,7 @@ from dil.eventtime.lateness import (
 )
 from dil.model.dataset import PublishedFile
 from dil.model.event_tally import MeterContext, PublishedRows, UnitLateness
-from dil.model.grace import GraceMeasure
+from dil.model.grace import GraceMeasure, ProbeRest
 from dil.model.job import Job, PublishMode
 from dil.model.json import JsonObject
 from dil.model.task import TaskReport
@@ -51,6 +51,7 @@ def grace_measure(job: Job, store: StateStore) -> GraceMeasure:
         commits=len(meter.commits),
         least_rows=LEAST_ROWS,
         least_commits=LEAST_COMMITS,
+        rest=meter.rest,
     )
 
 
@@ -101,7 +102,11 @@ def _published(
 
 
 def lateness_checkpoints(
-    job: Job, store: StateStore, good: Iterable[TaskReport], grace_ms: int | None
+    job: Job,
+    store: StateStore,
+    good: Iterable[TaskReport],
+    grace_ms: int | None,
+    left: ProbeRest | None,
 ) -> Mapping[str, JsonObject]:
     """Return what a commit adds to the meter of a job, to be set in its transaction.
 
@@ -110,6 +115,8 @@ def lateness_checkpoints(
         store: Its state.
         good: The reports of the work units that are published.
         grace_ms: How far back the run read; None for what its work units say.
+        left: Where the run stopped that left something, None where it read all that was due. A
+            probe counts as one when nothing of it is left.
     """
     if job.events is None:
         return {}
@@ -125,11 +132,22 @@ def lateness_checkpoints(
         return {} if after == meter else {LATENESS: after.members()}
     reach = max(each.grace_ms for each in units) if grace_ms is None else grace_ms
     planning = job.planning
-    is_probe = reach >= planning.grace.high_ms
+    is_auto = planning.grace.is_measured
+    is_probing = reach >= planning.grace.high_ms or (is_auto and meter.rest is not None)
+    is_probe = is_probing and left is None
+    rest = _rest(meter.rest, left) if is_auto and is_probing else None
     # Files that are read once each, whenever they come, and all rows anew: none is out of reach.
     is_whole = is_probe or bool(planning.once) or planning.ignore_history
     commit = _commit(meter, units, largest, reach, is_whole=is_whole)
-    return {LATENESS: meter.after(commit, is_probe=is_probe).reaching(largest).members()}
+    after = meter.after(commit, is_probe=is_probe, rest=rest)
+    return {LATENESS: after.reaching(largest).members()}
+
+
+def _rest(before: ProbeRest | None, left: ProbeRest | None) -> ProbeRest | None:
+    """Return what is left of a probe; a run may have read no more units of the same partition."""
+    if before is not None and left is not None and not left.through and before.low == left.low:
+        return before
+    return left
 
 
 def _commit(

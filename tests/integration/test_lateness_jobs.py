@@ -265,6 +265,32 @@ def test_an_auto_job_reads_back_by_what_it_measured_and_the_14th_run_probes(
     assert "99.9 % of 10,525 new rows were no later" in capsys.readouterr().out
 
 
+def test_a_probe_that_the_limit_cuts_off_counts_when_its_last_run_has_read_the_rest(
+    days: Days,
+) -> None:
+    days.properties |= {
+        "ms.grace.mode": "auto", "ms.grace.max": "P5D", "ms.grace.probe.every": "8",
+        "ms.work.unit.parallelism.max": "2",
+    }  # fmt: skip
+    for day in range(7):
+        days.put(day, 1)
+        days.run(day + 1)
+    days.put(2, 2)
+    days.put(7, 1)
+    read: list[int] = []
+    for run in range(3):
+        assert days.meter().runs_since_probe == 7 + run
+        plan = plan_job(days.job(), now_ms=START + 8 * DAY).plan
+        assert "probe" in str(plan.grace_why)
+        read += [(unit.partition.low - START) // DAY for unit in plan.work_units]
+        days.run(8)
+    assert read == [2, 3, 4, 5, 6, 7]
+    meter = days.meter()
+    assert (meter.runs_since_probe, meter.rest) == (0, None)
+    assert [each.is_probe for each in meter.commits[-2:]] == [False, True]
+    assert "probe" not in str(plan_job(days.job(), now_ms=START + 9 * DAY).plan.grace_why)
+
+
 def test_every_run_is_a_probe_where_each_run_of_one_is(days: Days) -> None:
     auto = {"ms.grace.mode": "auto", "ms.grace.max": "P6D", "ms.grace.probe.every": "1"}
     days.properties.update(auto)
