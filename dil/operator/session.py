@@ -87,7 +87,7 @@ class OperatorSession:
     def partition_ends(self) -> Mapping[int, int]:
         """Return the ends of the job's partitions by their starts; empty if their shape changed."""
         recorded, spec = self.store.recorded_shape(), self.job.planning
-        if recorded is not None and planning.shape(spec) != recorded:
+        if recorded is not None and not planning.is_shape(spec, recorded):
             refusal = plan_checks.changed_shape(self.job, self.store, self.now_ms)
             if spec.backfill or refusal is not None:
                 return {}
