@@ -34,7 +34,7 @@ from dil.publishing.landed import (
     refuse_older_state,
     refuse_other_place,
 )
-from dil.publishing.late_files import is_other_dataset, late_rows_there
+from dil.publishing.late_files import is_other_dataset, late_files, late_rows_there
 from dil.publishing.layout import (
     META,
     audit_dir,
@@ -121,6 +121,7 @@ __all__ = [
     "keep_logs",
     "keeps_registry",
     "late_dir",
+    "late_files",
     "late_rows_there",
     "left_behind",
     "live_files",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import UNSET
 
+from dil import publishing
 from dil.eventtime.lateness import (
     LATENESS,
     LEAST_COMMITS,
@@ -23,8 +24,9 @@ from dil.model.grace import GraceMeasure, ProbeRest
 from dil.model.job import Job, PublishMode
 from dil.model.json import JsonObject
 from dil.model.task import TaskReport
-from dil.model.work_unit import Plan
+from dil.model.work_unit import Plan, unit_hash
 from dil.observe.progress import counted
+from dil.publishing.layout import unit_hash_in
 from dil.run.active_run import ActiveRun
 from dil.spi.state_store import StateStore
 
@@ -81,12 +83,17 @@ def meter_context(run: ActiveRun, plan: Plan, live: Iterable[PublishedFile]) -> 
 def _published(
     run: ActiveRun, plan: Plan, files: Iterable[PublishedFile]
 ) -> Mapping[str, tuple[PublishedRows, ...]]:
-    """Return by signature the rows that the work units of a plan have in files, or replace."""
+    """Return by signature the rows that the work units of a plan have in files, or replace.
+
+    Those that were put beside the dataset are among them: read again, they are not new.
+    """
     mode = run.job.publishing.mode
     if mode is PublishMode.MERGE or run.job.publishing.warehouse is not None:
         return {}
     wanted = {unit.signature for unit in plan.work_units}
+    by_hash = {unit_hash(signature): signature for signature in wanted}
     found: dict[str, list[PublishedRows]] = defaultdict(list)
+    beside: dict[str, list[PublishedRows]] = defaultdict(list)
     every: list[PublishedRows] = []
     for file in files:
         path = run.files.path_of(file.uri)
@@ -95,10 +102,13 @@ def _published(
         for part in file.unit_rows:
             if part.signature in wanted:
                 found[part.signature].append(PublishedRows(path, part.start, part.rows))
-    if every:
-        # A snapshot takes the place of all rows, also where work units have other names each time.
-        return {each: tuple(found.get(each) or every) for each in wanted}
-    return {signature: tuple(rows) for signature, rows in found.items()}
+    for late in publishing.late_files(run.job.publishing, run.files):
+        signature = by_hash.get(unit_hash_in(late.path))
+        if signature is not None:
+            beside[signature].append(PublishedRows(late.path, 0, None))
+    # A snapshot takes the place of all rows, also where work units have other names each time.
+    rows = {each: (*(found.get(each) or every), *beside.get(each, ())) for each in wanted}
+    return {signature: there for signature, there in rows.items() if there}
 
 
 def lateness_checkpoints(

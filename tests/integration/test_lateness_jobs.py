@@ -204,6 +204,30 @@ def test_each_way_of_publishing_is_measured_alike(days: Days, changes: dict[str,
     assert days.last() == {0: 1, edge_of(HOUR): 1}
 
 
+@pytest.mark.parametrize("form", ["PARQUET", "AVRO", "JSON", "CSV", "ORC"])
+@pytest.mark.parametrize("mode", ["window_replace", "append"])
+def test_rows_that_were_put_beside_the_dataset_are_not_new_when_they_are_read_again(
+    days: Days, form: str, mode: str
+) -> None:
+    days.properties |= {
+        "ms.event.watermark": "bounded", "ms.event.delay": "PT1H", "ms.late.action": "side_table",
+        "ms.grace.period.days": "3", "writer.output.format": form, "ms.publish.mode": mode,
+        "extract.primary.key.fields": "",
+    }  # fmt: skip
+    days.put(0, 1, 23)
+    days.run(1)
+    days.put(1, 5, -20)
+    days.run(2)
+    assert len(list((days.folder / "lake" / "lake" / "days_late").iterdir())) == 1
+    assert days.last() == {0: 1, edge_of(19 * HOUR): 1}
+    days.put(2, 5)
+    days.run(3)
+    assert days.last() == {0: 1}
+    days.put(3, 5)
+    days.run(4)
+    assert days.last() == {0: 1}
+
+
 def test_rows_that_cannot_be_compared_make_no_measure(days: Days) -> None:
     """The rows that are known to be new are those in time, and would ask for no grace at all."""
     days.put(0, 1, 23)
