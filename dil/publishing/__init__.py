@@ -4,7 +4,6 @@ from dil.publishing.books import (
     LabelMark,
     keep_books,
     keeps_registry,
-    mark_labels,
     waits_for_events,
     window_of,
 )
@@ -46,6 +45,7 @@ from dil.publishing.layout import (
     run_staging_dir,
 )
 from dil.publishing.manifest import live_files, live_paths
+from dil.publishing.marks import mark_labels
 from dil.publishing.metadata import write_metadata
 from dil.publishing.owner import Owner, claim, owning_jobs, refuse_other_owners
 from dil.publishing.page_log import drop_logs, keep_logs
