@@ -231,8 +231,20 @@ class Commit:
 
     @property
     def late_removes(self) -> tuple[str, ...]:
-        """Return the URIs of the files of late rows that go."""
-        return tuple(filter(self._is_late, self.quarantine_removes))
+        """Return the URIs of the files of late rows that go.
+
+        Those that an act moves aside keep their names, in a folder that is called as theirs is.
+        """
+        if not self.late_dir:
+            return ()
+        folder = self.late_dir.rstrip("/")
+        aside = f"/{folder.rpartition('/')[2]}/"
+        uris = (move.target.uri for move in self.quarantine)
+        taken = (uri for uri in uris if aside in uri and not self._is_late(uri))
+        return (
+            *filter(self._is_late, self.quarantine_removes),
+            *(f"{folder}/{uri.rpartition('/')[2]}" for uri in taken),
+        )
 
     @property
     def touches_late_rows(self) -> bool:

@@ -13,7 +13,7 @@ from dil.model.database_address import DatabaseAddress
 from dil.model.destination import Layout, MergeSpec, TableFormat, TableSpec, WarehouseSpec
 from dil.model.egress import AuditSpec, EgressSpec
 from dil.model.event_time import EventTimeSpec
-from dil.model.grace import GraceSpec
+from dil.model.grace import GraceSpec, ProbeRest
 from dil.model.properties import Properties
 from dil.model.schema import Schema
 from dil.model.secondary import SecondarySpec
@@ -96,7 +96,7 @@ class PlanningSpec:
     are distinguished where each of them is read once: by ``version`` or ``path``. ``is_dated`` says
     that the job has a range of time; else all windows are the same one, and nobody asked for it.
     ``grace_ms`` is the grace period of runs, or where ``grace`` says that it is measured, the one
-    until enough is measured.
+    until enough is measured; ``probed`` is where a probe of these goes on that was cut off.
     """
 
     datetime_name: str = "datetime"
@@ -125,6 +125,7 @@ class PlanningSpec:
     timelabel: TimelabelSpec | None = None
     is_dated: bool = False
     grace: GraceSpec = field(default_factory=GraceSpec)
+    probed: ProbeRest | None = None
 
     @property
     def grace_range_ms(self) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from dil.execution.executor import Execution
 from dil.execution.stages import Stages
 from dil.model.dataset import Commit, PublishedFile
 from dil.model.event_report import EventSummary
+from dil.model.grace import ProbeRest
 from dil.model.job import CommitPolicy, Job, PublishMode
 from dil.model.report import MergedRows, RunStatus
 from dil.model.task import TaskReport
@@ -162,7 +163,8 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
         run.files,
     )
     good = [each.report for each in shaped.finished if each.report.failure is None]
-    events = event_time.step(job, run.store, results.now, good, results.grace_ms)
+    left = _where_it_stopped(results)
+    events = event_time.step(job, run.store, results.now, good, results.grace_ms, left)
     commit = publishing.decide(job, target, shaped, run.files)
     commit = replace(commit, checkpoints=events.checkpoints)
     grace = job.planning.grace_ms if results.grace_ms is None else results.grace_ms
@@ -186,6 +188,16 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
         _merged(run, shaped, commit),
         events.summary,
     )
+
+
+def _where_it_stopped(results: Results) -> ProbeRest | None:
+    """Return where a run stopped that did not read all that was due."""
+    low = results.unfinished.low
+    if low is None:
+        return None
+    read = (each.work_unit for each in results.finished)
+    units = [each.unit_key for each in read if each.partition.low == low]
+    return ProbeRest(low, units[-1] if units else "")
 
 
 def _merged(run: ActiveRun, shaped: publishing.Shaped, commit: Commit) -> MergedRows | None:
@@ -221,6 +233,7 @@ def _target(run: ActiveRun, results: Results) -> publishing.Target:
         left_low=results.unfinished.low,
         known_schema=publishing.recorded_schema(run.store),
         quarantined=publishing.quarantined_files(spec, files),
+        late=publishing.late_rows_there(run.job, files, run.destination),
         is_whole=results.is_whole,
         missed=results.unfinished.missed,
     )
