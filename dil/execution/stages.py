@@ -11,6 +11,7 @@ from dil.execution.executor import Executor
 from dil.model.job import Job
 
 if TYPE_CHECKING:
+    from dil.execution.queries.query import QueryExecutor
     from dil.execution.session import SparkSettings
     from dil.execution.spark import SparkExecutor
 
@@ -52,6 +53,14 @@ class Executors:
 
         return self._own or self._new_spark(local_slots(self._job, units))
 
+    def for_query(self) -> QueryExecutor:
+        """Return what runs the query of a derived dataset, on all cores of a local session."""
+        from dil.execution.queries.query import QueryExecutor
+        from dil.execution.shares import cores
+
+        own: object = self._own
+        return own if isinstance(own, QueryExecutor) else self._new_spark(cores())
+
     def for_steps(self, tasks: int) -> Executor:
         """Return what runs other tasks: where there is a session, it goes on."""
         return self._own or self._spark or self._new_spark(tasks)
@@ -77,7 +86,7 @@ class Executors:
             is_embedded=self._is_embedded,
         )
 
-    def _new_spark(self, tasks: int) -> Executor:
+    def _new_spark(self, tasks: int) -> SparkExecutor:
         from dil.execution.spark import SparkExecutor
 
         self._spark = SparkExecutor(self.settings(min(self._job.running.threads, tasks)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from dil.model.books import BookKeeping
+from dil.model.derived import QueryStep
 from dil.model.json import JsonObject
 
 OPEN_STATUSES = ("running", "failed", "interrupted")
@@ -195,7 +196,8 @@ class Commit:
     ``checkpoints`` are members of checkpoints of the job, by kind, that are set together with it.
     ``books`` says which timelabels it closes and reopens, None where the job keeps no books.
     ``late_dir`` is the URI of the folder of late rows: what of ``quarantine`` lies there is named
-    in the block. It is empty for a job that puts none beside its dataset.
+    in the block. It is empty for a job that puts none beside its dataset. ``query`` is what made
+    the rows of a derived dataset, None for rows of a source.
     """
 
     run_id: str
@@ -213,6 +215,7 @@ class Commit:
     checkpoints: Mapping[str, JsonObject] = field(default_factory=dict)
     books: BookKeeping | None = None
     late_dir: str = ""
+    query: QueryStep | None = None
 
     @property
     def is_compaction(self) -> bool:

@@ -14,6 +14,7 @@ from dil.model.destination import Layout, MergeSpec, TableFormat, TableSpec, War
 from dil.model.egress import AuditSpec, EgressSpec
 from dil.model.event_time import EventTimeSpec
 from dil.model.grace import GraceSpec, ProbeRest
+from dil.model.json import JsonObject, compact
 from dil.model.properties import Properties
 from dil.model.schema import Schema
 from dil.model.secondary import SecondarySpec
@@ -371,6 +372,59 @@ class StateSpec:
         return self.directory if self.server is None else str(self.server)
 
 
+class QueryMode(StrEnum):
+    """``ms.query.mode``."""
+
+    APPEND = "append"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetInput:
+    """A dataset that a query reads as the view ``view``.
+
+    ``dataset`` is its key in the state store. ``path`` is the job file that publishes it, empty
+    where it is not known.
+    """
+
+    dataset: str
+    view: str
+    state: StateSpec
+    path: str = ""
+    writing: WritingSpec = field(default_factory=WritingSpec)
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySpec:
+    """The query of a derived dataset.
+
+    ``text`` is SQL, empty for a ``function``; then ``code`` is the SHA-256 of its module.
+    ``max_blocks`` and ``max_rows`` are how much of each input one run takes, None for all.
+    """
+
+    inputs: tuple[DatasetInput, ...]
+    mode: QueryMode = QueryMode.APPEND
+    text: str = ""
+    function: ClassRef | None = None
+    code: str = ""
+    max_blocks: int | None = None
+    max_rows: int | None = None
+    hashes_rows: bool = True
+    wait_ms: int = 0
+
+    @property
+    def transform(self) -> str:
+        """Return the body of SetTransform as compact JSON: enough to run the query again."""
+        body: JsonObject = {
+            "inputs": [each.dataset for each in self.inputs],
+            "aliases": [each.view for each in self.inputs],
+            "engine": "spark",
+            "mode": self.mode.value,
+            "query": self.text or str(self.function),
+        }
+        return compact({**body, "code": self.code} if self.code else body)
+
+
 @dataclass(frozen=True, slots=True)
 class KeySpec:
     """The master passwords, with which ENC(...) texts of data are decrypted."""
@@ -387,7 +441,7 @@ class Job:
     is extracted and how it is written (not of run control such as threads, retries, state).
     ``known_digests`` are those under which this release or an earlier one may have recorded the
     same configuration, ``digest`` among them; without any, nothing recorded is taken over.
-    ``events`` is None for a job without event column.
+    ``events`` is None for a job without event column, ``query`` for one that reads a source.
     """
 
     name: str
@@ -407,6 +461,7 @@ class Job:
     secondary: SecondarySpec = field(default_factory=SecondarySpec)
     known_digests: tuple[str, ...] = ()
     events: EventTimeSpec | None = None
+    query: QuerySpec | None = None
 
     def has_input(self, category: str) -> bool:
         """Return whether the job has secondary input whose rows are of a category."""
@@ -422,4 +477,4 @@ class Job:
             hidden = replace(publishing.warehouse, url=SecretUrl(""))
             publishing = replace(publishing, warehouse=hidden)
         state = StateSpec(enabled=self.state.enabled)
-        return replace(self, state=state, properties=properties, publishing=publishing)
+        return replace(self, state=state, properties=properties, publishing=publishing, query=None)
