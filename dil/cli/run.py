@@ -13,6 +13,7 @@ import click
 from dil.cli.invocation import Invocation
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.outcome import describe
+from dil.cli.signals import stoppable
 from dil.cli.stdout import emit, emit_json, results_only
 from dil.errors import ConfigError, LeaseHeldError
 from dil.run.failing import failed_report
@@ -53,6 +54,11 @@ if TYPE_CHECKING:
     " extracted again.",
 )
 @click.option(
+    "--force-new-epoch",
+    is_flag=True,
+    help="Of a stream: begin a new epoch although its checkpoint is ahead of the chain.",
+)
+@click.option(
     "--show-request",
     is_flag=True,
     help="Log each request with its values, also as a curl command; secrets are masked.",
@@ -64,10 +70,12 @@ def run(
     report_file: str | None,
     wait_lease_s: float,
     plan_file: Path | None,
-    accept_new_signatures: bool,
-    show_request: bool,
+    **flags: bool,
 ) -> int:
     """Run the job: plan what is due, extract it, publish it, keep its watermarks.
+
+    With ms.stream.mode=ingest it does so in micro-batches, until it has caught up or, as a service,
+    until a signal ends it between two of them; a second signal ends it at once.
 
     Exit codes: 0 success or nothing due, 1 failed, 2 configuration invalid, 3 lease held by
     another run, 4 partial, 130 and 143 interrupted.
@@ -97,18 +105,29 @@ def run(
             clock=real_clock,
             progress=progress_for(sys.stderr),
             wait_lease_s=wait_lease_s,
-            accept_new_signatures=accept_new_signatures,
+            accept_new_signatures=flags["accept_new_signatures"],
             plan=saved,
             run_id=invocation.run_id,
             environ=os.environ,
             cache=cache_dir(os.environ),
-            log_level=_log_level(invocation, shows_requests=show_request),
+            log_level=_log_level(invocation, shows_requests=flags["show_request"]),
             log_json=invocation.json_log,
-            shows_requests=show_request,
+            shows_requests=flags["show_request"],
         )
         with bind(job=job.name, run_id=invocation.run_id):
             try:
-                return run_job(job, options)
+                if job.stream is None or saved is not None:
+                    return run_job(job, options)
+                from dil.operator.streaming import run_stream  # few jobs are streams
+
+                with stoppable() as stop:
+                    return run_stream(
+                        job,
+                        options,
+                        stops=stop,
+                        has_now=now is not None,
+                        forces_new_epoch=flags["force_new_epoch"],
+                    )
             except LeaseHeldError as error:
                 raise _held(error, wait_lease_s) from error
 

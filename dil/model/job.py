@@ -25,6 +25,7 @@ from dil.model.settings import (
     SchemaCleansing,
     SessionKeyField,
 )
+from dil.model.stream import StreamSpec
 from dil.model.timelabels import TimelabelSpec
 
 DEFAULT_ZONE = "America/Los_Angeles"
@@ -386,7 +387,7 @@ class Job:
     is extracted and how it is written (not of run control such as threads, retries, state).
     ``known_digests`` are those under which this release or an earlier one may have recorded the
     same configuration, ``digest`` among them; without any, nothing recorded is taken over.
-    ``events`` is None for a job without event column.
+    ``events`` is None for a job without event column, ``stream`` for one that runs as a batch.
     """
 
     name: str
@@ -406,6 +407,7 @@ class Job:
     secondary: SecondarySpec = field(default_factory=SecondarySpec)
     known_digests: tuple[str, ...] = ()
     events: EventTimeSpec | None = None
+    stream: StreamSpec | None = None
 
     def has_input(self, category: str) -> bool:
         """Return whether the job has secondary input whose rows are of a category."""

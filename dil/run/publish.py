@@ -12,7 +12,9 @@ from dil.execution.stages import Stages
 from dil.model.dataset import Commit, PublishedFile
 from dil.model.event_report import EventSummary
 from dil.model.job import CommitPolicy, Job, PublishMode
+from dil.model.json import JsonObject
 from dil.model.report import MergedRows, RunStatus
+from dil.model.stream import STREAM
 from dil.model.task import TaskReport
 from dil.model.work_unit import Plan
 from dil.observe import run_report
@@ -164,7 +166,7 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
     good = [each.report for each in shaped.finished if each.report.failure is None]
     events = event_time.step(job, run.store, results.now, good, results.grace_ms)
     commit = publishing.decide(job, target, shaped, run.files)
-    commit = replace(commit, checkpoints=events.checkpoints)
+    commit = replace(commit, checkpoints={**events.checkpoints, **_stream(run, results)})
     grace = job.planning.grace_ms if results.grace_ms is None else results.grace_ms
     if job.planning.grace.is_measured:
         grace = max(grace, job.planning.grace.high_ms)  # a probe may follow
@@ -186,6 +188,13 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
         _merged(run, shaped, commit),
         events.summary,
     )
+
+
+def _stream(run: ActiveRun, results: Results) -> Mapping[str, JsonObject]:
+    """Return which micro-batch publishes these results; nothing for those of an earlier run."""
+    if run.batch is None or results.run_id != run.run_id:
+        return {}
+    return {STREAM: run.batch.members()}
 
 
 def _merged(run: ActiveRun, shaped: publishing.Shaped, commit: Commit) -> MergedRows | None:

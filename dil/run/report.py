@@ -73,6 +73,7 @@ def report(
         merged=None if visible is None else visible.merged,
         events=None if visible is None else visible.events,
         rows_beside=beside,
+        is_recorded=is_recorded,
         replaced=None if visible is None else run_report.replaced_rows(visible.commit, spec.mode),
     )
 
