@@ -93,6 +93,7 @@ bench: setup java ## Measure: planning, state, start-up, throughput against a pl
 	@$(BIN)/python tests/bench/bench_merge.py
 	@$(BIN)/python tests/bench/bench_nested.py
 	@$(BIN)/python tests/bench/bench_event_time.py
+	@$(BIN)/python tests/bench/bench_streaming.py
 
 .PHONY: coverage
 coverage: setup servers ## Print the branch coverage of unit, property and contract tests, per room

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,9 @@ from dil.run.failing import failed_report
 from dil.run.process import cache_dir, real_clock
 
 if TYPE_CHECKING:
+    from dil.model.job import Job
     from dil.model.report import RunReport
+    from dil.observe.progress import Progress
 
 
 @click.command(short_help="Run the job: plan, extract, publish, remember.")
@@ -93,7 +96,6 @@ def run(
         job = call.job()
         # Imported here: a wrong job file is reported without waiting for these.
         from dil.observe.logs import bind
-        from dil.observe.progress import progress_for
         from dil.run.job_run import run_job
         from dil.run.lease import new_run_id
         from dil.run.options import RunOptions
@@ -103,7 +105,7 @@ def run(
         options = RunOptions(
             now_ms=now_ms,
             clock=real_clock,
-            progress=progress_for(sys.stderr),
+            progress=_progress(job),
             wait_lease_s=wait_lease_s,
             accept_new_signatures=flags["accept_new_signatures"],
             plan=saved,
@@ -139,6 +141,15 @@ def run(
         is_reported=is_reported,
         report_file=report_file,
     )
+
+
+def _progress(job: Job) -> Progress:
+    """Return what shows progress; a service has a line of log for each micro-batch."""
+    from dil.observe.progress import LineProgress, SilentProgress, progress_for
+
+    if job.stream is None:
+        return progress_for(sys.stderr)
+    return SilentProgress() if job.stream.is_service else LineProgress(clock=time.monotonic)
 
 
 def _log_level(invocation: Invocation, *, shows_requests: bool) -> str:

@@ -66,7 +66,10 @@ class SparkExecutor:
                 return Frames(context, shared, watch, reader).execute(units)
             stages = _Stages(context, shared, watch, lanes_of(run.job, len(units), slots))
             stopped = stages.run(units, slots)
-        return Execution(in_order(stages.reports, units), stopped)
+        reports = in_order(stages.reports, units)
+        # Spark keeps an accumulator for as long as the process lives, which a service does.
+        stages.reports.clear()
+        return Execution(reports, stopped)
 
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Call a function for each item in a task of its own, in the session that is open.

@@ -40,6 +40,7 @@ class MicroBatches:
     def __init__(self, run: ActiveRun) -> None:
         self._run = run
         self._now_ms = run.options.now_ms
+        self._looked_ms = run.options.clock()
 
     def look(self, now_ms: int) -> Plan:
         """Finish what earlier micro-batches left; return all that is due at ``now_ms``.
@@ -48,7 +49,7 @@ class MicroBatches:
             ConfigError: another shape of the watermark finds none of the records.
             DilError: planning, state, or the finished publish failed.
         """
-        self._now_ms = now_ms
+        self._now_ms, self._looked_ms = now_ms, self._run.options.clock()
         run = replace(self._run, options=replace(self._run.options, now_ms=now_ms))
         recover(run)
         refuse_new_shape(run)
@@ -101,14 +102,17 @@ class MicroBatches:
 
     def _begun(self, due: Plan, batch: MicroBatch, *, is_alone: bool) -> ActiveRun:
         whole = self._run
-        job, run_id = whole.job, new_run_id(whole.options.clock())
+        job, clock_ms = whole.job, whole.options.clock()
+        run_id = new_run_id(clock_ms)
+        # Work units that keep a distance do so from now on; the now of planning is the plan's.
+        now_ms = self._now_ms + clock_ms - self._looked_ms
         if is_alone:
             running = replace(job.running, commit_policy=CommitPolicy.SUCCESSFUL)
             job = replace(job, running=running)
         return replace(
             whole,
             job=job,
-            options=replace(whole.options, now_ms=self._now_ms, plan=due),
+            options=replace(whole.options, now_ms=now_ms, plan=due),
             run_id=run_id,
             staging=publishing.run_staging_dir(job.publishing, job.name, run_id),
             arrived=[],

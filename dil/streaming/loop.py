@@ -79,6 +79,7 @@ class StreamLoop:
     patience: Patience = field(default_factory=Patience)
     _failures: int = 0
     _epoch: str = ""
+    _left: int = 0
 
     def run(self, run_id: str) -> RunReport:
         """Read until all is read, or until it has to stop; return what all micro-batches did.
@@ -98,17 +99,19 @@ class StreamLoop:
             if last is not None and last.is_interrupted:
                 done = totals.report(run_id, self.around.monotonic() - started, failed=True)
                 return _with_exit_code(done, last)
-            if not self.spec.is_service:
+            if self._left or self.spec.is_service:
+                why = self._wait(began)
+            else:
                 break
-            why = self._wait(began)
         seconds = self.around.monotonic() - started
-        if self.spec.is_service:
-            return totals.report(run_id, seconds, why, was_stopped=True)
+        if why:
+            done = totals.report(run_id, seconds, why, was_stopped=True)
+            return replace(done, left=self._left)
         return totals.report(run_id, seconds, failed=self._failures > 0)
 
     def _round(self, totals: Totals, admission: Admission) -> RunReport | None:
         """Read what is due now; return the report of the last micro-batch, None without one."""
-        last = None
+        last, self._left = None, 0
         try:
             due = self.batches.look(self.around.now_ms())
             self._begin()
@@ -117,6 +120,7 @@ class StreamLoop:
             now_s = self.around.monotonic()
             for each in micro_batches(due, admission, self.patience, now_s):
                 if self.stop_wanted():
+                    self._left = each.plan.left + len(each.plan.work_units)
                     return last
                 last = self._micro_batch(each)
                 totals.add(last)

@@ -50,7 +50,11 @@ def micro_batches(
         lows = [unit.partition.low for unit in (left[:1] if work is due.work_units else left)]
         lows += [] if lowest_held is None else [lowest_held]
         plan = replace(
-            due, work_units=tuple(taken), left=len(left), left_low=min(lows, default=None)
+            due,
+            work_units=tuple(taken),
+            left=len(left),
+            left_low=min(lows, default=None),
+            missed=due.missed if place == len(taken) else (),  # the first one records them
         )
         yield Due(plan, is_alone)
 
