@@ -54,6 +54,7 @@ from dil.config.sections import (
     report_missing,
 )
 from dil.config.state import state_section
+from dil.config.streaming import StreamParts, stream_spec
 from dil.config.surroundings import Place, Surroundings
 from dil.config.table import ALIASES, SECTIONS
 from dil.config.tables import check_rows_apart
@@ -323,6 +324,12 @@ class _Builder(Struct):
             properties,
             findings,
         )
+        stream = stream_spec(
+            StreamParts(planning, publishing, state, is_dump=bool(writing.file_name)),
+            properties,
+            folder,
+            findings,
+        )
         self._raise_problems()
         if plugins.connector is None or plugins.extractor is None:
             # Each is required, so a problem was found above; this is for the type checker.
@@ -351,6 +358,7 @@ class _Builder(Struct):
             secondary=SecondarySpec(secondary.inputs, secondary.parses_json, secondary.max_bytes),
             events=events,
             query=query,
+            stream=stream,
         )
 
     def _raise_problems(self) -> None:

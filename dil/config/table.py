@@ -16,6 +16,7 @@ from dil.config.property import Group, Property, properties_of
 from dil.config.publishing import PublishingSection
 from dil.config.running import EventsSection, ExecutionSection
 from dil.config.state import StateSection
+from dil.config.streaming import StreamSection
 from dil.config.surroundings import SecretsSection
 from dil.config.tables import TablesSection
 from dil.config.timelabels import TimelabelsSection
@@ -94,6 +95,7 @@ GROUPS: tuple[Group, ...] = (
     _group("warehouse", "Warehouse tables", WarehouseSection, TimeseriesSection),
     _group("catalogs", "Catalogs", CatalogSection),
     _group("execution", "Execution", ExecutionSection),
+    _group("streaming", "Streaming", StreamSection),
     _group("state", "State", StateSection),
     _group("secrets", "Secrets", SecretsSection),
     _group("egress", "Sending rows, and the audit", EgressSection),

@@ -26,6 +26,7 @@ from dil.model.settings import (
     SchemaCleansing,
     SessionKeyField,
 )
+from dil.model.stream import StreamSpec
 from dil.model.timelabels import TimelabelSpec
 
 DEFAULT_ZONE = "America/Los_Angeles"
@@ -441,7 +442,8 @@ class Job:
     is extracted and how it is written (not of run control such as threads, retries, state).
     ``known_digests`` are those under which this release or an earlier one may have recorded the
     same configuration, ``digest`` among them; without any, nothing recorded is taken over.
-    ``events`` is None for a job without event column, ``query`` for one that reads a source.
+    ``events`` is None for a job without event column, ``query`` for one that reads a source,
+    ``stream`` for one that runs as a batch.
     """
 
     name: str
@@ -462,6 +464,7 @@ class Job:
     known_digests: tuple[str, ...] = ()
     events: EventTimeSpec | None = None
     query: QuerySpec | None = None
+    stream: StreamSpec | None = None
 
     def has_input(self, category: str) -> bool:
         """Return whether the job has secondary input whose rows are of a category."""

@@ -14,7 +14,9 @@ from dil.model.dataset import Commit, PublishedFile
 from dil.model.event_report import EventSummary
 from dil.model.grace import ProbeRest
 from dil.model.job import CommitPolicy, Job, PublishMode, QueryMode
+from dil.model.json import JsonObject
 from dil.model.report import MergedRows, RunStatus
+from dil.model.stream import STREAM
 from dil.model.task import TaskReport
 from dil.model.work_unit import Plan
 from dil.observe import run_report
@@ -173,7 +175,7 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
     left = _where_it_stopped(results)
     events = event_time.step(job, run.store, results.now, good, results.grace_ms, left)
     commit = publishing.decide(job, target, shaped, run.files)
-    commit = replace(commit, checkpoints=events.checkpoints)
+    commit = replace(commit, checkpoints={**events.checkpoints, **_stream(run, results)})
     grace = job.planning.grace_ms if results.grace_ms is None else results.grace_ms
     if job.planning.grace.is_measured:
         grace = max(grace, job.planning.grace.high_ms)  # a probe may follow
@@ -209,6 +211,13 @@ def _where_it_stopped(results: Results) -> ProbeRest | None:
     read = (each.work_unit for each in results.finished)
     units = [each.unit_key for each in read if each.partition.low == low]
     return ProbeRest(low, units[-1] if units else "")
+
+
+def _stream(run: ActiveRun, results: Results) -> Mapping[str, JsonObject]:
+    """Return which micro-batch publishes these results; nothing for those of an earlier run."""
+    if run.batch is None or results.run_id != run.run_id:
+        return {}
+    return {STREAM: run.batch.members()}
 
 
 def _merged(run: ActiveRun, shaped: publishing.Shaped, commit: Commit) -> MergedRows | None:

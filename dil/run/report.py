@@ -81,6 +81,7 @@ def report(
         merged=None if visible is None else visible.merged,
         events=events,
         rows_beside=beside,
+        is_recorded=is_recorded,
         replaced=None if visible is None else run_report.replaced_rows(visible.commit, spec.mode),
     )
 
