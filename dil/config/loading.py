@@ -325,7 +325,13 @@ class _Builder(Struct):
             findings,
         )
         stream = stream_spec(
-            StreamParts(planning, publishing, state, is_dump=bool(writing.file_name)),
+            StreamParts(
+                planning,
+                publishing,
+                state,
+                is_dump=bool(writing.file_name),
+                is_derived=query is not None,
+            ),
             properties,
             folder,
             findings,
