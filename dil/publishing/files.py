@@ -13,6 +13,7 @@ from dil.model.job import PublishingSpec
 from dil.publishing import layout, manifest
 from dil.publishing.destination import place
 from dil.publishing.dumps import lost_moves
+from dil.spi.destination import Destination
 from dil.storage import Filesystem
 from dil.storage.side_by_side import call_each
 
@@ -23,7 +24,7 @@ _FRESH_S = 1.0
 _LOGS = {"_delta_log": TableFormat.DELTA, "_iceberg": TableFormat.ICEBERG}
 
 
-class FileDestination:
+class FileDestination(Destination):
     """The dataset's folder and its manifests."""
 
     def __init__(self, spec: PublishingSpec, filesystem: Filesystem) -> None:

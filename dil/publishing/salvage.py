@@ -16,12 +16,7 @@ from dil.model.job import PublishingSpec, PublishMode
 from dil.model.work_unit import unit_hash
 from dil.publishing import withdrawal
 from dil.publishing.bounds import is_inside, refuse_strange_intent, strays
-from dil.publishing.destination import (
-    Destination,
-    FencingDestination,
-    VersionedDestination,
-    destination_for,
-)
+from dil.publishing.destination import destination_for
 from dil.publishing.dumps import is_in_place, is_lost
 from dil.publishing.layout import backfills_dir, dataset_dir
 from dil.publishing.publisher import (
@@ -30,6 +25,7 @@ from dil.publishing.publisher import (
     refuse_given_up,
     refuse_other_destination,
 )
+from dil.spi.destination import Destination
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem
 
@@ -143,7 +139,7 @@ def abandon(
         own = replace(own, quarantine=placed)
         rest = replace(intent, commit=own)
         store.replace_intent(lease, rest)
-        if isinstance(destination, VersionedDestination):
+        if destination.keeps_versions:
             carry_out(rest, spec, filesystem, destination)  # its records of whose the files are
         elif spec.warehouse is None:
             _delete_replaced(own.removes, spec, filesystem)
@@ -177,7 +173,7 @@ def _fence(intent: Intent, destination: Destination) -> None:
     Of dumped files some may stay, and the commit of these takes the number of the intent.
     """
     has_dumps = any(move.target.is_dump for move in intent.commit.moves)
-    if isinstance(destination, FencingDestination) and not has_dumps:
+    if not has_dumps:
         destination.fence(intent)
 
 

@@ -190,7 +190,7 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
 
 def _merged(run: ActiveRun, shaped: publishing.Shaped, commit: Commit) -> MergedRows | None:
     """Return what a merge did, here or in a database."""
-    if not isinstance(run.destination, publishing.MergingDestination):
+    if not run.destination.merges:
         return shaped.merged
     return run.destination.merged if commit.moves or commit.removes else None
 

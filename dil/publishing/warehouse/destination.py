@@ -6,13 +6,13 @@ Nothing here imports Arrow or a driver before a database is asked.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
 from dil.errors import CommitUnknownError, ConfigError
-from dil.model.dataset import Commit, Intent, Move, PublishedFile
+from dil.model.dataset import Commit, Intent, Move, Owner, PublishedFile
 from dil.model.job import PublishingSpec, PublishMode
-from dil.model.report import MergedRows
+from dil.spi.destination import Destination
 from dil.storage import Filesystem
 from dil.text.warehouse_url import read_warehouse_url
 
@@ -20,22 +20,22 @@ from dil.text.warehouse_url import read_warehouse_url
 _UNSIGNED = {PublishMode.APPEND.value, PublishMode.REPLACE.value, PublishMode.MERGE.value}
 
 if TYPE_CHECKING:
-    from dil.publishing.owner import Owner
     from dil.publishing.warehouse.access import Access
 
 
-class WarehouseDestination:
+class WarehouseDestination(Destination):
     """The table ``extract.table.name``, and the records ``dil_commit`` and ``dil_part`` beside it.
 
     A staged file is named ``<url>/<schema>.<table>?mode=<publish mode>#<file name>``. The mode is
     part of it because an intent is finished by whoever comes next, as it was decided.
     """
 
+    merges: ClassVar[bool] = True
+
     def __init__(self, spec: PublishingSpec, filesystem: Filesystem) -> None:
         warehouse = spec.warehouse
         if warehouse is None:
             raise TypeError("the job publishes to no warehouse")
-        self.merged: MergedRows | None = None
         self._spec = spec
         self._filesystem = filesystem
         self._address = read_warehouse_url(warehouse.url.reveal())
