@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from dil.config.canonical import DEPRECATED, MISSPELLED
+from dil.config.destinations import DESTINATION
 from dil.config.identity import CLASS
 from dil.config.json_forms import Member, form_of
 from dil.config.preprocessing import NAMES as PREPROCESSORS
@@ -29,6 +30,7 @@ _KINDS: Mapping[str, PluginKind] = {
     EXTRACTOR: PluginKind.EXTRACTOR,
     CONVERTERS: PluginKind.CONVERTER,
     PREPROCESSORS: PluginKind.PREPROCESSOR,
+    DESTINATION: PluginKind.DESTINATION,
 }
 _SAMPLES_BY_TYPE: Mapping[ValueType, str] = {
     ValueType.BOOL: "true",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from dil.config.canonical import shown
+from dil.config.destinations import DESTINATION, DestinationSection, refuse_word_of_table
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.identity import CLASS, JobSection
@@ -25,6 +26,7 @@ from dil.sections.extraction import EXTRACTOR, ExtractionSection
 from dil.sections.reading import ShapeError
 from dil.spi.connector import Connector, PluginProperty
 from dil.spi.converter import Converter
+from dil.spi.destination import Destination
 from dil.spi.extractor import Extractor
 from dil.spi.plugin_failures import plugin_failure
 from dil.spi.registry import (
@@ -49,6 +51,7 @@ _BASES: Mapping[PluginKind, type] = {
     PluginKind.CONNECTOR: Connector,
     PluginKind.EXTRACTOR: Extractor,
     PluginKind.CONVERTER: Converter,
+    PluginKind.DESTINATION: Destination,
 }
 
 
@@ -59,6 +62,7 @@ def own_classes(values: Properties) -> Iterator[str]:
         EXTRACTOR: (values.section(ExtractionSection).extractor,),
         CONVERTERS: values.section(ConversionSection).classes,
         PREPROCESSORS: values.section(PreprocessingSection).names,
+        DESTINATION: (values.section(DestinationSection).name,),
     }
     for key, names in named.items():
         if any(is_own(current_name(name)) for name in names):
@@ -82,7 +86,14 @@ def find_plugins(values: Properties, findings: Findings) -> Plugins:
         ),
         tuple(ref for ref in converters if ref is not None),
         find_preprocessors(values, findings),
+        _find_destination(values.section(DestinationSection).name, findings),
     )
+
+
+def _find_destination(text: str, findings: Findings) -> ClassRef | None:
+    if refuse_word_of_table(text, findings):
+        return None
+    return _find(PluginKind.DESTINATION, DESTINATION, text, findings)
 
 
 def read_plugin_properties(
@@ -165,6 +176,8 @@ def _own(refs: Iterable[ClassRef]) -> tuple[ClassRef, ...]:
 def _checked(ref: ClassRef, values: Properties) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
     """Return the problems and the warnings of a class."""
     found = load(ref)
+    if issubclass(found, Destination):
+        return tuple(found.check_properties(values)), ()
     if not issubclass(found, Connector | Extractor | Converter):
         return (), ()
     notes = tuple(found.warnings(values)) if issubclass(found, Connector) else ()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from dil.config.catalog import CatalogSection
 from dil.config.date_patterns import LintSection
+from dil.config.destinations import DestinationSection
 from dil.config.egress import EgressSection, ProgressSection
 from dil.config.event_time import EventTimeSection
 from dil.config.grace import GraceSection
@@ -85,7 +86,7 @@ GROUPS: tuple[Group, ...] = (
         RangesSection,
     ),
     _group("writing", "Writing files", WritingSection),
-    _group("publishing", "Publishing", PublishingSection),
+    _group("publishing", "Publishing", PublishingSection, DestinationSection),
     _group("file-systems", "File systems", FileSystemsSection),
     _group("tables", "Tables of files", TablesSection),
     _group("merging", "Merging by key", MergingSection),

@@ -161,11 +161,12 @@ class Plugins:
     extractor: ClassRef | None = None
     converters: tuple[ClassRef, ...] = ()
     preprocessors: tuple[PreprocessorSpec, ...] = ()
+    destination: ClassRef | None = None
 
     @property
     def refs(self) -> tuple[ClassRef, ...]:
         """Return all classes that were found."""
-        found = (self.connector, self.extractor, *self.converters)
+        found = (self.connector, self.extractor, *self.converters, self.destination)
         return (*filter(None, found), *(spec.filter for spec in self.preprocessors))
 
 
@@ -285,6 +286,18 @@ class WritingSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class DestinationSpec:
+    """``ms.destination.class``: a class of the job's own, and the properties that it reads.
+
+    ``secrets`` are the names of secrets that no other class of the job declares.
+    """
+
+    ref: ClassRef
+    properties: Properties
+    secrets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PublishingSpec:
     """Where files become visible.
 
@@ -292,7 +305,8 @@ class PublishingSpec:
     ``run_folder`` tells that each run has a folder of its own inside (path type default).
     Permissions are mode bits, None for the file system's default; ``group`` is that of folders and
     files, empty for the file system's. ``merge`` is there for the mode
-    of that name, ``warehouse`` where rows go into a database; staging is below ``final_dir`` then.
+    of that name, ``warehouse`` where rows go into a database, and ``destination`` where they go to
+    a class of the job's own; staging is below ``final_dir`` then.
     ``catalog`` is where the dataset's folder is registered as a table. ``shares_files`` tells that
     small work units of a run share files. ``has_side_table`` tells that late rows go beside it.
     """
@@ -312,6 +326,19 @@ class PublishingSpec:
     catalog: CatalogSpec | None = None
     shares_files: bool = False
     has_side_table: bool = False
+    destination: DestinationSpec | None = None
+
+    @property
+    def keeps_files(self) -> bool:
+        """Return whether rows are in files of the dataset's folder, and not loaded elsewhere."""
+        return self.warehouse is None and self.destination is None
+
+    @property
+    def place_key(self) -> str:
+        """Return the property that says where rows go."""
+        if self.destination is not None:
+            return "ms.destination.class"
+        return "data.publisher.final.dir" if self.warehouse is None else "ms.warehouse.url"
 
     @property
     def relation(self) -> str:
@@ -321,7 +348,7 @@ class PublishingSpec:
     @property
     def is_one_folder_of_files(self) -> bool:
         """Return whether readers open one folder of plain files for the rows of all runs."""
-        is_files = self.warehouse is None and self.table.format is TableFormat.FILES
+        is_files = self.keeps_files and self.table.format is TableFormat.FILES
         return is_files and not self.run_folder
 
     @property
@@ -412,7 +439,7 @@ class Job:
         return any(each.format is None for each in self.secondary.of(category))
 
     def for_tasks(self) -> Job:
-        """Return the job without the credentials of state store and warehouse."""
+        """Return the job without the credentials of state store and destination."""
         properties = self.properties.without_secrets("state.store.").without_secrets(
             "ms.warehouse."
         )
@@ -420,5 +447,10 @@ class Job:
         if publishing.warehouse is not None:
             hidden = replace(publishing.warehouse, url=SecretUrl(""))
             publishing = replace(publishing, warehouse=hidden)
+        if publishing.destination is not None:
+            for name in publishing.destination.secrets:
+                properties = properties.without_secrets(name)
+            bare = replace(publishing.destination, properties=Properties({}))
+            publishing = replace(publishing, destination=bare)
         state = StateSpec(enabled=self.state.enabled)
         return replace(self, state=state, properties=properties, publishing=publishing)

@@ -244,7 +244,7 @@ def check_paths(
         WriteError: one would be.
     """
     spec = run.job.publishing
-    if spec.warehouse is not None:
+    if not spec.keeps_files:
         return
     folder = output_dir(spec, now=run.run_now, full=run.full_extract, taken=frozenset())
     for number, file in enumerate(files):

@@ -30,6 +30,10 @@ _KINDS = {
 
 def destination_for(spec: PublishingSpec, filesystem: Filesystem) -> Destination:
     """Return where rows are published; ``filesystem`` holds staging, and files of tables."""
+    if spec.destination is not None:
+        from dil.publishing.plugged import plugged_destination
+
+        return plugged_destination(spec, spec.destination, filesystem)
     warehouse = spec.warehouse
     module, name = _FORMATS[spec.table.format] if warehouse is None else _KINDS[warehouse.kind]
     made = getattr(import_module(f"dil.publishing.{module}"), name)
@@ -50,7 +54,7 @@ def described(spec: PublishingSpec, filesystem: Filesystem) -> str:
         words["ms.iceberg.catalog.uri"] = shown(table.catalog_uri)
         words["extract.namespace"] = table.namespace
         words["extract.table.name"] = table.name
-    place = layout.dataset_dir(spec) if spec.warehouse is None else ""
+    place = layout.dataset_dir(spec) if spec.keeps_files else ""
     uri = destination_for(spec, filesystem).uri(place).rstrip("#")
     return f"{uri} with {', '.join(f'{name}={value}' for name, value in words.items())}"
 

@@ -176,7 +176,7 @@ def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> N
     before, now = _place(known), _place(described(job.publishing, filesystem))
     if before == now or store.history().is_empty() or _has_moved(job, store, filesystem):
         return
-    key = "data.publisher.final.dir" if job.publishing.warehouse is None else "ms.warehouse.url"
+    key = job.publishing.place_key
     raise ConfigError.single(
         key,
         f"leads to {now}, and what {job.name} has read so far is in {before}: rows that count as"

@@ -107,7 +107,7 @@ def _refuse_unfit(
     destination: Destination,
 ) -> None:
     destination.require_fit(commit)
-    if spec.warehouse is None:
+    if spec.keeps_files:
         _refuse_unfit_names(commit, filesystem)
     bounds.refuse_strays(commit, spec, job, filesystem)
 
@@ -262,7 +262,7 @@ def untracked_files(
     left alone, and so is what links lead to. A table knows all its live files, and keeps others for
     readers of its earlier versions; a window replace is given the live ones without a work unit.
     """
-    if spec.mode in (PublishMode.APPEND, PublishMode.MERGE):
+    if spec.mode in (PublishMode.APPEND, PublishMode.MERGE) or spec.destination is not None:
         return ()
     if spec.table.format is not TableFormat.FILES:
         is_searched = spec.mode is PublishMode.WINDOW_REPLACE

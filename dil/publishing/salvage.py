@@ -141,7 +141,7 @@ def abandon(
         store.replace_intent(lease, rest)
         if destination.keeps_versions:
             carry_out(rest, spec, filesystem, destination)  # its records of whose the files are
-        elif spec.warehouse is None:
+        elif spec.keeps_files:
             _delete_replaced(own.removes, spec, filesystem)
     else:
         lost = {"", *(each.signature for each in commit.run.outcomes)}
@@ -236,7 +236,7 @@ def _delete(move: Move, spec: PublishingSpec, filesystem: Filesystem) -> None:
     # A name that was dumped before still holds what an earlier run put there.
     is_new = not move.target.is_dump or is_in_place(move, filesystem)
     filesystem.delete_file(move.source)
-    if is_new and spec.warehouse is None:  # a database has all of a commit or nothing
+    if is_new and spec.keeps_files:  # a database has all of a commit or nothing
         filesystem.delete_file(filesystem.path_of(move.target.uri))
 
 

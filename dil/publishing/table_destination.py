@@ -29,7 +29,7 @@ from dil.publishing.table_files import (
     uris,
     with_owners,
 )
-from dil.spi.destination import Destination
+from dil.spi.destination import Destination, DestinationContext
 from dil.storage import Filesystem
 
 
@@ -107,9 +107,12 @@ class TableLog(Protocol):
 class TableDestination(Destination):
     """A table of Parquet files in the dataset's folder."""
 
+    modes = frozenset(PublishMode)
+
     keeps_versions: ClassVar[bool] = True
 
     def __init__(self, spec: PublishingSpec, filesystem: Filesystem) -> None:
+        super().__init__(DestinationContext(spec, filesystem))
         self._spec = spec
         self._filesystem = filesystem
 

@@ -81,7 +81,7 @@ class Reshaping:
     @property
     def merge(self) -> MergeSpec | None:
         """Return how files are merged; None where they are not, a database does it itself."""
-        return None if self.job.publishing.warehouse is not None else self.job.publishing.merge
+        return self.job.publishing.merge if self.job.publishing.keeps_files else None
 
     @property
     def known(self) -> str:

@@ -31,7 +31,7 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
     is_due = bool(planned.plan.work_units)  # libraries of tables take their time to load
     live = _checked_destination(run, planned) if is_due else ()
     owner = _owner(job)
-    if spec.warehouse is None:  # which has no dataset of files
+    if spec.warehouse is None:  # which has its own records of owners
         dataset = publishing.dataset_dir(spec)
         publishing.claim(
             run.files,
@@ -76,7 +76,7 @@ def look(job: Job, options: RunOptions) -> None:
     """
     spec, files = job.publishing, filesystem_for(job.publishing.final_dir)
     # Looking at the others may make a file, or takes a catalog.
-    is_file_based = spec.warehouse is None and spec.table.format is not TableFormat.ICEBERG
+    is_file_based = spec.keeps_files and spec.table.format is not TableFormat.ICEBERG
     with open_store(job.state, job.name, clock=options.clock) as store:
         problem = plan_checks.changed_shape(job, store, options.now_ms)
         if problem is not None:

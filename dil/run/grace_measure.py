@@ -71,7 +71,7 @@ def meter_context(run: ActiveRun, plan: Plan, live: Iterable[PublishedFile]) -> 
     if largest is None:
         return MeterContext(grace_ms=plan.grace_ms)
     files = [each for each in live if not each.is_dump]
-    is_known = job.publishing.warehouse is None and not any(
+    is_known = job.publishing.keeps_files and not any(
         each.has_unknown_units or not each.signatures for each in files
     )
     return MeterContext(largest, plan.grace_ms, _published(run, plan, files), is_known)
@@ -82,7 +82,7 @@ def _published(
 ) -> Mapping[str, tuple[PublishedRows, ...]]:
     """Return by signature the rows that the work units of a plan have in files, or replace."""
     mode = run.job.publishing.mode
-    if mode is PublishMode.MERGE or run.job.publishing.warehouse is not None:
+    if mode is PublishMode.MERGE or not run.job.publishing.keeps_files:
         return {}
     wanted = {unit.signature for unit in plan.work_units}
     found: dict[str, list[PublishedRows]] = defaultdict(list)

@@ -175,7 +175,7 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
         results,
         commit,
         target.output_dir,
-        () if spec.warehouse else tuple(move.target.uri for move in commit.moves),
+        tuple(move.target.uri for move in commit.moves) if spec.keeps_files else (),
         {report.signature: report for report in reports if report.failure is not None},
         (
             *run_report.unchanged_labels(publishing.unchanged_labels(shaped.finished, commit)),

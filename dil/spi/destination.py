@@ -17,11 +17,44 @@ finished is given up by ``dil runs abandon``, which calls ``fence`` first and th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
-from typing import ClassVar
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import BinaryIO, ClassVar, Protocol
 
+from dil.errors import Problem
 from dil.model.dataset import Commit, Intent, Move, Owner, PublishedFile
+from dil.model.job import PublishingSpec, PublishMode
+from dil.model.properties import Properties
 from dil.model.report import MergedRows
+from dil.model.section import Section
+from dil.spi.connector import PluginProperty
+
+
+class StagedFiles(Protocol):
+    """The file system that a run stages on. Files are named by absolute paths."""
+
+    def open_input(self, path: str) -> BinaryIO:
+        """Return a stream over a file.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+
+    def exists(self, path: str) -> bool:
+        """Return whether a file or folder is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationContext:
+    """What a destination may know: where the job publishes, the staged files, the properties.
+
+    ``publishing`` has the publish mode, and ``merge`` with the keys for the mode of that name.
+    ``properties.section(YourSection)`` holds the destination's own ``ms.x.*`` properties.
+    """
+
+    publishing: PublishingSpec
+    files: StagedFiles
+    properties: Properties = field(default_factory=lambda: Properties({}))
 
 
 class Destination(ABC):
@@ -34,16 +67,32 @@ class Destination(ABC):
     versions; ``refuse_deleted_rows``, ``unremovable`` and ``vacuum`` are asked then.
     ``merges`` tells that rows are merged by key here, in ``carry_out``, and not in staged files
     before; ``merged`` then counts what the last commit did, None where that was done before.
+
+    A class that a job names in ``ms.destination.class`` is made from a ``DestinationContext``,
+    without any I/O. ``modes`` are the publish modes that it has; with ``merge`` it has to merge by
+    itself. ``sections`` and ``properties`` are as in ``Connector``. It gets Parquet files, whatever
+    ``writer.output.format`` says.
     """
 
+    modes: ClassVar[frozenset[PublishMode]] = frozenset({PublishMode.APPEND})
+    sections: ClassVar[tuple[type[Section], ...]] = ()
+    properties: ClassVar[tuple[PluginProperty, ...]] = ()
     keeps_versions: ClassVar[bool] = False
-    merges: ClassVar[bool] = False
+    merges: bool = False
     merged: MergedRows | None = None
+
+    def __init__(self, context: DestinationContext) -> None:
+        self.context = context
 
     # Before a row is read
 
-    @abstractmethod
-    def check(self) -> None:
+    @classmethod
+    def check_properties(cls, properties: Properties) -> Iterable[Problem]:
+        """Return what is wrong with the properties; runs when a job is loaded, before any I/O."""
+        del properties
+        return ()
+
+    def check(self) -> None:  # noqa: B027 - what needs no look is found in ``carry_out``
         """Look whether rows can be published here at all, before any is read.
 
         Raises:
@@ -59,24 +108,36 @@ class Destination(ABC):
             ConfigError: another job owns it.
         """
 
-    @abstractmethod
     def live(self) -> tuple[PublishedFile, ...]:
-        """Return the files that are live now; none for a warehouse."""
+        """Return the staged files whose rows are live now, as the commits named them.
+
+        The modes ``replace`` and ``window_replace`` take away what this names, so a destination
+        that has them needs it. Where rows of several files were merged, nobody can tell.
+        """
+        return ()
 
     # Before anything is decided
 
     @abstractmethod
     def uri(self, path: str) -> str:
-        """Return how a file is named that a commit puts at an absolute path."""
+        """Return how a file is named that a commit puts at an absolute path.
 
-    @abstractmethod
+        For the empty path it names the destination itself, without secrets: an intent is only
+        finished where that is as it was, and the state store remembers it.
+        """
+
     def next_sequence(self) -> int:
-        """Return what a commit decided now will be numbered; an intent keeps it."""
+        """Return what a commit decided now will be numbered; an intent keeps it.
+
+        It grows from commit to commit, where ``landed`` returns it.
+        """
+        return 0
 
     def landed(self, source: str) -> int | None:
-        """Return the largest number of a commit of a source; None when nobody can tell.
+        """Return the largest number of a commit of a source, -1 without one.
 
-        A number that the state does not know says that the state is an older copy.
+        A number that the state does not know says that the state is an older copy, from which rows
+        would be appended once more. None where nobody can tell.
         """
         del source
         return None
@@ -117,8 +178,10 @@ class Destination(ABC):
     def carry_out(self, intent: Intent) -> None:
         """Make the moves and removes of an intent visible, all at once where readers can tell.
 
-        Called again after a crash, however far it came before: the rows are there once. A driver
-        that slept may call it while another one has finished the same intent.
+        Called again after a crash, however far it came before: the rows are there once. Whether
+        they are is to be recorded with them, by ``intent.commit.run_id``, in one transaction.
+        A driver that slept may call it when another one has finished the same intent. A commit
+        of rows that were put aside alone has neither moves nor removes: nothing is to be done.
 
         Raises:
             WriteError: the store refused; the next run finishes the rest.
@@ -129,9 +192,11 @@ class Destination(ABC):
     def has_landed(self, intent: Intent) -> bool:
         """Return whether readers have the commit of an intent, as its own records say."""
 
-    @abstractmethod
     def lost(self, intent: Intent) -> tuple[Move, ...]:
         """Return the moves that can be neither carried out nor are carried out already."""
+        exists = self.context.files.exists
+        gone = tuple(move for move in intent.commit.moves if not exists(move.source))
+        return () if gone and self.has_landed(intent) else gone
 
     # When a publish is given up
 

@@ -118,7 +118,7 @@ def _period_of(job: Job) -> int | None:
 
 def _refusal_of(spec: PublishingSpec) -> StateError | None:
     """Return why nothing may be deleted by age: old files hold rows that count, or do not exist."""
-    if spec.warehouse is not None:
+    if not spec.keeps_files:
         return StateError(
             "rows were loaded into a database, and the chain does not know which are old",
             "Delete them there. Timelabel tables have ms.timeseries.retention.",

@@ -192,8 +192,8 @@ def _refuse_unfit(job: Job) -> None:
             "Run the job with ms.backfill=true and a range of its own.",
         ),
         (
-            "ms.warehouse.url",
-            spec.warehouse is not None,
+            spec.place_key,
+            not spec.keeps_files,
             "is set, and the rows of a database cannot be told apart by work unit",
             "Let the work units be forgotten with `dil state forget`, and run the job.",
         ),

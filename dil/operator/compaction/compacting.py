@@ -90,9 +90,9 @@ def _refuse_unfit(job: Job, request: CompactionRequest) -> None:
             "Only datasets of jobs that keep state can be compacted.",
             job.properties.origin("state.store.enabled"),
         )
-    if spec.warehouse is not None:
+    if not spec.keeps_files:
         raise ConfigError.single(
-            "ms.warehouse.url",
+            spec.place_key,
             "is set: the rows are in a database, which keeps its own files",
             "`dil compact` is for files, Delta and Iceberg tables.",
         )

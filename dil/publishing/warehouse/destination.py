@@ -6,13 +6,13 @@ Nothing here imports Arrow or a driver before a database is asked.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from dil.errors import CommitUnknownError, ConfigError
-from dil.model.dataset import Commit, Intent, Move, Owner, PublishedFile
+from dil.model.dataset import Commit, Intent, Owner, PublishedFile
 from dil.model.job import PublishingSpec, PublishMode
-from dil.spi.destination import Destination
+from dil.spi.destination import Destination, DestinationContext
 from dil.storage import Filesystem
 from dil.text.warehouse_url import read_warehouse_url
 
@@ -30,12 +30,15 @@ class WarehouseDestination(Destination):
     part of it because an intent is finished by whoever comes next, as it was decided.
     """
 
-    merges: ClassVar[bool] = True
+    modes = frozenset(PublishMode)
+
+    merges = True
 
     def __init__(self, spec: PublishingSpec, filesystem: Filesystem) -> None:
         warehouse = spec.warehouse
         if warehouse is None:
             raise TypeError("the job publishes to no warehouse")
+        super().__init__(DestinationContext(spec, filesystem))
         self._spec = spec
         self._filesystem = filesystem
         self._address = read_warehouse_url(warehouse.url.reveal())
@@ -94,12 +97,6 @@ class WarehouseDestination(Destination):
         from dil.publishing.warehouse.missing import missing_rows
 
         return missing_rows(f"{self._base}?mode={self._spec.mode.value}")
-
-    def lost(self, intent: Intent) -> tuple[Move, ...]:
-        """Return the moves whose file is gone, unless the database has their rows."""
-        moves = intent.commit.moves
-        gone = tuple(move for move in moves if not self._filesystem.exists(move.source))
-        return () if gone and self._access.has(intent.commit.run_id) else gone
 
     def has_landed(self, intent: Intent) -> bool:
         """Return whether the database has recorded the run; of late rows alone, their table."""

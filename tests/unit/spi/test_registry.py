@@ -8,6 +8,7 @@ import pytest
 from dil.errors import PluginError
 from dil.spi.connector import Connector
 from dil.spi.converter import Converter
+from dil.spi.destination import Destination
 from dil.spi.extractor import Extractor
 from dil.spi.preprocessor import Preprocessor
 from dil.spi.registry import BUILT_IN, JAVA_NAMES, PluginKind, is_built_in, load, resolve
@@ -19,6 +20,7 @@ BASES = {
     PluginKind.CONVERTER: Converter,
     PluginKind.PREPROCESSOR: Preprocessor,
     PluginKind.RESOLVER: ReferenceResolver,
+    PluginKind.DESTINATION: Destination,
 }
 PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
 
