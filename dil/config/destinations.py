@@ -65,7 +65,8 @@ def with_destination(
     _refuse_second_place(publishing, findings)
     _check_modes(kind, publishing, values, findings)
     secrets = tuple(_secrets_of(kind) - _secrets_of(*map(load, _others(plugins))))
-    return replace(publishing, destination=DestinationSpec(ref, values, secrets))
+    own = values.only(kind.sections, [each.name for each in kind.properties])
+    return replace(publishing, destination=DestinationSpec(ref, own, secrets))
 
 
 def _refuse_second_place(publishing: PublishingSpec, findings: Findings) -> None:

@@ -59,6 +59,7 @@ from dil.config.table import ALIASES, SECTIONS
 from dil.config.tables import check_rows_apart
 from dil.config.templates import with_templates
 from dil.config.timeseries import with_labels
+from dil.config.writers import with_writer
 from dil.config.writing import check_writing, writing_spec
 from dil.errors import ConfigError, Origin, Problem
 from dil.model.event_time import EventTimeSpec
@@ -249,6 +250,7 @@ class _Builder(Struct):
         writing = writing_spec(properties)
         publishing = publishing_spec(properties, folder, findings)
         publishing = with_destination(publishing, plugins, properties, findings)
+        writing = with_writer(writing, publishing, plugins, properties, findings)
         publishing = with_catalog(publishing, properties, folder, findings)
         state = state_section(properties, folder, findings)
         planning = with_closing(planning, publishing, state, properties, findings)

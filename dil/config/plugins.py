@@ -16,6 +16,7 @@ from dil.config.property import properties_of
 from dil.config.sections import at_entry, read_section
 from dil.config.surroundings import Surroundings
 from dil.config.table import PLUGIN_PREFIX
+from dil.config.writers import WRITER, WriterSection, refuse_format
 from dil.errors import PluginError, Problem
 from dil.model.job import ClassRef, Plugins
 from dil.model.properties import Properties
@@ -38,6 +39,7 @@ from dil.spi.registry import (
     resolve,
     simple_name,
 )
+from dil.spi.writer import FileWriter
 
 # What these do is done by the writers here (rules F7 and U7).
 _FORMAT_CONVERTERS = {
@@ -52,6 +54,7 @@ _BASES: Mapping[PluginKind, type] = {
     PluginKind.EXTRACTOR: Extractor,
     PluginKind.CONVERTER: Converter,
     PluginKind.DESTINATION: Destination,
+    PluginKind.WRITER: FileWriter,
 }
 
 
@@ -63,6 +66,7 @@ def own_classes(values: Properties) -> Iterator[str]:
         CONVERTERS: values.section(ConversionSection).classes,
         PREPROCESSORS: values.section(PreprocessingSection).names,
         DESTINATION: (values.section(DestinationSection).name,),
+        WRITER: (values.section(WriterSection).name,),
     }
     for key, names in named.items():
         if any(is_own(current_name(name)) for name in names):
@@ -87,6 +91,7 @@ def find_plugins(values: Properties, findings: Findings) -> Plugins:
         tuple(ref for ref in converters if ref is not None),
         find_preprocessors(values, findings),
         _find_destination(values.section(DestinationSection).name, findings),
+        _find_writer(values.section(WriterSection).name, findings),
     )
 
 
@@ -94,6 +99,12 @@ def _find_destination(text: str, findings: Findings) -> ClassRef | None:
     if refuse_word_of_table(text, findings):
         return None
     return _find(PluginKind.DESTINATION, DESTINATION, text, findings)
+
+
+def _find_writer(text: str, findings: Findings) -> ClassRef | None:
+    if refuse_format(text, findings):
+        return None
+    return _find(PluginKind.WRITER, WRITER, text, findings)
 
 
 def read_plugin_properties(
@@ -178,7 +189,7 @@ def _checked(ref: ClassRef, values: Properties) -> tuple[tuple[Problem, ...], tu
     found = load(ref)
     if issubclass(found, Destination):
         return tuple(found.check_properties(values)), ()
-    if not issubclass(found, Connector | Extractor | Converter):
+    if not issubclass(found, Connector | Extractor | Converter | FileWriter):
         return (), ()
     notes = tuple(found.warnings(values)) if issubclass(found, Connector) else ()
     return tuple(found.check(values)), notes

@@ -23,6 +23,7 @@ from dil.config.timelabels import TimelabelsSection
 from dil.config.timeseries import TimeseriesSection
 from dil.config.warehouse import WarehouseSection
 from dil.config.watermarks import PlanningSection
+from dil.config.writers import WriterSection
 from dil.config.writing import WritingSection
 from dil.model.section import Section
 from dil.sections.conversion import (
@@ -85,7 +86,7 @@ GROUPS: tuple[Group, ...] = (
         ValidationSection,
         RangesSection,
     ),
-    _group("writing", "Writing files", WritingSection),
+    _group("writing", "Writing files", WritingSection, WriterSection),
     _group("publishing", "Publishing", PublishingSection, DestinationSection),
     _group("file-systems", "File systems", FileSystemsSection),
     _group("tables", "Tables of files", TablesSection),

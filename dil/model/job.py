@@ -162,11 +162,13 @@ class Plugins:
     converters: tuple[ClassRef, ...] = ()
     preprocessors: tuple[PreprocessorSpec, ...] = ()
     destination: ClassRef | None = None
+    writer: ClassRef | None = None
 
     @property
     def refs(self) -> tuple[ClassRef, ...]:
         """Return all classes that were found."""
-        found = (self.connector, self.extractor, *self.converters, self.destination)
+        own = (self.destination, self.writer)
+        found = (self.connector, self.extractor, *self.converters, *own)
         return (*filter(None, found), *(spec.filter for spec in self.preprocessors))
 
 
@@ -258,13 +260,22 @@ class Blocks:
 
 
 @dataclass(frozen=True, slots=True)
+class WriterSpec:
+    """``ms.writer.class``: a class of the job's own, and the properties that it reads."""
+
+    ref: ClassRef
+    properties: Properties
+
+
+@dataclass(frozen=True, slots=True)
 class WritingSpec:
     """How rows become files. ``codec`` is a property word: DEFLATE, SNAPPY, NOCOMPRESSION.
 
-    ``file_name`` is the template of the names of dumped files, empty for a job of rows.
-    ``file_prefix`` is how the names of files of rows begin. ``system_columns`` tell where a row
-    comes from. At most ``most_open_files`` are written at once where rows are kept apart. ``owner``
-    and ``group`` are names of this machine, empty for those of the process.
+    ``own`` is there where a class of the job's own writes the files; ``format`` then says which
+    types the columns have. ``file_name`` is the template of the names of dumped files, empty for a
+    job of rows. ``file_prefix`` is how the names of files of rows begin. ``system_columns`` tell
+    where a row comes from. At most ``most_open_files`` are written at once where rows are kept
+    apart. ``owner`` and ``group`` are names of this machine, empty for those of the process.
     """
 
     format: OutputFormat = OutputFormat.AVRO
@@ -283,6 +294,7 @@ class WritingSpec:
     most_open_files: int = 64
     owner: str = ""
     group: str = ""
+    own: WriterSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)

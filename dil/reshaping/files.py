@@ -19,7 +19,7 @@ from dil.errors import ConversionError, WriteError
 from dil.model.job import OutputFormat, WritingSpec
 from dil.model.task import StagedFile
 from dil.storage import Filesystem, Folder, filesystem_for
-from dil.writing.formats import reader_for, writer_for
+from dil.writing.formats import reader_for, writer_for, writer_of
 from dil.writing.hive_names import hive_columns
 from dil.writing.rolling import Numbers, OutputFolder, RollingFiles
 
@@ -56,7 +56,7 @@ class Workshop:
             WriteError: the file system refused.
             ConversionError: a value does not fit the format, or is none of its column's type.
         """
-        writer = writer_for(self.writing.format)
+        writer = writer_of(self.writing)
         folder = Folder(self.filesystem, self.new_folder(name))
         files = RollingFiles(OutputFolder(folder, self.writing, writer), Numbers())
         try:

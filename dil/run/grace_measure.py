@@ -71,10 +71,15 @@ def meter_context(run: ActiveRun, plan: Plan, live: Iterable[PublishedFile]) -> 
     if largest is None:
         return MeterContext(grace_ms=plan.grace_ms)
     files = [each for each in live if not each.is_dump]
-    is_known = job.publishing.keeps_files and not any(
+    is_known = _is_read_again(job) and not any(
         each.has_unknown_units or not each.signatures for each in files
     )
     return MeterContext(largest, plan.grace_ms, _published(run, plan, files), is_known)
+
+
+def _is_read_again(job: Job) -> bool:
+    """Return whether rows that are published can be read again here."""
+    return job.publishing.keeps_files and job.writing.own is None
 
 
 def _published(
@@ -82,7 +87,7 @@ def _published(
 ) -> Mapping[str, tuple[PublishedRows, ...]]:
     """Return by signature the rows that the work units of a plan have in files, or replace."""
     mode = run.job.publishing.mode
-    if mode is PublishMode.MERGE or not run.job.publishing.keeps_files:
+    if mode is PublishMode.MERGE or not _is_read_again(run.job):
         return {}
     wanted = {unit.signature for unit in plan.work_units}
     found: dict[str, list[PublishedRows]] = defaultdict(list)

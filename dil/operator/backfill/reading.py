@@ -198,6 +198,12 @@ def _refuse_unfit(job: Job) -> None:
             "Let the work units be forgotten with `dil state forget`, and run the job.",
         ),
         (
+            "ms.writer.class",
+            job.writing.own is not None,
+            "is set, and files of a class of the job's own are not read back",
+            "Let the work units be forgotten with `dil state forget`, and run the job.",
+        ),
+        (
             "ms.extractor.target.file.name",
             bool(job.writing.file_name),
             "is set: a dumped file that is read again takes the place of the one of its name",

@@ -96,6 +96,12 @@ def _refuse_unfit(job: Job, request: CompactionRequest) -> None:
             "is set: the rows are in a database, which keeps its own files",
             "`dil compact` is for files, Delta and Iceberg tables.",
         )
+    if job.writing.own is not None:
+        raise ConfigError.single(
+            "ms.writer.class",
+            "is set, and files of a class of the job's own are not written anew",
+            "`dil compact` is for files of the built-in formats.",
+        )
     if job.writing.file_name:
         raise ConfigError.single(
             "ms.extractor.class",

@@ -13,6 +13,7 @@ from dil.spi.extractor import Extractor
 from dil.spi.preprocessor import Preprocessor
 from dil.spi.registry import BUILT_IN, JAVA_NAMES, PluginKind, is_built_in, load, resolve
 from dil.spi.secret_resolver import ReferenceResolver
+from dil.spi.writer import FileWriter
 
 BASES = {
     PluginKind.CONNECTOR: Connector,
@@ -21,6 +22,7 @@ BASES = {
     PluginKind.PREPROCESSOR: Preprocessor,
     PluginKind.RESOLVER: ReferenceResolver,
     PluginKind.DESTINATION: Destination,
+    PluginKind.WRITER: FileWriter,
 }
 PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
 
