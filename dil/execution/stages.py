@@ -24,7 +24,7 @@ class Executors:
     """The executors of one run: the caller's own, or Spark, whose session lives until ``close``.
 
     ``cache`` is a folder that survives the run. ``spark`` is a SparkContext of the caller;
-    ``is_embedded`` tells that this process goes on after the run.
+    ``is_embedded`` says that this process goes on after the run.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     """One live file of a dataset. ``uri`` is absolute (``file:///...``).
 
     ``signature`` is that of its work unit, empty where it holds rows of several. ``timelabel`` is
-    that of its work unit, where the job has timelabels (rule T16). ``is_dump`` tells that
+    that of its work unit, where the job has timelabels (rule T16). ``is_dump`` says that
     the source or the job named it: a later file of that name replaces it. ``units`` say which rows
     are whose in a shared file, which is one of several work units: all of them and in their order;
     empty where nobody knows.
@@ -136,7 +136,7 @@ class UnitEntry:
 
     Times are epoch ms UTC; ``low`` is the nominal partition start, ``high`` the last successful
     high watermark, None without one. ``status`` is COMMITTED, FAILED, SKIPPED (no run was there in
-    its time), or PENDING (as if never read). ``is_on_grid`` tells that [low, expected_high) is a
+    its time), or PENDING (as if never read). ``is_on_grid`` says that [low, expected_high) is a
     partition of the job as it is configured now; only then a success counts as covered.
     """
 
@@ -293,7 +293,7 @@ class Lease:
 class RunRecord:
     """One row of the runs table.
 
-    ``status`` is running, success, failed, partial, interrupted or superseded. ``committed`` tells
+    ``status`` is running, success, failed, partial, interrupted or superseded. ``committed`` says
     that what it staged is published, or was found not worth it; ``staged`` that its staging folder
     was not swept.
     """

@@ -92,8 +92,8 @@ class PlanningSpec:
     order, None when activation rows define them. ``composite`` holds (word, from, to) in the order
     written and is empty for a plain partition. ``limit`` is the parallelism maximum, None for none.
     ``delay_ms`` is how far the range ends before now. ``zone`` is the zone of texts that name
-    none. ``of_source`` tells that the source itself names the units, and ``once`` how they
-    are told apart where each of them is read once: by ``version`` or ``path``. ``is_dated`` says
+    none. ``of_source`` says that the source itself names the units, and ``once`` how they
+    are distinguished where each of them is read once: by ``version`` or ``path``. ``is_dated`` says
     that the job has a range of time; else all windows are the same one, and nobody asked for it.
     ``grace_ms`` is the grace period of runs, or where ``grace`` says that it is measured, the one
     until enough is measured.
@@ -189,7 +189,7 @@ class ExtractionSpec:
     """How responses become rows, and how pages are walked.
 
     ``text_columns`` are columns of the dataset that hold text: where columns are inferred, numbers
-    in these are kept as the source writes them, but for ``key_columns``: rows are told apart by
+    in these are kept as the source writes them, but for ``key_columns``: rows are distinguished by
     these, so a number has one text there (None: any column may be one). ``known_columns`` are all
     columns that the dataset has from the source, empty where they are not known or the job
     describes them. ``memory_bytes`` is what the process that reads may take, 0 for no limit; None
@@ -229,7 +229,7 @@ class ExtractionSpec:
 class ConversionSpec:
     """What happens to rows between extractor and writer.
 
-    ``encrypted_fields`` are dot paths by the names of the source. ``keeps_columns`` tells
+    ``encrypted_fields`` are dot paths by the names of the source. ``keeps_columns`` says
     that columns of the dataset which the rows lack are written as null.
     Formats are Joda patterns tried in order; ``zone`` applies where a text names none.
     ``max_failures`` rows may be put aside per work unit before it fails. ``target`` are the columns
@@ -273,7 +273,7 @@ class WritingSpec:
 
     ``own`` is there where a class of the job's own writes the files; ``format`` then says which
     types the columns have. ``file_name`` is the template of the names of dumped files, empty for a
-    job of rows. ``file_prefix`` is how the names of files of rows begin. ``system_columns`` tell
+    job of rows. ``file_prefix`` is how the names of files of rows begin. ``system_columns`` say
     where a row comes from. At most ``most_open_files`` are written at once where rows are kept
     apart. ``owner`` and ``group`` are names of this machine, empty for those of the process.
     """
@@ -314,13 +314,13 @@ class PublishingSpec:
     """Where files become visible.
 
     ``final_dir`` is an absolute path or URI. ``dataset_path`` is the dataset's folder below it,
-    ``run_folder`` tells that each run has a folder of its own inside (path type default).
+    ``run_folder`` says that each run has a folder of its own inside (path type default).
     Permissions are mode bits, None for the file system's default; ``group`` is that of folders and
     files, empty for the file system's. ``merge`` is there for the mode
     of that name, ``warehouse`` where rows go into a database, and ``destination`` where they go to
     a class of the job's own; staging is below ``final_dir`` then.
-    ``catalog`` is where the dataset's folder is registered as a table. ``shares_files`` tells that
-    small work units of a run share files. ``has_side_table`` tells that late rows go beside it.
+    ``catalog`` is where the dataset's folder is registered as a table. ``shares_files`` says that
+    small work units of a run share files. ``has_side_table`` says that late rows go beside it.
     """
 
     final_dir: str

@@ -70,14 +70,12 @@ def unit_runs(reports: Iterable[TaskReport]) -> tuple[UnitRun, ...]:
     )
 
 
-def zero_rows(
-    status: RunStatus, rows: int, usual: int | None, *, beside: int = 0
-) -> tuple[str, ...]:
+def zero_rows(status: RunStatus, rows: int, usual: int | None, *, late: int = 0) -> tuple[str, ...]:
     """Return a loud note when nothing was published where earlier runs published rows.
 
-    Rows ``beside`` the dataset are published, too: the source has not stopped.
+    Where all rows were ``late``, and so left out or beside the dataset, the source goes on.
     """
-    if rows or beside or usual is None or status is RunStatus.FAILED:
+    if rows or late or usual is None or status is RunStatus.FAILED:
         return ()
     return (
         "NO ROWS: this run published nothing, the last one that did published "

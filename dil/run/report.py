@@ -50,8 +50,10 @@ def report(
     visible, good, tasks = published.visible, published.good, published.reports
     is_recorded = visible is not None
     beside = sum(each.beside for each in good)
+    events = None if visible is None else visible.events
+    late = beside + (0 if events is None else events.counts.dropped)
     notes = (
-        *run_report.zero_rows(status, published.rows, planned.usual_rows, beside=beside),
+        *run_report.zero_rows(status, published.rows, planned.usual_rows, late=late),
         *run_report.no_progress(plan),
         *run_report.left_out(plan, is_recorded=is_recorded),
         *run_report.remainders(planned.remainders if is_recorded else ()),
@@ -71,7 +73,7 @@ def report(
         aside=rows_aside(good, publishing.quarantine_dir(spec)),
         drift=_drift(run, planned, good),
         merged=None if visible is None else visible.merged,
-        events=None if visible is None else visible.events,
+        events=events,
         rows_beside=beside,
         replaced=None if visible is None else run_report.replaced_rows(visible.commit, spec.mode),
     )

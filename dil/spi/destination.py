@@ -63,9 +63,9 @@ class Destination(ABC):
     A subclass has to answer what is abstract. The other methods are for what only some destinations
     have: a default says that this one does not have it.
 
-    ``keeps_versions`` tells that files which a commit takes away stay for the readers of earlier
+    ``keeps_versions`` says that files which a commit takes away stay for the readers of earlier
     versions; ``refuse_deleted_rows``, ``unremovable`` and ``vacuum`` are asked then.
-    ``merges`` tells that rows are merged by key here, in ``carry_out``, and not in staged files
+    ``merges`` says that rows are merged by key here, in ``carry_out``, and not in staged files
     before; ``merged`` then counts what the last commit did, None where that was done before.
 
     A class that a job names in ``ms.destination.class`` is made from a ``DestinationContext``,

@@ -123,7 +123,7 @@ class _Compared:
         self._pile = _Pile()
 
     def take(self, batch: pa.RecordBatch, times: pa.Int64Array) -> int:
-        """Keep what tells rows apart; return how many rows cannot be compared."""
+        """Keep what distinguishes rows; return how many rows cannot be compared."""
         counted: int = len(times) - times.null_count
         if not self._is_open:
             return counted
@@ -184,7 +184,7 @@ class _Compared:
 
 
 def _identity(job: Job, read: pa.Schema, published: pa.Schema) -> Identity:
-    """Return what tells rows apart: the key, or else all that comes from the source alone.
+    """Return what distinguishes rows: the key, or else all that comes from the source alone.
 
     Raises:
         DilError: nothing does.

@@ -87,7 +87,7 @@ class WriterHarness(ABC):
     ``kind`` is your class, in a module that can be imported. ``refused`` are the types, of those
     that the tests are named by, that your format does not have: writing them has to fail.
     ``ends_early`` is False where some megabytes go to the stream at a time, so that files are
-    larger than the tests make them. ``needs_rows`` tells that a file without rows is no file of the
+    larger than the tests make them. ``needs_rows`` says that a file without rows is no file of the
     format; a run writes none.
     ``mistakes`` are properties of your job, each with a text that must be refused.
     """
