@@ -10,7 +10,7 @@ A run publishes in this order, and a crash may come between any two steps:
    intent: what is done already is not done again (rule C26).
 4. The state store remembers the commit.
 
-Where nobody can say whether step 3 was done, ``has_landed`` is asked. A commit that cannot be
+Where it is not known whether step 3 was done, ``has_landed`` is asked. A commit that cannot be
 finished is given up by ``dil runs abandon``, which calls ``fence`` first and then asks again.
 """
 
@@ -112,7 +112,7 @@ class Destination(ABC):
         """Return the staged files whose rows are live now, as the commits named them.
 
         The modes ``replace`` and ``window_replace`` take away what this names, so a destination
-        that has them needs it. Where rows of several files were merged, nobody can tell.
+        that has them needs it. Where rows of several files were merged, it is not known.
         """
         return ()
 
@@ -137,7 +137,7 @@ class Destination(ABC):
         """Return the largest number of a commit of a source, -1 without one.
 
         A number that the state does not know says that the state is an older copy, from which rows
-        would be appended once more. None where nobody can tell.
+        would be appended once more. None where it is not known.
         """
         del source
         return None
@@ -176,7 +176,7 @@ class Destination(ABC):
 
     @abstractmethod
     def carry_out(self, intent: Intent) -> None:
-        """Make the moves and removes of an intent visible, all at once where readers can tell.
+        """Make the moves and removes of an intent visible, all at once where readers could see.
 
         Called again after a crash, however far it came before: the rows are there once. Whether
         they are is to be recorded with them, by ``intent.commit.run_id``, in one transaction.
@@ -185,7 +185,7 @@ class Destination(ABC):
 
         Raises:
             WriteError: the store refused; the next run finishes the rest.
-            CommitUnknownError: the store took it, or did not: nobody can tell now.
+            CommitUnknownError: it is not known whether the store took it.
         """
 
     @abstractmethod

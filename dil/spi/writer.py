@@ -26,7 +26,7 @@ class FileWriter(ABC):
     ``spec.target_bytes`` were written to the stream.
 
     A value that the format cannot hold exactly is refused by ValueError, never changed. Where a
-    task is killed, or its attempt fails, the file is deleted or swept: nobody reads a part of it.
+    task is killed, or its attempt fails, the file is deleted or swept: no reader sees a part of it.
 
     A class that a job names in ``ms.writer.class`` runs in tasks. ``sections`` and ``properties``
     are as in ``Connector``; ``section`` returns what they hold. ``extension`` ends the names of
