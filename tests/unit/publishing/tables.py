@@ -21,7 +21,7 @@ from dil.model.secret import SecretUrl
 from dil.publishing import destination_for
 from dil.spi.destination import Destination
 from dil.storage import LocalFilesystem
-from dil.writing.hive_names import hive_folder
+from dil.text.hive_folders import hive_folder
 from tests.table_readers import delta_table, files_of, iceberg_table, rows_of
 
 files = LocalFilesystem()
