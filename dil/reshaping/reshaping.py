@@ -22,7 +22,7 @@ RESHAPED = "_reshaped"
 SHARED = "_shared"
 
 if TYPE_CHECKING:
-    from dil.reshaping.new_rows import EventTimes
+    from dil.reshaping.merged_lateness import EventTimes
 
 T = TypeVar("T")
 R = TypeVar("R")
