@@ -22,7 +22,7 @@ RESHAPED = "_reshaped"
 SHARED = "_shared"
 
 if TYPE_CHECKING:
-    from dil.reshaping.merged_lateness import EventTimes
+    import pyarrow as pa
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -37,6 +37,17 @@ class Stage(Protocol):
 
     def __call__(self, function: Callable[[T], R], items: Sequence[T], size: int) -> list[R]:
         """Raise what the first failed call raised."""
+
+
+class EventTimes(Protocol):
+    """Finds the event times of rows; pickles."""
+
+    @property
+    def column(self) -> str:
+        """Return the column of rows that has them."""
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.Int64Array:
+        """Return event times in epoch ms UTC, null where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
