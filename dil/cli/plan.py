@@ -18,6 +18,7 @@ from dil.run.process import real_clock
 if TYPE_CHECKING:
     from dil.model.event_report import EventSummary
     from dil.model.job import Job, QuerySpec
+    from dil.model.stream import StreamState
     from dil.operator.amendments.expiring import ExpiringFiles
     from dil.planning import SavedPlan
     from dil.spi.state_store import StateStore
@@ -85,6 +86,7 @@ def plan(
             saved = plan_with(job, store, now_ms=now_ms, explain=shown["everything"])
             expiring = _expiring(job, store, now_ms)
             events = _event_time(job, store)
+            stream = _stream_state(job, store)
         if out_file is not None:
             _keep(saved, out_file)
         request = _first_request(call, job, now_ms, signature) if show_request else None
@@ -93,12 +95,21 @@ def plan(
 
     if call.as_json:
         asked = {} if request is None else {"request": request.members}
-        more = {**_expiring_json(expiring), **_event_members(events)}
+        more = {
+            **_expiring_json(expiring),
+            **_event_members(events),
+            **_stream_members(job, stream),
+        }
         emit_json({**plan_json(planned, job), **more, **asked})
         return 0
     from dil.planning.explanation import arithmetic, skip_reason
 
-    notes = (*_event_notes(events), *_expiring_notes(expiring, job))
+    due = len(planned.work_units) + planned.left
+    notes = (
+        *_stream_notes(job, stream, due),
+        *_event_notes(events),
+        *_expiring_notes(expiring, job),
+    )
     if short:
         emit(summary_text(planned, job, notes))
     else:
@@ -219,6 +230,31 @@ def _event_members(events: EventSummary | None) -> dict[str, object]:
     return {"events": events_json(events)}
 
 
+def _stream_state(job: Job, store: StateStore) -> StreamState | None:
+    """Return the newest micro-batch, None where there is none."""
+    if job.stream is None:
+        return None
+    from dil.model.stream import STREAM, StreamState
+
+    return StreamState.of(store.checkpoint(STREAM))
+
+
+def _stream_notes(job: Job, known: StreamState | None, due: int) -> tuple[str, ...]:
+    if job.stream is None:
+        return ()
+    from dil.observe.stream_view import stream_line
+
+    return (stream_line(job.stream, job.planning.limit, due, known),)
+
+
+def _stream_members(job: Job, known: StreamState | None) -> dict[str, object]:
+    if job.stream is None:
+        return {}
+    from dil.observe.stream_view import stream_json
+
+    return {"stream": stream_json(job.stream, job.planning.limit, known)}
+
+
 @dataclass(frozen=True, slots=True)
 class _ShownRequest:
     """The first request of a work unit, for people and for machines; None where none is known."""
@@ -229,13 +265,13 @@ class _ShownRequest:
 
 def _first_request(call: JobCall, job: Job, now_ms: int, signature: str | None) -> _ShownRequest:
     # Imported here: other plans do without a connector.
-    from dil.observe.request_view import curl_line, masked, request_json, request_lines
+    from dil.observe.request_view import curl_line, masked_view, request_json, request_lines
     from dil.operator.request_preview import first_request
 
     unit, view = first_request(job, now_ms=now_ms, signature=signature, clock=real_clock)
     if unit is None or view is None:
         return _ShownRequest("\nno request is known before the run\n", None)
-    clean = masked(view, call.invocation.redact)
+    clean = masked_view(view, call.invocation.redact)
     lines = [f"first request of {unit.signature}", *request_lines(clean), curl_line(clean)]
     text = "\n  ".join(filter(None, lines))
     return _ShownRequest(f"\n{text}\n", {"signature": unit.signature, **request_json(clean)})

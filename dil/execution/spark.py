@@ -69,7 +69,10 @@ class SparkExecutor:
                 return Frames(context, shared, watch, reader).execute(units)
             stages = _Stages(context, shared, watch, lanes_of(run.job, len(units), slots))
             stopped = stages.run(units, slots)
-        return Execution(in_order(stages.reports, units), stopped)
+        reports = in_order(stages.reports, units)
+        # Spark keeps an accumulator for as long as the process lives, which a service does.
+        stages.reports.clear()
+        return Execution(reports, stopped)
 
     def query(self, run: RunContext, query: Query, watch: Watch) -> QueryResult:
         """Run a query over published rows, and stage what it gives.

@@ -25,7 +25,8 @@ class Executors:
     """The executors of one run: the caller's own, or Spark, whose session lives until ``close``.
 
     ``cache`` is a folder that survives the run. ``spark`` is a SparkContext of the caller;
-    ``is_embedded`` says that this process goes on after the run.
+    ``is_embedded`` says that this process goes on after the run. A session that ``is_kept`` serves
+    one stage of work units after the other, with as many tasks at a time as the job allows.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Executors:
         *,
         spark: object = None,
         is_embedded: bool = False,
+        is_kept: bool = False,
     ) -> None:
         self._job = job
         self._environ = environ
@@ -44,11 +46,17 @@ class Executors:
         self._own = own
         self._given = spark
         self._is_embedded = is_embedded
+        self._is_kept = is_kept
         self._spark: SparkExecutor | None = None
 
     def for_units(self, units: int) -> Executor:
-        """Return what runs so many work units; an earlier session is stopped first."""
-        self.close()
+        """Return what runs so many work units; a session that is not kept is stopped first."""
+        if self._is_kept:
+            if self._spark is not None:
+                return self._spark
+            units = self._job.running.threads
+        else:
+            self.close()
         from dil.execution.shares import local_slots
 
         return self._own or self._new_spark(local_slots(self._job, units))
@@ -69,6 +77,7 @@ class Executors:
         """Stop the session, if there is one."""
         if self._spark is not None:
             self._spark.close()
+            self._spark = None
 
     def settings(self, threads: int) -> SparkSettings:
         """Return how the run's session is made."""

@@ -9,6 +9,7 @@ import msgspec
 
 from dil.model.books import BookKeeping
 from dil.model.derived import QueryStep
+from dil.model.job import PublishMode
 from dil.model.json import JsonObject
 
 OPEN_STATUSES = ("running", "failed", "interrupted")
@@ -234,8 +235,20 @@ class Commit:
 
     @property
     def late_removes(self) -> tuple[str, ...]:
-        """Return the URIs of the files of late rows that go."""
-        return tuple(filter(self._is_late, self.quarantine_removes))
+        """Return the URIs of the files of late rows that go.
+
+        Those that an act moves aside keep their names, in a folder that is called as theirs is.
+        """
+        if not self.late_dir:
+            return ()
+        folder = self.late_dir.rstrip("/")
+        aside = f"/{folder.rpartition('/')[2]}/"
+        uris = (move.target.uri for move in self.quarantine)
+        taken = (uri for uri in uris if aside in uri and not self._is_late(uri))
+        return (
+            *filter(self._is_late, self.quarantine_removes),
+            *(f"{folder}/{uri.rpartition('/')[2]}" for uri in taken),
+        )
 
     @property
     def touches_late_rows(self) -> bool:
@@ -244,6 +257,15 @@ class Commit:
 
     def _is_late(self, uri: str) -> bool:
         return bool(self.late_dir) and uri.startswith(f"{self.late_dir.rstrip('/')}/")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """One job that publishes into the dataset, and the state store that keeps its watermarks."""
+
+    job: str
+    store: str
+    mode: PublishMode
 
 
 @dataclass(frozen=True, slots=True)

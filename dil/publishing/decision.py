@@ -24,13 +24,7 @@ from dil.model.report import MergedRows
 from dil.model.task import RunContext, StagedFile, TaskReport
 from dil.model.timelabels import label_folder
 from dil.model.work_unit import WorkUnit, unit_hash
-from dil.publishing.destination import (
-    Destination,
-    DetectingDestination,
-    RetainingDestination,
-    SparingDestination,
-    destination_for,
-)
+from dil.publishing.destination import destination_for
 from dil.publishing.layout import (
     MERGED,
     SHARED,
@@ -41,7 +35,9 @@ from dil.publishing.layout import (
     output_dir,
     quarantine_dir,
     refused_dir,
+    unit_hash_in,
 )
+from dil.spi.destination import Destination
 from dil.storage import Filesystem
 
 log = logging.getLogger(__name__)
@@ -90,8 +86,9 @@ class Target:
 
     ``untracked`` are ``publisher.untracked_files``.
     ``system_time`` and ``horizon`` are epoch ms UTC, see Commit. ``known_schema`` is the dataset's
-    recorded schema, ``quarantined`` are ``publisher.quarantined_files``. ``missed`` are work units
-    that the run only records. ``is_whole`` tells that it read everything that the source has.
+    recorded schema, ``quarantined`` are ``publisher.quarantined_files``, ``late`` those of
+    ``late_files.late_rows_there``. ``missed`` are work units that the run only records.
+    ``is_whole`` tells that it read everything that the source has.
     """
 
     run_id: str
@@ -103,6 +100,7 @@ class Target:
     left_low: int | None = None
     known_schema: str = ""
     quarantined: Sequence[str] = ()
+    late: Sequence[str] = ()
     missed: Sequence[WorkUnit] = ()
     is_whole: bool = False
 
@@ -124,6 +122,8 @@ def decide(job: Job, target: Target, shaped: Shaped, filesystem: Filesystem) -> 
         *shared_moves(job, target.run_id, shaped.shared, uri),
     )
     keys: dict[str, str] = {}
+    late_removes = _late_removes(job.publishing.mode, target, good)
+    touches_late = job.publishing.has_side_table or late_removes
     commit = Commit(
         run_id=target.run_id,
         config_digest=job.digest,
@@ -152,10 +152,13 @@ def decide(job: Job, target: Target, shaped: Shaped, filesystem: Filesystem) -> 
         quarantine=tuple(
             move for each in good for move in _quarantine_moves(job, target, each, filesystem)
         ),
-        quarantine_removes=_quarantine_removes(job.publishing.mode, target, good),
-        late_dir=filesystem.uri(late_dir(job.publishing)) if job.publishing.has_side_table else "",
+        quarantine_removes=(
+            *_quarantine_removes(job.publishing.mode, target, good),
+            *late_removes,
+        ),
+        late_dir=filesystem.uri(late_dir(job.publishing)) if touches_late else "",
     )
-    return destination.spared(commit) if isinstance(destination, SparingDestination) else commit
+    return destination.spared(commit)
 
 
 def unchanged_labels(finished: Sequence[Finished], commit: Commit) -> tuple[str, ...]:
@@ -230,6 +233,21 @@ def _quarantine_removes(
     return ()
 
 
+def _late_removes(mode: PublishMode, target: Target, good: Sequence[Finished]) -> tuple[str, ...]:
+    """Return the older files of late rows whose rows this run has read again; never its own.
+
+    Under a merge, and under append, a work unit may be read from where an earlier run ended: then
+    what is beside the dataset was not read again, and stays.
+    """
+    older = (uri for uri in target.late if f"/part-{target.run_id}-" not in uri)
+    if mode is PublishMode.REPLACE:
+        return tuple(older)
+    reads_whole = mode is PublishMode.WINDOW_REPLACE
+    units = (each.work_unit for each in good)
+    hashes = {unit.hash for unit in units if reads_whole or unit.low <= unit.partition.low}
+    return tuple(uri for uri in older if unit_hash_in(uri) in hashes)
+
+
 def _moves(job: Job, target: Target, each: Finished, uri: Callable[[str], str]) -> Iterable[Move]:
     for number, file in enumerate(each.report.files):
         if file.name:
@@ -249,7 +267,7 @@ def check_paths(
         WriteError: one would be.
     """
     spec = run.job.publishing
-    if spec.warehouse is not None:
+    if not spec.keeps_files:
         return
     folder = output_dir(spec, now=run.run_now, full=run.full_extract, taken=frozenset())
     for number, file in enumerate(files):
@@ -363,16 +381,13 @@ def _missing(
     """Return what tells a database to take away the rows that the run did not read."""
     is_whole = target.is_whole and all(each.report.failure is None for each in finished)
     is_wanted = spec.merge is not None and spec.merge.deletes_missing and is_whole
-    if not is_wanted or not isinstance(destination, DetectingDestination):
-        return ()
-    return (destination.missing(),)
+    missing = destination.missing() if is_wanted else None
+    return () if missing is None else (missing,)
 
 
 def _expired(destination: Destination, target: Target) -> tuple[PublishedFile, ...]:
     """Return the files that go because they are kept no longer; only a run that has any asks."""
-    if not isinstance(destination, RetainingDestination) or not target.live:
-        return ()
-    return destination.expired(target.system_time)
+    return destination.expired(target.system_time) if target.live else ()
 
 
 def _replaced(target: Target, moves: Sequence[Move]) -> tuple[PublishedFile, ...]:

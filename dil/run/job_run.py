@@ -67,14 +67,15 @@ def _run_under_lease(run: ActiveRun, started: float) -> RunReport:
         keep_unplanned(run, signal, time.monotonic() - started)
         raise
     if planned.plan.work_units:
-        done = _execute_and_publish(run, planned)
+        done = execute_and_publish(run, planned)
     else:
         sweep(run)
         done = nothing_due(run, planned)
     return replace(done, recovered=recovered.runs, notes=(*recovered.notes, *done.notes))
 
 
-def _execute_and_publish(run: ActiveRun, planned: PlannedRun) -> RunReport:
+def execute_and_publish(run: ActiveRun, planned: PlannedRun) -> RunReport:
+    """Run the due work units, publish and commit; a failure and a signal end in a report, too."""
     executed = Execution(planned.adopted)  # what a failure reports of work units
     try:
         if run.job.query is not None and planned.query is not None:

@@ -170,8 +170,10 @@ def _record_shape(run: ActiveRun) -> None:
     What is due is looked for after this: under a new shape nothing counts as covered.
     """
     job, store = run.job, run.store
-    shape = planning.shape(job.planning)
-    if job.state.enabled and not job.planning.backfill and shape != store.recorded_shape():
+    if not job.state.enabled or job.planning.backfill:
+        return
+    shape = plan_checks.shape_to_record(job, store, run.options.now_ms)
+    if shape != store.recorded_shape():
         store.record_shape(run.lease, shape)
 
 

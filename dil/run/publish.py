@@ -12,8 +12,11 @@ from dil.execution.executor import Execution
 from dil.execution.stages import Stages
 from dil.model.dataset import Commit, PublishedFile
 from dil.model.event_report import EventSummary
+from dil.model.grace import ProbeRest
 from dil.model.job import CommitPolicy, Job, PublishMode, QueryMode
+from dil.model.json import JsonObject
 from dil.model.report import MergedRows, RunStatus
+from dil.model.stream import STREAM
 from dil.model.task import TaskReport
 from dil.model.work_unit import Plan
 from dil.observe import run_report
@@ -169,9 +172,10 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
         run.files,
     )
     good = [each.report for each in shaped.finished if each.report.failure is None]
-    events = event_time.step(job, run.store, results.now, good, results.grace_ms)
+    left = _where_it_stopped(results)
+    events = event_time.step(job, run.store, results.now, good, results.grace_ms, left)
     commit = publishing.decide(job, target, shaped, run.files)
-    commit = replace(commit, checkpoints=events.checkpoints)
+    commit = replace(commit, checkpoints={**events.checkpoints, **_stream(run, results)})
     grace = job.planning.grace_ms if results.grace_ms is None else results.grace_ms
     if job.planning.grace.is_measured:
         grace = max(grace, job.planning.grace.high_ms)  # a probe may follow
@@ -186,7 +190,7 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
         results,
         commit,
         target.output_dir,
-        () if spec.warehouse else tuple(move.target.uri for move in commit.moves),
+        tuple(move.target.uri for move in commit.moves) if spec.keeps_files else (),
         {report.signature: report for report in reports if report.failure is not None},
         (
             *run_report.unchanged_labels(publishing.unchanged_labels(shaped.finished, commit)),
@@ -199,9 +203,26 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
     )
 
 
+def _where_it_stopped(results: Results) -> ProbeRest | None:
+    """Return where a run stopped that did not read all that was due."""
+    low = results.unfinished.low
+    if low is None:
+        return None
+    read = (each.work_unit for each in results.finished)
+    units = [each.unit_key for each in read if each.partition.low == low]
+    return ProbeRest(low, units[-1] if units else "")
+
+
+def _stream(run: ActiveRun, results: Results) -> Mapping[str, JsonObject]:
+    """Return which micro-batch publishes these results; nothing for those of an earlier run."""
+    if run.batch is None or results.run_id != run.run_id:
+        return {}
+    return {STREAM: run.batch.members()}
+
+
 def _merged(run: ActiveRun, shaped: publishing.Shaped, commit: Commit) -> MergedRows | None:
     """Return what a merge did, here or in a database."""
-    if not isinstance(run.destination, publishing.MergingDestination):
+    if not run.destination.merges:
         return shaped.merged
     return run.destination.merged if commit.moves or commit.removes else None
 
@@ -232,6 +253,7 @@ def _target(run: ActiveRun, results: Results) -> publishing.Target:
         left_low=results.unfinished.low,
         known_schema=publishing.recorded_schema(run.store),
         quarantined=publishing.quarantined_files(spec, files),
+        late=publishing.late_rows_there(run.job, files, run.destination),
         is_whole=results.is_whole,
         missed=results.unfinished.missed,
     )

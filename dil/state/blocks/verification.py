@@ -122,6 +122,16 @@ def live_parts(store: StateStore) -> dict[str, SliceFile]:
     return live
 
 
+def late_parts(store: StateStore) -> dict[str, SideFile]:
+    """Return all files of late rows that the chain ever had, by URI, also those that are gone."""
+    found: dict[str, SideFile] = {}
+    for fields in store.blocks():
+        event = read_block({name: fields[name] for name in fields if name != "hash"}).event
+        if isinstance(event, DataEvent) and event.late is not None:
+            found.update({each.path: each for each in event.late.parts})
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Files:
     """What the dataset's folder holds, see ``verify_chain``."""

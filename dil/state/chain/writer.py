@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dil.model.dataset import Commit
-from dil.model.json import JsonObject, JsonValue
+from dil.model.json import JsonObject
 from dil.state.blocks.block import Block, Tip, advance, carried, next_block
 from dil.state.blocks.events import ConfigEvent, DataEvent, Event, Seed
 from dil.state.blocks.input_validation import InputChain, input_violations
@@ -58,9 +58,9 @@ class ChainWriter:
         return self.tip.schema if self.tip else None
 
     @property
-    def config_digest(self) -> JsonValue:
-        """Return the digest of the job configuration in force, None before the first one."""
-        return self.tip.source.body.get("configDigest") if self.tip and self.tip.source else None
+    def source(self) -> JsonObject:
+        """Return what is in force about the source, nothing before the first configuration."""
+        return self.tip.source.body if self.tip and self.tip.source else {}
 
     @property
     def summary(self) -> UnitSummary:

@@ -158,3 +158,8 @@ def test_full_replaces_and_warehouses_are_appended_to_as_files_are(lake):
     url = f"sqlite:///{lake.folder}/w.db"
     job = lake.job(lake.derive("big", BIG, ms__warehouse__url=url, writer__file__path__type=""))
     assert job.publishing.mode is PublishMode.APPEND
+
+
+def test_a_derived_dataset_is_no_stream(lake):
+    text = problems(lake.derive("big", BIG, **{"ms.stream.mode": "ingest"}))
+    assert "ms.stream.mode is ingest, and the job has ms.query.inputs" in text
