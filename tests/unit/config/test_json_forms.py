@@ -46,8 +46,8 @@ def test_the_members_that_are_read_without_a_model_are_all_told():
 def test_all_examples_together_are_a_job(job_file):
     (job_file.folder / "key").write_text("master\n")
     job = {name: FORMS[name].example for name in WORKING} | {"encrypt.key.loc": "key"}
-    job |= {"ms.event.column": "seen_at", "ms.event.watermark": "bounded"}
-    job |= {"ms.event.partition.column": "site"}
+    job |= {"ms.event.column": "id", "ms.event.watermark": "bounded"}
+    job |= {"ms.event.partition.column": "region"}
     loaded = job_file.load({**job, "ms.total.count.field": "total"}, environ=ENVIRONMENT)
     assert loaded.notices == ()
     parameters = loaded.job.extraction.parameters
