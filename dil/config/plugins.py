@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from dil.config.canonical import shown
+from dil.config.destinations import DESTINATION, DestinationSection, refuse_word_of_table
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.identity import CLASS, JobSection
@@ -15,6 +16,7 @@ from dil.config.property import properties_of
 from dil.config.sections import at_entry, read_section
 from dil.config.surroundings import Surroundings
 from dil.config.table import PLUGIN_PREFIX
+from dil.config.writers import WRITER, WriterSection, refuse_format
 from dil.errors import PluginError, Problem
 from dil.model.job import ClassRef, Plugins
 from dil.model.properties import Properties
@@ -22,9 +24,11 @@ from dil.model.section import Section
 from dil.model.suggestions import suggestion
 from dil.sections.conversion import CONVERTERS, ConversionSection
 from dil.sections.extraction import EXTRACTOR, ExtractionSection
+from dil.sections.query import FUNCTION, INPUTS, QuerySection
 from dil.sections.reading import ShapeError
 from dil.spi.connector import Connector, PluginProperty
 from dil.spi.converter import Converter
+from dil.spi.destination import Destination
 from dil.spi.extractor import Extractor
 from dil.spi.plugin_failures import plugin_failure
 from dil.spi.registry import (
@@ -36,6 +40,7 @@ from dil.spi.registry import (
     resolve,
     simple_name,
 )
+from dil.spi.writer import FileWriter
 
 # What these do is done by the writers here (rules F7 and U7).
 _FORMAT_CONVERTERS = {
@@ -45,10 +50,15 @@ _FORMAT_CONVERTERS = {
     "IdentityConverter",
     "JsonIntermediateToAvroConverter",
 }
+# Stand where a job that reads datasets has no connector and no extractor.
+_GIVEN_ROWS = ClassRef("dil.extraction.given_rows", "GivenRows")
+_ROWS_AS_THEY_ARE = ClassRef("dil.extraction.json.extractor", "JsonExtractor")
 _BASES: Mapping[PluginKind, type] = {
     PluginKind.CONNECTOR: Connector,
     PluginKind.EXTRACTOR: Extractor,
     PluginKind.CONVERTER: Converter,
+    PluginKind.DESTINATION: Destination,
+    PluginKind.WRITER: FileWriter,
 }
 
 
@@ -59,7 +69,11 @@ def own_classes(values: Properties) -> Iterator[str]:
         EXTRACTOR: (values.section(ExtractionSection).extractor,),
         CONVERTERS: values.section(ConversionSection).classes,
         PREPROCESSORS: values.section(PreprocessingSection).names,
+        DESTINATION: (values.section(DestinationSection).name,),
+        WRITER: (values.section(WriterSection).name,),
     }
+    if values.section(QuerySection).function:
+        yield FUNCTION
     for key, names in named.items():
         if any(is_own(current_name(name)) for name in names):
             yield key
@@ -72,6 +86,9 @@ def find_plugins(values: Properties, findings: Findings) -> Plugins:
         for name in values.section(ConversionSection).classes
         if simple_name(current_name(name)) not in _FORMAT_CONVERTERS
     ]
+    if INPUTS in values.explicit:
+        given = tuple(ref for ref in converters if ref is not None)
+        return Plugins(_GIVEN_ROWS, _ROWS_AS_THEY_ARE, given)
     return Plugins(
         _find(PluginKind.CONNECTOR, CLASS, values.section(JobSection).source_class, findings),
         _find(
@@ -82,7 +99,21 @@ def find_plugins(values: Properties, findings: Findings) -> Plugins:
         ),
         tuple(ref for ref in converters if ref is not None),
         find_preprocessors(values, findings),
+        _find_destination(values.section(DestinationSection).name, findings),
+        _find_writer(values.section(WriterSection).name, findings),
     )
+
+
+def _find_destination(text: str, findings: Findings) -> ClassRef | None:
+    if refuse_word_of_table(text, findings):
+        return None
+    return _find(PluginKind.DESTINATION, DESTINATION, text, findings)
+
+
+def _find_writer(text: str, findings: Findings) -> ClassRef | None:
+    if refuse_format(text, findings):
+        return None
+    return _find(PluginKind.WRITER, WRITER, text, findings)
 
 
 def read_plugin_properties(
@@ -165,7 +196,9 @@ def _own(refs: Iterable[ClassRef]) -> tuple[ClassRef, ...]:
 def _checked(ref: ClassRef, values: Properties) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
     """Return the problems and the warnings of a class."""
     found = load(ref)
-    if not issubclass(found, Connector | Extractor | Converter):
+    if issubclass(found, Destination):
+        return tuple(found.check_properties(values)), ()
+    if not issubclass(found, Connector | Extractor | Converter | FileWriter):
         return (), ()
     notes = tuple(found.warnings(values)) if issubclass(found, Connector) else ()
     return tuple(found.check(values)), notes

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal, TypeAlias
 
+from dil.config.destinations import DESTINATION
 from dil.config.findings import Findings
 from dil.config.identity import NAMESPACE, TABLE, DatasetSection
 from dil.config.merging import merge_spec
@@ -19,6 +20,7 @@ from dil.config.tables import (
     FORMAT,
     TablesSection,
     is_of_files,
+    other_place,
     refuse_table_of_dumps,
     table_spec,
 )
@@ -43,6 +45,7 @@ from dil.model.section import (
 from dil.model.suggestions import quote
 from dil.sections.extraction import ExtractionSection
 from dil.sections.file_systems import FileSystemsSection
+from dil.sections.query import QuerySection
 from dil.spi.registry import simple_name
 from dil.storage.locations import is_local
 
@@ -178,7 +181,8 @@ def publish_mode(values: Properties) -> PublishMode:
     Where each run has a folder of its own there is nothing to replace. Of dumped files each
     replaces the one of its own name, no other. For tables and warehouses it follows the table's
     type, and whether there are keys (rule U14). What a run read of a timelabel takes the
-    place of the earlier reading, always.
+    place of the earlier reading, always. Rows of a query are appended, or with
+    ``ms.query.mode=full`` replaced, whatever they go to.
     """
     if values.section(ExtractionSection).is_file_dump:
         return PublishMode.APPEND
@@ -192,11 +196,15 @@ def publish_mode(values: Properties) -> PublishMode:
         return _MODES[warehouse.operation][0]
     if section.replaces and not has_run_folder(values):
         return PublishMode.REPLACE
-    return PublishMode.APPEND if is_of_files(values) else _mode_of_table(values)
+    return _usual_mode(values)
 
 
-def _mode_of_table(values: Properties) -> PublishMode:
-    dataset = values.section(DatasetSection)
+def _usual_mode(values: Properties) -> PublishMode:
+    query, dataset = values.section(QuerySection), values.section(DatasetSection)
+    if query.inputs:
+        return PublishMode.REPLACE if query.mode == "full" else PublishMode.APPEND
+    if is_of_files(values):
+        return PublishMode.APPEND
     if dataset.table_type is TableType.SNAPSHOT_ONLY:
         return PublishMode.REPLACE
     if dataset.table_type is TableType.SNAPSHOT_APPEND and dataset.primary_keys:
@@ -251,9 +259,11 @@ def _shares_files(values: Properties, mode: PublishMode, findings: Findings) -> 
     """Return whether small work units of a run share files; refuse it where they cannot."""
     if values.section(PublishingSection).file_per_unit:
         return False
-    if values.section(WarehouseSection).url is not None:
+    key = other_place(values)
+    if key in (URL, DESTINATION):
+        where = "into a database" if key == URL else "to a destination of the job's own"
         findings.problem(
-            _FILE_EACH, f"is false, and the rows go into a database: {URL} is set", "Leave it out."
+            _FILE_EACH, f"is false, and the rows go {where}: {key} is set", "Leave it out."
         )
     elif mode not in _SHARING:
         findings.problem(
@@ -429,8 +439,7 @@ def _check_label_folders(values: Properties, findings: Findings) -> None:
         findings.problem(
             _LAYOUT, 'is "timelabel", and the job has no timelabels', f"Set {SCHEDULE} too."
         )
-    if not is_of_files(values):
-        key = URL if values.section(WarehouseSection).url else FORMAT
+    if key := other_place(values):
         findings.problem(
             _LAYOUT,
             f'is "timelabel", which is a layout of plain files, and {key} is set',

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from dil.config.catalog import CatalogSection
 from dil.config.date_patterns import LintSection
+from dil.config.destinations import DestinationSection
 from dil.config.egress import EgressSection, ProgressSection
 from dil.config.event_time import EventTimeSection
 from dil.config.grace import GraceSection
@@ -16,12 +17,14 @@ from dil.config.property import Group, Property, properties_of
 from dil.config.publishing import PublishingSection
 from dil.config.running import EventsSection, ExecutionSection
 from dil.config.state import StateSection
+from dil.config.streaming import StreamSection
 from dil.config.surroundings import SecretsSection
 from dil.config.tables import TablesSection
 from dil.config.timelabels import TimelabelsSection
 from dil.config.timeseries import TimeseriesSection
 from dil.config.warehouse import WarehouseSection
 from dil.config.watermarks import PlanningSection
+from dil.config.writers import WriterSection
 from dil.config.writing import WritingSection
 from dil.model.section import Section
 from dil.sections.conversion import (
@@ -36,6 +39,7 @@ from dil.sections.extraction import CsvSection, DumpSection, ExtractionSection
 from dil.sections.file_systems import FileSystemsSection
 from dil.sections.paging import PagingSection
 from dil.sections.parameters import ParametersSection
+from dil.sections.query import QuerySection
 from dil.sections.schema import SchemaSection
 from dil.sections.secondary import SecondarySection
 from dil.sections.source import SourceSection
@@ -75,6 +79,7 @@ GROUPS: tuple[Group, ...] = (
         DerivedSection,
     ),
     _group("schema", "Schema", SchemaSection),
+    _group("queries", "Derived datasets", QuerySection),
     _group(
         "conversion",
         "Conversion",
@@ -84,14 +89,15 @@ GROUPS: tuple[Group, ...] = (
         ValidationSection,
         RangesSection,
     ),
-    _group("writing", "Writing files", WritingSection),
-    _group("publishing", "Publishing", PublishingSection),
+    _group("writing", "Writing files", WritingSection, WriterSection),
+    _group("publishing", "Publishing", PublishingSection, DestinationSection),
     _group("file-systems", "File systems", FileSystemsSection),
     _group("tables", "Tables of files", TablesSection),
     _group("merging", "Merging by key", MergingSection),
     _group("warehouse", "Warehouse tables", WarehouseSection, TimeseriesSection),
     _group("catalogs", "Catalogs", CatalogSection),
     _group("execution", "Execution", ExecutionSection),
+    _group("streaming", "Streaming", StreamSection),
     _group("state", "State", StateSection),
     _group("secrets", "Secrets", SecretsSection),
     _group("egress", "Sending rows, and the audit", EgressSection),

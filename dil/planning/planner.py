@@ -162,7 +162,7 @@ def _without_probed(
 def _absence(
     spec: PlanningSpec, partitions: Partitions, now_ms: int, attendance: Attendance | None
 ) -> Absence | None:
-    """Return what tells which periods the run leaves out, None where it leaves out none."""
+    """Return what says which periods the run leaves out, None where it leaves out none."""
     labels = spec.timelabel
     if labels is None or not labels.leaves_out or spec.once:
         return None
@@ -172,7 +172,7 @@ def _absence(
 
 
 def _closed_labels(spec: PlanningSpec, books: Books, now_ms: int) -> ClosedLabels | None:
-    """Return what tells which partitions are of closed labels, None where nothing is closed."""
+    """Return what says which partitions are of closed labels, None where nothing is closed."""
     if spec.timelabel is None or not (spec.timelabel.closes and books.closed):
         return None
     from dil.planning.closed_labels import ClosedLabels

@@ -20,7 +20,7 @@ _BEYOND_MS = 400 * 86_400_000
 class Grid:
     """The partitions of a job, as far as records reach, whatever ``to`` and now are.
 
-    ``is_same_kind`` tells that earlier runs cut time in the same way and that ``from`` alone has
+    ``is_same_kind`` says that earlier runs cut time in the same way and that ``from`` alone has
     moved: a recorded partition that ends earlier was then cut off by the ``to`` of its time.
     ``only_start`` is the one start that there is without partitions, None with them.
     """

@@ -7,10 +7,9 @@ has in a narrower type is widened, every value exactly as it was.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,9 +17,14 @@ import pyarrow.parquet as pq
 from dil.errors import StateError, WriteError
 from dil.model.job import OutputFormat
 from dil.reshaping.files import RowFile, Workshop, format_of, opened, row_file
-from dil.writing.hive_names import NULL
+from dil.text.hive_folders import hive_values
 from dil.writing.widening import conform
 
+if TYPE_CHECKING:
+    from dil.state.derived.dataset_rows import PartRows
+
+# Files are small where runs are: a task reads so many bytes of them, or about.
+_BYTES_OF_TASK = 32 * 1024 * 1024
 # Least and greatest value of a column in a row group, its nulls and its rows.
 Statistics = Callable[[str], tuple[Any, Any, int, int] | None]
 
@@ -114,6 +118,20 @@ class DatasetReading:
         return found
 
 
+def rows_of_tasks(parts: Iterable[PartRows]) -> Iterator[tuple[WantedRows, ...]]:
+    """Yield what each task reads: small files together, in the order of their offsets."""
+    taken: list[WantedRows] = []
+    size = 0
+    for part in parts:
+        taken.append(WantedRows(part.uri, part.rows, part.first, part.count))
+        size += part.size * part.count // max(part.rows, 1)
+        if size >= _BYTES_OF_TASK:
+            yield tuple(taken)
+            taken, size = [], 0
+    if taken:
+        yield tuple(taken)
+
+
 def _statistics(group: pq.RowGroupMetaData) -> Statistics:
     columns = {group.column(place).path_in_schema: place for place in range(group.num_columns)}
 
@@ -129,15 +147,11 @@ def _statistics(group: pq.RowGroupMetaData) -> Statistics:
 
 def _columns_of_folder(path: str, target: pa.Schema, names: frozenset[str]) -> dict[str, pa.Scalar]:
     """Return the values of columns that a file lacks and its folder names, as ``column=value``."""
-    found = {}
-    for part in path.split("/")[:-1]:
-        column, is_named, text = part.partition("=")
-        name = unquote(column)
-        if is_named and name in target.names and name not in names:
-            kind = target.field(name).type
-            value = pa.scalar(None if text == NULL else unquote(text), pa.string())
-            found[name] = value.cast(kind)
-    return found
+    return {
+        name: pa.scalar(text, pa.string()).cast(target.field(name).type)
+        for name, text in hive_values(path.rpartition("/")[0]).items()
+        if name in target.names and name not in names
+    }
 
 
 def _gone(path: str) -> StateError:

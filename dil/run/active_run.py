@@ -10,10 +10,12 @@ from dil import publishing
 from dil.execution.stages import Executors
 from dil.model.dataset import Lease, RunRecord
 from dil.model.job import Job
+from dil.model.stream import MicroBatch
 from dil.model.task import TaskReport
 from dil.run.lease import take_lease
 from dil.run.options import RunOptions
 from dil.run.schedules import with_schedules
+from dil.spi.destination import Destination
 from dil.spi.state_store import StateStore
 from dil.state import LeaseKeeper, open_store
 from dil.storage import Filesystem, filesystem_for
@@ -35,6 +37,7 @@ class ActiveRun:
         destination: Where rows are published.
         staging: Folder of what this run stages.
         arrived: What tasks have reported so far.
+        batch: Which micro-batch of a stream it is, None for a run of its own.
     """
 
     job: Job
@@ -45,9 +48,10 @@ class ActiveRun:
     keeper: LeaseKeeper
     executors: Executors
     files: Filesystem
-    destination: publishing.Destination
+    destination: Destination
     staging: str
     arrived: list[TaskReport] = field(default_factory=list)
+    batch: MicroBatch | None = None
 
     def unswept_runs(self) -> list[RunRecord]:
         """Return the runs, this one too, that may have left something where the job stages."""
@@ -92,4 +96,5 @@ def _executors(job: Job, options: RunOptions) -> Executors:
         options.executor,
         spark=options.spark,
         is_embedded=options.is_embedded,
+        is_kept=job.stream is not None,
     )

@@ -60,7 +60,7 @@ class NewRows:
         published = meter.published.get(signature, ())
         # Which rows a merge inserts and which it updates, the merge alone knows; or a database.
         is_merge = job.publishing.mode is PublishMode.MERGE
-        is_in_database = job.publishing.warehouse is not None
+        is_in_database = not job.publishing.keeps_files
         is_open = meter.largest is not None and (is_in_database or not is_merge)
         self._counts = is_open
         is_unknown = is_read_again and not published and not meter.is_known
@@ -125,7 +125,7 @@ class _Compared:
         self._pile = _Pile()
 
     def take(self, batch: pa.RecordBatch, times: pa.Int64Array) -> int:
-        """Keep what tells rows apart; return how many rows cannot be compared."""
+        """Keep what distinguishes rows; return how many rows cannot be compared."""
         counted: int = len(times) - times.null_count
         if not self._is_open:
             return counted
@@ -196,7 +196,7 @@ class _Compared:
 
 
 def _identity(job: Job, read: pa.Schema, published: pa.Schema) -> Identity:
-    """Return what tells rows apart: the key, or else all that comes from the source alone.
+    """Return what distinguishes rows: the key, or else all that comes from the source alone.
 
     Raises:
         DilError: nothing does.
