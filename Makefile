@@ -61,6 +61,7 @@ torture: setup java servers ## Run the longest tests, and the kill tests at ever
 	  tests/integration/test_table_kills.py tests/integration/test_merge_kills.py \
 	  tests/integration/test_group_kills.py
 	@scripts/ensure-spark
+	@DIL_STREAM_KILLS=20 $(BIN)/python -m pytest -q tests/integration/test_streaming_processes.py
 	@DIL_EVENT_SEEDS=200 $(BIN)/python -m pytest -q -n 2 tests/integration/test_equals_spark.py
 	@DIL_HISTORIES=100 DIL_HISTORY_STEPS=25 $(BIN)/python -m pytest -q -n 2 \
 	  tests/integration/test_random_histories.py
@@ -93,6 +94,9 @@ bench: setup java ## Measure: planning, state, start-up, throughput against a pl
 	@$(BIN)/python tests/bench/bench_merge.py
 	@$(BIN)/python tests/bench/bench_nested.py
 	@$(BIN)/python tests/bench/bench_event_time.py
+	@$(BIN)/python tests/bench/bench_lateness.py
+	@$(BIN)/python tests/bench/bench_grace_year.py
+	@$(BIN)/python tests/bench/bench_streaming.py
 
 .PHONY: coverage
 coverage: setup servers ## Print the branch coverage of unit, property and contract tests, per room

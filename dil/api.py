@@ -180,7 +180,12 @@ def run(
     )
     started = time.monotonic()
     try:
-        report = run_job(loaded.job, options)
+        if loaded.job.stream is None or saved is not None:
+            report = run_job(loaded.job, options)
+        else:
+            from dil.operator.streaming import run_stream  # few jobs are streams
+
+            report = run_stream(loaded.job, options, has_now=now is not None)
     except (ConfigError, LeaseHeldError, LeaseLostError):
         raise
     except Exception as error:  # a run that fails for any reason has a report

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,13 +14,16 @@ import click
 from dil.cli.invocation import Invocation
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.outcome import describe
+from dil.cli.signals import stoppable
 from dil.cli.stdout import emit, emit_json, results_only
 from dil.errors import ConfigError, LeaseHeldError
 from dil.run.failing import failed_report
 from dil.run.process import cache_dir, real_clock
 
 if TYPE_CHECKING:
+    from dil.model.job import Job
     from dil.model.report import RunReport
+    from dil.observe.progress import Progress
 
 
 @click.command(short_help="Run the job: plan, extract, publish, remember.")
@@ -53,6 +57,11 @@ if TYPE_CHECKING:
     " extracted again.",
 )
 @click.option(
+    "--force-new-epoch",
+    is_flag=True,
+    help="Of a stream: begin a new epoch although its checkpoint is ahead of the chain.",
+)
+@click.option(
     "--show-request",
     is_flag=True,
     help="Log each request with its values, also as a curl command; secrets are masked.",
@@ -64,10 +73,12 @@ def run(
     report_file: str | None,
     wait_lease_s: float,
     plan_file: Path | None,
-    accept_new_signatures: bool,
-    show_request: bool,
+    **flags: bool,
 ) -> int:
     """Run the job: plan what is due, extract it, publish it, keep its watermarks.
+
+    With ms.stream.mode=ingest it does so in micro-batches, until it has caught up or, as a service,
+    until a signal ends it between two of them; a second signal ends it at once.
 
     Exit codes: 0 success or nothing due, 1 failed, 2 configuration invalid, 3 lease held by
     another run, 4 partial, 130 and 143 interrupted.
@@ -85,7 +96,6 @@ def run(
         job = call.job()
         # Imported here: a wrong job file is reported without waiting for these.
         from dil.observe.logs import bind
-        from dil.observe.progress import progress_for
         from dil.run.job_run import run_job
         from dil.run.lease import new_run_id
         from dil.run.options import RunOptions
@@ -95,20 +105,31 @@ def run(
         options = RunOptions(
             now_ms=now_ms,
             clock=real_clock,
-            progress=progress_for(sys.stderr),
+            progress=_progress(job),
             wait_lease_s=wait_lease_s,
-            accept_new_signatures=accept_new_signatures,
+            accept_new_signatures=flags["accept_new_signatures"],
             plan=saved,
             run_id=invocation.run_id,
             environ=os.environ,
             cache=cache_dir(os.environ),
-            log_level=_log_level(invocation, shows_requests=show_request),
+            log_level=_log_level(invocation, shows_requests=flags["show_request"]),
             log_json=invocation.json_log,
-            shows_requests=show_request,
+            shows_requests=flags["show_request"],
         )
         with bind(job=job.name, run_id=invocation.run_id):
             try:
-                return run_job(job, options)
+                if job.stream is None or saved is not None:
+                    return run_job(job, options)
+                from dil.operator.streaming import run_stream  # few jobs are streams
+
+                with stoppable() as stop:
+                    return run_stream(
+                        job,
+                        options,
+                        stops=stop,
+                        has_now=now is not None,
+                        forces_new_epoch=flags["force_new_epoch"],
+                    )
             except LeaseHeldError as error:
                 raise _held(error, wait_lease_s) from error
 
@@ -120,6 +141,15 @@ def run(
         is_reported=is_reported,
         report_file=report_file,
     )
+
+
+def _progress(job: Job) -> Progress:
+    """Return what shows progress; a service has a line of log for each micro-batch."""
+    from dil.observe.progress import LineProgress, SilentProgress, progress_for
+
+    if job.stream is None:
+        return progress_for(sys.stderr)
+    return SilentProgress() if job.stream.is_service else LineProgress(clock=time.monotonic)
 
 
 def _log_level(invocation: Invocation, *, shows_requests: bool) -> str:

@@ -48,6 +48,52 @@ def interruptible() -> Iterator[None]:
             signal.signal(number, old)
 
 
+class Stop:
+    """Whether somebody asked a stream to end; calling it says so."""
+
+    def __init__(self) -> None:
+        self._first: int | None = None
+
+    def __call__(self) -> bool:
+        """Return whether a signal came."""
+        return self._first is not None
+
+    def note(self, number: int) -> bool:
+        """Take a signal in; return whether it is the first."""
+        if self._first is not None:
+            return False
+        self._first = number
+        return True
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[Stop]:
+    """Let the first SIGINT or SIGTERM be a wish that a stream ends between two micro-batches.
+
+    The second raises ``Interruption``, which cuts the micro-batch; the third ends the process at
+    once. Inside ``interruptible``, whose signals these are.
+    """
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    inner = _Handler()
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        if not stop.note(number):
+            inner(number, frame)
+
+    found = {number: signal.getsignal(number) for number in _SIGNALS}
+    before = {number: old for number, old in found.items() if old not in {None, signal.SIG_IGN}}
+    for number in before:
+        signal.signal(number, handler)
+    try:
+        yield stop
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
 class _Handler:
     """Counts; only the first signal may be answered by unwinding the stack."""
 

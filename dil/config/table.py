@@ -17,6 +17,7 @@ from dil.config.property import Group, Property, properties_of
 from dil.config.publishing import PublishingSection
 from dil.config.running import EventsSection, ExecutionSection
 from dil.config.state import StateSection
+from dil.config.streaming import StreamSection
 from dil.config.surroundings import SecretsSection
 from dil.config.tables import TablesSection
 from dil.config.timelabels import TimelabelsSection
@@ -38,6 +39,7 @@ from dil.sections.extraction import CsvSection, DumpSection, ExtractionSection
 from dil.sections.file_systems import FileSystemsSection
 from dil.sections.paging import PagingSection
 from dil.sections.parameters import ParametersSection
+from dil.sections.query import QuerySection
 from dil.sections.schema import SchemaSection
 from dil.sections.secondary import SecondarySection
 from dil.sections.source import SourceSection
@@ -77,6 +79,7 @@ GROUPS: tuple[Group, ...] = (
         DerivedSection,
     ),
     _group("schema", "Schema", SchemaSection),
+    _group("queries", "Derived datasets", QuerySection),
     _group(
         "conversion",
         "Conversion",
@@ -94,6 +97,7 @@ GROUPS: tuple[Group, ...] = (
     _group("warehouse", "Warehouse tables", WarehouseSection, TimeseriesSection),
     _group("catalogs", "Catalogs", CatalogSection),
     _group("execution", "Execution", ExecutionSection),
+    _group("streaming", "Streaming", StreamSection),
     _group("state", "State", StateSection),
     _group("secrets", "Secrets", SecretsSection),
     _group("egress", "Sending rows, and the audit", EgressSection),

@@ -11,6 +11,7 @@ from dil.execution.executor import Executor
 from dil.model.job import Job
 
 if TYPE_CHECKING:
+    from dil.execution.queries.query import QueryExecutor
     from dil.execution.session import SparkSettings
     from dil.execution.spark import SparkExecutor
 
@@ -24,7 +25,8 @@ class Executors:
     """The executors of one run: the caller's own, or Spark, whose session lives until ``close``.
 
     ``cache`` is a folder that survives the run. ``spark`` is a SparkContext of the caller;
-    ``is_embedded`` says that this process goes on after the run.
+    ``is_embedded`` says that this process goes on after the run. A session that ``is_kept`` serves
+    one stage of work units after the other, with as many tasks at a time as the job allows.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class Executors:
         *,
         spark: object = None,
         is_embedded: bool = False,
+        is_kept: bool = False,
     ) -> None:
         self._job = job
         self._environ = environ
@@ -43,14 +46,28 @@ class Executors:
         self._own = own
         self._given = spark
         self._is_embedded = is_embedded
+        self._is_kept = is_kept
         self._spark: SparkExecutor | None = None
 
     def for_units(self, units: int) -> Executor:
-        """Return what runs so many work units; an earlier session is stopped first."""
-        self.close()
+        """Return what runs so many work units; a session that is not kept is stopped first."""
+        if self._is_kept:
+            if self._spark is not None:
+                return self._spark
+            units = self._job.running.threads
+        else:
+            self.close()
         from dil.execution.shares import local_slots
 
         return self._own or self._new_spark(local_slots(self._job, units))
+
+    def for_query(self) -> QueryExecutor:
+        """Return what runs the query of a derived dataset, on all cores of a local session."""
+        from dil.execution.queries.query import QueryExecutor
+        from dil.execution.shares import cores
+
+        own: object = self._own
+        return own if isinstance(own, QueryExecutor) else self._new_spark(cores())
 
     def for_steps(self, tasks: int) -> Executor:
         """Return what runs other tasks: where there is a session, it goes on."""
@@ -60,6 +77,7 @@ class Executors:
         """Stop the session, if there is one."""
         if self._spark is not None:
             self._spark.close()
+            self._spark = None
 
     def settings(self, threads: int) -> SparkSettings:
         """Return how the run's session is made."""
@@ -77,7 +95,7 @@ class Executors:
             is_embedded=self._is_embedded,
         )
 
-    def _new_spark(self, tasks: int) -> Executor:
+    def _new_spark(self, tasks: int) -> SparkExecutor:
         from dil.execution.spark import SparkExecutor
 
         self._spark = SparkExecutor(self.settings(min(self._job.running.threads, tasks)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from dil.model.books import BookKeeping
+from dil.model.derived import QueryStep
 from dil.model.job import PublishMode
 from dil.model.json import JsonObject
 
@@ -196,7 +197,8 @@ class Commit:
     ``checkpoints`` are members of checkpoints of the job, by kind, that are set together with it.
     ``books`` says which timelabels it closes and reopens, None where the job keeps no books.
     ``late_dir`` is the URI of the folder of late rows: what of ``quarantine`` lies there is named
-    in the block. It is empty for a job that puts none beside its dataset.
+    in the block. It is empty for a job that puts none beside its dataset. ``query`` is what made
+    the rows of a derived dataset, None for rows of a source.
     """
 
     run_id: str
@@ -214,6 +216,7 @@ class Commit:
     checkpoints: Mapping[str, JsonObject] = field(default_factory=dict)
     books: BookKeeping | None = None
     late_dir: str = ""
+    query: QueryStep | None = None
 
     @property
     def is_compaction(self) -> bool:
@@ -232,8 +235,20 @@ class Commit:
 
     @property
     def late_removes(self) -> tuple[str, ...]:
-        """Return the URIs of the files of late rows that go."""
-        return tuple(filter(self._is_late, self.quarantine_removes))
+        """Return the URIs of the files of late rows that go.
+
+        Those that an act moves aside keep their names, in a folder that is called as theirs is.
+        """
+        if not self.late_dir:
+            return ()
+        folder = self.late_dir.rstrip("/")
+        aside = f"/{folder.rpartition('/')[2]}/"
+        uris = (move.target.uri for move in self.quarantine)
+        taken = (uri for uri in uris if aside in uri and not self._is_late(uri))
+        return (
+            *filter(self._is_late, self.quarantine_removes),
+            *(f"{folder}/{uri.rpartition('/')[2]}" for uri in taken),
+        )
 
     @property
     def touches_late_rows(self) -> bool:

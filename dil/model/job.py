@@ -13,7 +13,8 @@ from dil.model.database_address import DatabaseAddress
 from dil.model.destination import Layout, MergeSpec, TableFormat, TableSpec, WarehouseSpec
 from dil.model.egress import AuditSpec, EgressSpec
 from dil.model.event_time import EventTimeSpec
-from dil.model.grace import GraceSpec
+from dil.model.grace import GraceSpec, ProbeRest
+from dil.model.json import JsonObject, compact
 from dil.model.properties import Properties
 from dil.model.schema import Schema
 from dil.model.secondary import SecondarySpec
@@ -25,6 +26,7 @@ from dil.model.settings import (
     SchemaCleansing,
     SessionKeyField,
 )
+from dil.model.stream import StreamSpec
 from dil.model.timelabels import TimelabelSpec
 
 DEFAULT_ZONE = "America/Los_Angeles"
@@ -96,7 +98,7 @@ class PlanningSpec:
     are distinguished where each of them is read once: by ``version`` or ``path``. ``is_dated`` says
     that the job has a range of time; else all windows are the same one, and nobody asked for it.
     ``grace_ms`` is the grace period of runs, or where ``grace`` says that it is measured, the one
-    until enough is measured.
+    until enough is measured; ``probed`` is where a probe of these goes on that was cut off.
     """
 
     datetime_name: str = "datetime"
@@ -125,6 +127,7 @@ class PlanningSpec:
     timelabel: TimelabelSpec | None = None
     is_dated: bool = False
     grace: GraceSpec = field(default_factory=GraceSpec)
+    probed: ProbeRest | None = None
 
     @property
     def grace_range_ms(self) -> tuple[int, int]:
@@ -409,6 +412,59 @@ class StateSpec:
         return self.directory if self.server is None else str(self.server)
 
 
+class QueryMode(StrEnum):
+    """``ms.query.mode``."""
+
+    APPEND = "append"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetInput:
+    """A dataset that a query reads as the view ``view``.
+
+    ``dataset`` is its key in the state store. ``path`` is the job file that publishes it, empty
+    where it is not known.
+    """
+
+    dataset: str
+    view: str
+    state: StateSpec
+    path: str = ""
+    writing: WritingSpec = field(default_factory=WritingSpec)
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySpec:
+    """The query of a derived dataset.
+
+    ``text`` is SQL, empty for a ``function``; then ``code`` is the SHA-256 of its module.
+    ``max_blocks`` and ``max_rows`` are how much of each input one run takes, None for all.
+    """
+
+    inputs: tuple[DatasetInput, ...]
+    mode: QueryMode = QueryMode.APPEND
+    text: str = ""
+    function: ClassRef | None = None
+    code: str = ""
+    max_blocks: int | None = None
+    max_rows: int | None = None
+    hashes_rows: bool = True
+    wait_ms: int = 0
+
+    @property
+    def transform(self) -> str:
+        """Return the body of SetTransform as compact JSON: enough to run the query again."""
+        body: JsonObject = {
+            "inputs": [each.dataset for each in self.inputs],
+            "aliases": [each.view for each in self.inputs],
+            "engine": "spark",
+            "mode": self.mode.value,
+            "query": self.text or str(self.function),
+        }
+        return compact({**body, "code": self.code} if self.code else body)
+
+
 @dataclass(frozen=True, slots=True)
 class KeySpec:
     """The master passwords, with which ENC(...) texts of data are decrypted."""
@@ -425,7 +481,8 @@ class Job:
     is extracted and how it is written (not of run control such as threads, retries, state).
     ``known_digests`` are those under which this release or an earlier one may have recorded the
     same configuration, ``digest`` among them; without any, nothing recorded is taken over.
-    ``events`` is None for a job without event column.
+    ``events`` is None for a job without event column, ``query`` for one that reads a source,
+    ``stream`` for one that runs as a batch.
     """
 
     name: str
@@ -445,6 +502,8 @@ class Job:
     secondary: SecondarySpec = field(default_factory=SecondarySpec)
     known_digests: tuple[str, ...] = ()
     events: EventTimeSpec | None = None
+    query: QuerySpec | None = None
+    stream: StreamSpec | None = None
 
     def has_input(self, category: str) -> bool:
         """Return whether the job has secondary input whose rows are of a category."""
@@ -465,4 +524,4 @@ class Job:
             bare = replace(publishing.destination, properties=Properties({}))
             publishing = replace(publishing, destination=bare)
         state = StateSpec(enabled=self.state.enabled)
-        return replace(self, state=state, properties=properties, publishing=publishing)
+        return replace(self, state=state, properties=properties, publishing=publishing, query=None)

@@ -151,6 +151,7 @@ class RunReport:
             was published.
         rows_beside: Rows that were published beside the dataset: late ones, and those for closed
             timelabels.
+        is_recorded: Whether state knows how its work units ended, those that failed among them.
     """
 
     job: str
@@ -183,6 +184,7 @@ class RunReport:
     replaced: ReplacedRows | None = None
     events: EventSummary | None = None
     rows_beside: int = 0
+    is_recorded: bool = False
 
     @property
     def is_interrupted(self) -> bool:

@@ -95,6 +95,16 @@ def nothing_due(plan: Plan, job: Job) -> str:
     return "nothing is due: the activation input has no rows"
 
 
+def nothing_new(waits: Sequence[str]) -> str:
+    """Return why a derived dataset has nothing to do."""
+    return f"nothing is due: {'; '.join(waits)}"
+
+
+def taken(waits: Sequence[str]) -> tuple[str, ...]:
+    """Return a note for the inputs of a query that had nothing new while others had."""
+    return (f"ran without news of all inputs: {'; '.join(waits)}",) if waits else ()
+
+
 def left_out(plan: Plan, *, is_recorded: bool) -> tuple[str, ...]:
     """Return notes for the periods that a run leaves out: which they are, and how to have them.
 

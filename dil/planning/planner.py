@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from dil.errors import PlanningError
+from dil.model.grace import ProbeRest
 from dil.model.history import Attendance, History
 from dil.model.job import PlanningSpec, TableType
 from dil.model.on_demand import OnDemand
@@ -99,6 +100,8 @@ def plan_on_demand(
         views = [weigh(known, partitions, rule) for known in found]
     else:
         views = [look_up(history, unit, partitions, rule, fully=explain) for unit in units]
+    if spec.probed is not None:
+        views = _without_probed(views, units, partitions, spec.probed)
     views, missed = (views, []) if away is None else away.without_missed(views, rule.shift_ms)
     shut = None if books is None else _closed_labels(spec, books, now_ms)
     views, closed = (views, []) if shut is None else shut.without_closed(views, partitions)
@@ -134,6 +137,26 @@ def plan_on_demand(
         if shut is None
         else shut.planned(partitions, closed, (each // len(units) for each in choice.taken)),
     )
+
+
+def _without_probed(
+    views: Sequence[UnitHistory],
+    units: Sequence[Unit],
+    partitions: Partitions,
+    probed: ProbeRest,
+) -> Sequence[UnitHistory]:
+    """Return the views without what a probe has read of the partition where it goes on."""
+    keys = [unit.key for unit in units]
+    if probed.through not in keys or probed.low not in partitions.starts:
+        return views
+    index, read = partitions.starts.index(probed.low), keys.index(probed.through) + 1
+    end = partitions.ends[index]
+    return [
+        replace(view, regular=[each for each in view.regular if each != index])
+        if number < read and view.highs.get(index, probed.low) >= end
+        else view
+        for number, view in enumerate(views)
+    ]
 
 
 def _absence(

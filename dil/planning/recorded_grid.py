@@ -63,9 +63,9 @@ def grid_until(spec: PlanningSpec, reached_ms: int, known_shape: str, *, now_ms:
 
 
 def _kind(text: str) -> dict[str, object] | str:
-    """Return a recorded shape without its from; a text of another release as it is."""
+    """Return a recorded shape without its from and note; a text of another release as it is."""
     try:
         members = msgspec.json.decode(text, type=dict[str, object])
     except msgspec.DecodeError:
         return text
-    return {name: value for name, value in members.items() if name != "from"}
+    return {name: value for name, value in members.items() if name not in {"from", "apart"}}

@@ -10,6 +10,7 @@ from dil import publishing
 from dil.execution.stages import Executors
 from dil.model.dataset import Lease, RunRecord
 from dil.model.job import Job
+from dil.model.stream import MicroBatch
 from dil.model.task import TaskReport
 from dil.run.lease import take_lease
 from dil.run.options import RunOptions
@@ -36,6 +37,7 @@ class ActiveRun:
         destination: Where rows are published.
         staging: Folder of what this run stages.
         arrived: What tasks have reported so far.
+        batch: Which micro-batch of a stream it is, None for a run of its own.
     """
 
     job: Job
@@ -49,6 +51,7 @@ class ActiveRun:
     destination: Destination
     staging: str
     arrived: list[TaskReport] = field(default_factory=list)
+    batch: MicroBatch | None = None
 
     def unswept_runs(self) -> list[RunRecord]:
         """Return the runs, this one too, that may have left something where the job stages."""
@@ -93,4 +96,5 @@ def _executors(job: Job, options: RunOptions) -> Executors:
         options.executor,
         spark=options.spark,
         is_embedded=options.is_embedded,
+        is_kept=job.stream is not None,
     )

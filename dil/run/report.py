@@ -34,7 +34,9 @@ def disabled(job: Job, run_id: str) -> RunReport:
 def nothing_due(run: ActiveRun, planned: PlannedRun) -> RunReport:
     """Return the report of a run that found nothing due."""
     notes = (
-        run_report.nothing_due(planned.plan, run.job),
+        run_report.nothing_due(planned.plan, run.job)
+        if planned.query is None
+        else run_report.nothing_new(planned.query.waits),
         *run_report.left_out(planned.plan, is_recorded=False),
         *run_report.failed_and_gone(planned.gone),
         *planned.secondary.notes,
@@ -53,7 +55,11 @@ def report(
     events = None if visible is None else visible.events
     late = beside + (0 if events is None else events.counts.dropped)
     notes = (
-        *run_report.zero_rows(status, published.rows, planned.usual_rows, late=late),
+        *(
+            run_report.zero_rows(status, published.rows, planned.usual_rows, late=late)
+            if planned.query is None  # a query chooses rows, and often none
+            else run_report.taken(planned.query.waits)
+        ),
         *run_report.no_progress(plan),
         *run_report.left_out(plan, is_recorded=is_recorded),
         *run_report.remainders(planned.remainders if is_recorded else ()),
@@ -75,6 +81,7 @@ def report(
         merged=None if visible is None else visible.merged,
         events=events,
         rows_beside=beside,
+        is_recorded=is_recorded,
         replaced=None if visible is None else run_report.replaced_rows(visible.commit, spec.mode),
     )
 

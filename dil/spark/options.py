@@ -16,10 +16,10 @@ from dil.model.suggestions import suggestion
 from dil.run.process import real_clock
 from dil.text.instants import INSTANT_FIX, InstantError, parse_instant
 
-_OF_BOTH = ("columns", "now")
+_OF_BOTH = ("columns", "now", "maxFilesPerTrigger")
 _OF_CONF = ("conf", "from", "to", "history", "previewRows")
 _OF_DATASET = (
-    "dataset", "asOf", "startingOffset", "endingOffset", "maxRowsPerTrigger", "maxFilesPerTrigger",
+    "dataset", "asOf", "startingOffset", "endingOffset", "maxRowsPerTrigger",
 )  # fmt: skip
 _KNOWN = {name.lower(): name for name in (*_OF_BOTH, *_OF_CONF, *_OF_DATASET)}
 # Spark adds it where load() is given a path.

@@ -45,7 +45,7 @@ class DilDataSource(DataSource):
         """
         self._is_inferred = not self._options.columns
         found = self._source_schema() if self._options.conf else self._dataset_schema()
-        from dil.spark.schemas import spark_schema
+        from dil.execution.spark_types import spark_schema
 
         with shown_errors():
             return spark_schema(_selected(found, self._options.columns))
@@ -82,8 +82,8 @@ class DilDataSource(DataSource):
         return self._source_reader(schema) if self._options.conf else self._dataset_reader(schema)
 
     def _source_reader(self, schema: StructType) -> DataSourceReader:
+        from dil.execution.spark_types import arrow_schema
         from dil.spark.fitting import Fit
-        from dil.spark.schemas import arrow_schema
         from dil.spark.source_plans import planned_units, source_job
         from dil.spark.work_units import WorkUnitsReader
 
@@ -94,8 +94,8 @@ class DilDataSource(DataSource):
             return WorkUnitsReader(*planned_units(job, self._options), fit)
 
     def _dataset_reader(self, schema: StructType) -> DataSourceReader:
+        from dil.execution.spark_types import arrow_schema
         from dil.spark.datasets import DatasetReader, DatasetView, dataset_job
-        from dil.spark.schemas import arrow_schema
 
         with shown_errors():
             job = dataset_job(self._options)
@@ -107,23 +107,31 @@ class DilDataSource(DataSource):
         """Return what reads a stream.
 
         Raises:
-            DilQueryError: it is the source of a job, the job file is wrong, or nothing was
+            DilQueryError: the job file is wrong, its source cannot be streamed, or nothing was
                 published.
         """
+        if self._options.conf:
+            return self._source_stream(schema)
+        from dil.execution.spark_types import arrow_schema
         from dil.spark.datasets import dataset_job
-        from dil.spark.schemas import arrow_schema
         from dil.spark.streams import DatasetStreamReader
 
         with shown_errors():
-            if self._options.conf:
-                raise ConfigError.single(
-                    "conf",
-                    "cannot be streamed: only a dataset can",
-                    "Read it as a batch, or let `dil run` publish it and stream the dataset.",
-                )
             job = dataset_job(self._options)
         with shown_errors(job):
             return DatasetStreamReader(job, self._options, arrow_schema(schema))
+
+    def _source_stream(self, schema: StructType) -> DataSourceStreamReader:
+        from dil.execution.spark_types import arrow_schema
+        from dil.spark.fitting import Fit
+        from dil.spark.source_plans import source_job
+        from dil.spark.source_streams import SourceStreamReader
+
+        with shown_errors():
+            job = source_job(self._options)
+        with shown_errors(job):
+            fit = Fit(arrow_schema(schema), self._is_inferred)
+            return SourceStreamReader(job, self._options, fit)
 
 
 def _selected(schema: pa.Schema, columns: tuple[str, ...]) -> pa.Schema:

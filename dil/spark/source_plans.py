@@ -11,6 +11,7 @@ from dil import planning, publishing
 from dil.errors import ConfigError
 from dil.model.arrow import typed_schema
 from dil.model.job import Job
+from dil.model.secondary import SecondaryRows
 from dil.model.task import RunContext
 from dil.model.work_unit import WorkUnit
 from dil.operator.source_preview import LookRules, preview_source
@@ -128,14 +129,26 @@ def planned_units(job: Job, options: SourceOptions) -> tuple[tuple[WorkUnit, ...
         plan = planning.plan_on_demand(
             every, now_ms=now_ms, history=BareHistory({}), activation=listed
         )
-    run = RunContext(
+    run = _context(job, now_ms, secondary, full_extract=plan.full_extract)
+    return tuple(plan.work_units), replace(run, known_schema=known_schema)
+
+
+def run_of(job: Job, now_ms: int, *, full_extract: bool) -> RunContext:
+    """Return what the tasks of a micro-batch share; secondary input is read anew.
+
+    Raises:
+        SourceError: secondary input cannot be read.
+    """
+    return _context(job, now_ms, read_inputs(job), full_extract=full_extract)
+
+
+def _context(job: Job, now_ms: int, secondary: SecondaryRows, *, full_extract: bool) -> RunContext:
+    return RunContext(
         # Executors run in folders of their own.
         job=replace(job.for_tasks(), path=str(Path(job.path).absolute())),
         run_id=_RUN_ID,
         run_now=now_ms,
-        full_extract=plan.full_extract,
+        full_extract=full_extract,
         staging_dir="",
         secondary=secondary.variables,
-        known_schema=known_schema,
     )
-    return tuple(plan.work_units), run

@@ -19,24 +19,9 @@ from dil.model.schema_text import parse_schema
 from dil.reshaping.dataset_rows import DatasetReading
 from dil.spark.datasets import opened_chain, partitions_of, read_partition, reading_of
 from dil.spark.failing import shown_errors
+from dil.spark.limits import SupportsTriggerAvailableNow, default_limit, limits_of
 from dil.spark.options import SourceOptions
 from dil.state.derived.dataset_rows import START, DatasetChain, Position, as_json, from_json
-
-try:  # since Spark 4.2
-    from pyspark.sql.streaming.datasource import (
-        ReadAllAvailable,
-        ReadLimit,
-        ReadMaxFiles,
-        ReadMaxRows,
-        SupportsTriggerAvailableNow,
-    )
-except ImportError:  # pragma: no cover - tests run on a newer one
-    HAS_LIMITS = False
-
-    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
-        """What Spark does not know yet."""
-else:
-    HAS_LIMITS = True
 
 _LATEST, _EARLIEST = "latest", "earliest"
 
@@ -81,9 +66,7 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> Any:  # noqa: ANN401, N802 - a ReadLimit, since 4.2
         """Return how much one micro-batch takes."""
-        if self._rows is not None:
-            return ReadMaxRows(self._rows)
-        return ReadAllAvailable() if self._files is None else ReadMaxFiles(self._files)
+        return default_limit(self._rows, self._files)
 
     def latestOffset(  # noqa: N802 - pyspark's name
         self, start: dict[str, Any] | None = None, limit: object = None
@@ -98,7 +81,7 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return dict(as_json(until))
             begin = from_json(start)
             chain.require(begin)
-            rows, files = _limits(limit)
+            rows, files = limits_of(limit)
             return dict(as_json(chain.next_end(begin, rows=rows, files=files, until=until)))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - pyspark's name
@@ -123,15 +106,3 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition; runs on an executor."""
         yield from read_partition(self._reading, partition)
-
-
-def _limits(limit: object) -> tuple[int | None, int | None]:
-    """Return the rows and the files that a limit of Spark allows; None for no limit.
-
-    Others than ours come with the triggers, and ask for all there is.
-    """
-    if not HAS_LIMITS or not isinstance(limit, ReadLimit):
-        return None, None
-    rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-    files = limit.max_files if isinstance(limit, ReadMaxFiles) else None
-    return rows, files

@@ -142,6 +142,10 @@ class Destination(ABC):
         del source
         return None
 
+    def late_files(self) -> tuple[str, ...]:
+        """Return the names of the files of late rows whose rows are in a table; most have none."""
+        return ()
+
     def expired(self, system_time: int) -> tuple[PublishedFile, ...]:
         """Return the live files whose rows go with the next commit, made at epoch ms UTC.
 

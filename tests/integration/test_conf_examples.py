@@ -162,6 +162,21 @@ def test_the_event_time_example_marks_the_flights_that_arrive_late(dil: Dil) -> 
 
 
 @pytest.mark.spark
+def test_the_stream_example_publishes_each_file_once(dil: Dil) -> None:
+    job, once = "conf/examples/stream/weather.conf", "ms.stream.trigger=available_now"
+    plan = dil("plan", job, "-D", once)
+    reports = [dil("run", job, "-D", once, "-D", "ms.stream.max.files=4") for _ in range(2)]
+
+    files = len(list((ROOT / "conf/examples/files/incoming").rglob("*.csv*")))
+    assert len(plan["work_units"]) == files  # type: ignore[arg-type]
+    assert [each["status"] for each in reports] == ["success", "nothing_due"]
+    assert reports[0]["notes"][0] == f"{-(-files // 4)} micro-batches"  # type: ignore[index]
+    rows = [row for path in dil.files("weather_stream") for row in pq.read_table(path).to_pylist()]
+    keys = {(row["origin"], row["time_hour"]) for row in rows}
+    assert len(keys) == len(rows) == reports[0]["rows"] > 0
+
+
+@pytest.mark.spark
 def test_the_job_of_the_readme_does_what_the_readme_says(dil: Dil, tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"^```properties\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)

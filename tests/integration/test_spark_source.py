@@ -216,8 +216,8 @@ def stream(spark: SparkSession, story: Story, **options: str) -> list[dict[str, 
 
 
 def streamed(spark: SparkSession, story: Story, **options: str) -> list[dict[str, Any]]:
-    reader = spark.readStream.format("dil").options(**options)
-    frame = reader.option("dataset", str(story.folder / "orders.conf")).load()
+    what = {} if "conf" in options else {"dataset": str(story.folder / "orders.conf")}
+    frame = spark.readStream.format("dil").options(**options, **what).load()
     query = (
         frame.writeStream.format("json")
         .option("path", str(story.folder / "copy"))
@@ -245,6 +245,24 @@ def test_a_dataset_is_streamed_each_row_once_also_over_a_compaction(
     assert [each["numInputRows"] for each in batches] == [8, 8]
     copied = spark.read.json(str(story.folder / "copy"))
     assert ids(copied) == ids_of("a", "b", days=range(3))
+
+
+def test_the_source_of_a_job_is_streamed_along_its_watermark(
+    spark: SparkSession, story: Story
+) -> None:
+    path = write_job(story.folder, story.source.url)
+    options = {"conf": str(path), "maxFilesPerTrigger": "2"}
+
+    first = stream(spark, story, now="2020-01-03T12:00:00Z", **options)
+    nothing = stream(spark, story, now="2020-01-03T12:00:00Z", **options)
+    second = stream(spark, story, now="2020-01-05T06:00:00Z", **options)
+
+    # P0D ends with yesterday: two whole days, each with the units a and b, then two more.
+    assert [each["numInputRows"] for each in first] == [8, 8]
+    assert nothing == []
+    assert [each["numInputRows"] for each in second] == [8, 8]
+    assert ids(spark.read.json(str(story.folder / "copy"))) == ids_of("a", "b", days=range(4))
+    assert not (story.folder / "state").exists()
 
 
 def test_secrets_are_in_no_plan_and_in_no_event_log(

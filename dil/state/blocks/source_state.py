@@ -158,9 +158,17 @@ class UnitSummary:
         return rows
 
     def as_state(
-        self, source_name: str, delta: Sequence[UnitRow], removed: Sequence[str] = ()
+        self,
+        source_name: str,
+        delta: Sequence[UnitRow],
+        removed: Sequence[str] = (),
+        *,
+        stream: JsonObject | None = None,
     ) -> SourceState:
-        """Return the source state to be written; rows of ``removed`` leave the index."""
+        """Return the source state to be written; rows of ``removed`` leave the index.
+
+        ``stream`` says which micro-batch wrote it, and where that ends; None for other commits.
+        """
         kept = len(delta)
 
         def change(place: int) -> JsonObject:
@@ -173,5 +181,6 @@ class UnitSummary:
             "counts": dict(self.counts),
             "digest": self.digest,
             "delta": OnDemand(change, range(kept + len(removed))),
+            **({} if stream is None else {"stream": stream}),
         }
         return SourceState(source_name, KIND, value)

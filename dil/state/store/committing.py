@@ -7,21 +7,27 @@ fencing token alone, and blocks are built on whatever the head is.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dil.errors import StateError
 from dil.model.dataset import Commit
+from dil.model.derived import QueryStep
 from dil.model.event_tally import EVENT_TIME
+from dil.model.json import JsonObject, JsonValue
+from dil.model.stream import STREAM
 from dil.state.amendments.recording import record_act
 from dil.state.blocks.canonical import instant_of, watermark_text
 from dil.state.blocks.events import ConfigEvent
-from dil.state.blocks.source_state import UnitSummary
+from dil.state.blocks.source_state import UnitRow, UnitSummary
 from dil.state.chain import slices
 from dil.state.chain.bookkeeper import Bookkeeper
 from dil.state.chain.writer import ChainWriter
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
+from dil.state.derived.appending import draft_query
 from dil.state.runs import details, run_rows
+from dil.state.work_units.stream_offset import offset_of
 from dil.state.work_units.unit_rows import UnitIndex
 from dil.text.zones import iso
 
@@ -77,7 +83,9 @@ def _record_run(tx: Transaction, job: str, commit: Commit) -> int | None:
     """Record what a run published and learned; return its block's sequence, None without one."""
     counters = run_rows.read_counters(tx, job)
     sequence = None
-    if commit.run.watermarks:
+    if commit.query is not None:
+        sequence = _append_query(tx, job, commit, commit.query)
+    elif commit.run.watermarks:
         index = UnitIndex(tx, job, counters.era)
         sequence = _append_run(tx, job, commit, index)
         counters = replace(counters, era=index.era)
@@ -93,10 +101,10 @@ def _append_run(tx: Transaction, job: str, commit: Commit, index: UnitIndex) -> 
     """Append a run's blocks; return the data block's sequence, None if nothing changed (V23)."""
     writer = ChainWriter(tx, job, commit.system_time, horizon=commit.horizon)
     writer.begin()
-    if writer.config_digest != commit.config_digest:
+    source = _source(commit)
+    if any(writer.source.get(name) != value for name, value in source.items()):
         # The digest alone: properties may hold secrets, and state outlives them (rule S4).
-        body = {"sourceName": commit.source_name, "configDigest": commit.config_digest}
-        writer.draft(ConfigEvent("SetPollingSource", body))
+        writer.draft(ConfigEvent("SetPollingSource", source))
     if commit.moves and (writer.schema is None or commit.schema not in ("", writer.schema)):
         writer.set_schema(commit.schema)
     keeper = None if commit.books is None else Bookkeeper(tx, job, commit, commit.books)
@@ -107,17 +115,51 @@ def _append_run(tx: Transaction, job: str, commit: Commit, index: UnitIndex) -> 
     changes = index.apply(commit.run.outcomes, sequence, has_data=has_data)
     index.leave_out(commit.run.skipped, sequence, changes)
     summary = index.summary(writer.summary, changes)
+    rows = list(changes.rows.values())
+    stream = _stream(tx, job, commit, summary, rows)
     event = writer.data_event(commit)
     event = replace(
         event,
         new_watermark=_watermark(event.new_watermark, summary, commit),
-        new_source_state=summary.as_state(commit.source_name, list(changes.rows.values())),
+        new_source_state=summary.as_state(commit.source_name, rows, stream=stream),
     )
     is_changed = writer.draft_if_changed(event, replaced=changes.replaced)
     is_closed = keeper is not None and keeper.close(writer, summary)
     if is_changed or is_closed:
         writer.write()
     return sequence if is_changed else None
+
+
+def _append_query(tx: Transaction, job: str, commit: Commit, step: QueryStep) -> int | None:
+    """Append the blocks of a query; return the data block's sequence, None if nothing changed."""
+    writer = ChainWriter(tx, job, commit.system_time, horizon=commit.horizon)
+    sequence = draft_query(writer, commit, step)
+    if sequence is not None:
+        writer.write()
+    return sequence
+
+
+def _source(commit: Commit) -> JsonObject:
+    """Return what the chain says of the source: of a stream its epoch, too."""
+    source: dict[str, JsonValue] = {
+        "sourceName": commit.source_name,
+        "configDigest": commit.config_digest,
+    }
+    if STREAM in commit.checkpoints:
+        source["stream"] = {"epoch": commit.checkpoints[STREAM]["epoch"]}
+    return source
+
+
+def _stream(
+    tx: Transaction, job: str, commit: Commit, summary: UnitSummary, changed: Sequence[UnitRow]
+) -> JsonObject | None:
+    """Keep where a micro-batch ends, and return what the block says of it; None for other runs."""
+    members = commit.checkpoints.get(STREAM)
+    if members is None:
+        return None
+    end = offset_of(members["epoch"], summary, changed)
+    details.change_checkpoint(tx, job, STREAM, {"end": end})
+    return {**members, "end": end}
 
 
 def _watermark(before: str | None, summary: UnitSummary, commit: Commit) -> str | None:

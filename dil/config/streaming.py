@@ -1,0 +1,193 @@
+"""``ms.stream.*``: a job that runs as a stream of micro-batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+from annotated_types import Ge
+
+from dil.config.findings import Findings
+from dil.config.identity import JobSection
+from dil.config.surroundings import path_of
+from dil.config.values import ValueProblem, duration_ms
+from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, StateSpec
+from dil.model.properties import Properties
+from dil.model.section import (
+    ONE_OF,
+    Int,
+    Long,
+    PathText,
+    Scope,
+    Section,
+    ValueType,
+    Written,
+    prop,
+    property_name,
+)
+from dil.model.stream import StreamSpec
+from dil.sections.reading import ShapeError, Surroundings
+from dil.sections.secondary import SecondarySection
+
+MODE, TRIGGER = "ms.stream.mode", "ms.stream.trigger"
+MOST_ROWS, MOST_FILES, MOST_BYTES = (
+    "ms.stream.max.rows",
+    "ms.stream.max.files",
+    "ms.stream.max.bytes",
+)
+CHECKPOINT, STOP_FILE = "ms.stream.checkpoint", "ms.stream.stop.file"
+AVAILABLE_NOW = "available_now"
+_CHECKPOINTS = "_checkpoint"
+# Milliseconds between two looks for new work; None for available_now.
+Trigger: TypeAlias = int | None
+
+
+def _trigger(value: str, around: Surroundings) -> Trigger:
+    del around
+    text = value.strip()
+    if text.lower() == AVAILABLE_NOW:
+        return None
+    fix = f"Write {AVAILABLE_NOW}, or an ISO duration such as PT30S for a service."
+    try:
+        length = duration_ms(text)
+    except ValueProblem as problem:
+        raise ShapeError((problem.what, fix)) from problem
+    if not length:
+        raise ShapeError(("is no time at all", fix))
+    return length
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSection(Section):
+    """How a job runs as a stream of micro-batches."""
+
+    mode: Annotated[Literal["none", "ingest"], ONE_OF] = prop(
+        MODE,
+        "`ingest`: `dil run` reads what is due in micro-batches, each published by one commit. "
+        "`none`: one run is one commit.",
+        default="none",
+        scope=Scope.JOB,
+        identity=False,
+    )
+    every_ms: Annotated[Trigger, Written(ValueType.STRING, read=_trigger)] = prop(
+        TRIGGER,
+        "`available_now`: `dil run` ends when all that was due at its start is published, as cron "
+        "wants it. An ISO duration: it is a service that looks for new work so often.",
+        default=None,
+        shown=AVAILABLE_NOW,
+        example="PT30S",
+        scope=Scope.JOB,
+        identity=False,
+    )
+    max_rows: Annotated[Long, Ge(1)] | None = prop(
+        MOST_ROWS,
+        "About how many rows a micro-batch has; work units are taken whole, one at least. How many "
+        "rows they have is estimated by the micro-batches before. Unset: no limit.",
+        default=None,
+        example="1000000",
+        scope=Scope.JOB,
+        identity=False,
+    )
+    max_files: Annotated[Int, Ge(1)] | None = prop(
+        MOST_FILES,
+        "How many work units a micro-batch has at most; of a source of files each is a file. "
+        "`ms.work.unit.parallelism.max` holds, too. Unset: no limit.",
+        default=None,
+        example="100",
+        scope=Scope.JOB,
+        identity=False,
+    )
+    max_bytes: Annotated[Long, Ge(1)] | None = prop(
+        MOST_BYTES,
+        "About how many bytes a micro-batch writes, estimated as rows are. Unset: no limit.",
+        default=None,
+        example="1000000000",
+        scope=Scope.JOB,
+        identity=False,
+    )
+    checkpoint: PathText = prop(
+        CHECKPOINT,
+        "Folder of the stream's checkpoint: its epoch, and the range of each of its last "
+        "micro-batches. It may be deleted. A relative path starts at the folder of the job file. "
+        "Unset: `_checkpoint/<job.name>` below `data.publisher.final.dir`.",
+        default="",
+        example="/var/lib/dil/checkpoints/orders",
+        scope=Scope.JOB,
+        identity=False,
+    )
+    stop_file: PathText = prop(
+        STOP_FILE,
+        "A local file that stops the stream between two micro-batches as soon as it is there; it "
+        "is deleted then. A relative path starts at the folder of the job file. Unset: none.",
+        default="",
+        example="orders.stop",
+        scope=Scope.JOB,
+        identity=False,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StreamParts:
+    """The parts of a job that its stream has to agree with."""
+
+    planning: PlanningSpec
+    publishing: PublishingSpec
+    state: StateSpec
+    is_dump: bool
+    is_derived: bool
+
+
+def stream_spec(
+    parts: StreamParts, values: Properties, folder: Path, findings: Findings
+) -> StreamSpec | None:
+    """Return how the job runs as a stream, None for a batch; findings say what is wrong."""
+    section = values.section(StreamSection)
+    if section.mode == "none":
+        for name in map(property_name, fields(StreamSection)):
+            if name != MODE and name in values.explicit:
+                findings.notice(name, "has no effect: the job is no stream", f"Set {MODE}=ingest.")
+        return None
+    planning, publishing = parts.planning, parts.publishing
+    for is_refused, what, fix in (
+        (not parts.state.enabled, "state.store.enabled is false: nothing remembers what was read",
+         "Keep the state."),
+        (planning.backfill, "ms.backfill is true, and a backfill is read once",
+         f"Run the backfill with -D {MODE}=none."),
+        (publishing.mode is PublishMode.REPLACE,
+         "each micro-batch would replace the dataset, which only a run of all work units can",
+         f"Set ms.publish.mode=append, merge or window_replace, or {MODE}=none."),
+        (publishing.merge is not None and publishing.merge.deletes_missing,
+         "ms.merge.deletes deletes what a run does not find, and a micro-batch finds a part",
+         f"Leave ms.merge.deletes out, or set {MODE}=none."),
+        (parts.is_derived, "the job has ms.query.inputs: each run takes what is new in them",
+         f"Set {MODE}=none, and run it by schedule; ms.query.wait lets it wait for its inputs."),
+        (parts.is_dump, "the job copies whole files, and reads no rows",
+         f"Set {MODE}=none: a run copies the files that are new."),
+        (values.section(SecondarySection).has_payload,
+         "the job sends rows, which a stream does not",
+         f"Set {MODE}=none."),
+        (planning.min_units > 0,
+         "ms.work.unit.min.units refuses a run that finds too few work units, and a stream looks "
+         "for them all the time",
+         "Leave ms.work.unit.min.units out."),
+    ):  # fmt: skip
+        if is_refused:
+            findings.problem(MODE, f"is {section.mode}, and {what}", fix)
+    return StreamSpec(
+        section.every_ms,
+        section.max_files,
+        section.max_rows,
+        section.max_bytes,
+        _checkpoint_dir(section.checkpoint.strip(), publishing, values, folder, findings),
+        path_of(section.stop_file.strip(), STOP_FILE, folder, findings),
+    )
+
+
+def _checkpoint_dir(
+    text: str, publishing: PublishingSpec, values: Properties, folder: Path, findings: Findings
+) -> str:
+    if not text:
+        name = values.section(JobSection).name
+        return f"{publishing.final_dir.rstrip('/')}/{_CHECKPOINTS}/{name}"
+    return path_of(text, CHECKPOINT, folder, findings, system="")

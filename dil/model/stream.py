@@ -1,0 +1,61 @@
+"""A job that runs as a stream of micro-batches: how it runs, and which micro-batch a run is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dil.model.json import JsonObject
+
+# The checkpoint of a job's newest micro-batch; its members are those of the block, too.
+STREAM = "stream"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSpec:
+    """How a job runs as a stream.
+
+    ``every_ms`` is how often a service looks for new work, None for a run that ends when it has
+    caught up. A micro-batch has at most so many work units (``max_units``), and about so many rows
+    and bytes; None for no limit. ``checkpoint_dir`` is an absolute path or URI. ``stop_file`` is a
+    local path, empty for none.
+    """
+
+    every_ms: int | None = None
+    max_units: int | None = None
+    max_rows: int | None = None
+    max_bytes: int | None = None
+    checkpoint_dir: str = ""
+    stop_file: str = ""
+
+    @property
+    def is_service(self) -> bool:
+        """Return whether it goes on until it is stopped."""
+        return self.every_ms is not None
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """Which micro-batch a run is: ``number`` counts from 0 inside of its ``epoch``."""
+
+    epoch: str
+    number: int
+
+    def members(self) -> JsonObject:
+        """Return what the block and the checkpoint keep of it, beside where it ends."""
+        return {"epoch": self.epoch, "batchId": self.number}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """The newest micro-batch that the chain knows; ``end`` is the offset at which it ends."""
+
+    batch: MicroBatch
+    end: JsonObject
+
+    @classmethod
+    def of(cls, members: JsonObject) -> StreamState | None:
+        """Return what a checkpoint holds, None where no micro-batch was committed."""
+        epoch, number, end = members.get("epoch"), members.get("batchId"), members.get("end")
+        if not isinstance(epoch, str) or not isinstance(number, int):
+            return None
+        return cls(MicroBatch(epoch, number), end if isinstance(end, dict) else {})

@@ -1,0 +1,51 @@
+"""How the stream of a job is shown beside its plan: its micro-batches, and where it is."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from dil.model.stream import StreamSpec, StreamState
+from dil.observe.progress import counted, human_seconds
+
+
+def stream_json(
+    spec: StreamSpec, limit: int | None, known: StreamState | None
+) -> dict[str, object]:
+    """Return the stream as JSON; ``limit`` is the most work units that a micro-batch may have."""
+    batch = None if known is None else known.batch
+    return {
+        "mode": "ingest",
+        "trigger": "available_now" if spec.every_ms is None else spec.every_ms,
+        "max_work_units": _size(spec, limit),
+        "max_rows": spec.max_rows,
+        "max_bytes": spec.max_bytes,
+        "checkpoint": spec.checkpoint_dir,
+        "epoch": None if batch is None else batch.epoch,
+        "next_batch": 0 if batch is None else batch.number + 1,
+    }
+
+
+def stream_line(spec: StreamSpec, limit: int | None, due: int, known: StreamState | None) -> str:
+    """Return one sentence on how so many due work units are read."""
+    size = _size(spec, limit)
+    cut = "one micro-batch" if size is None else f"micro-batches of {size:,} at most"
+    limits = [counted(most, noun) for most, noun in _limits(spec) if most is not None]
+    if limits:
+        cut = f"micro-batches of about {' and '.join(limits)}"
+    elif size is not None and due > size:
+        cut = f"{ceil(due / size):,} {cut}"
+    how = "until all is read"
+    if spec.every_ms is not None:
+        how = f"as a service that looks every {human_seconds(spec.every_ms / 1000)}"
+    begins = "the first one begins an epoch"
+    if known is not None:
+        begins = f"the next is {known.batch.number + 1} of epoch {known.batch.epoch}"
+    return f"A stream: {counted(due, 'work unit')} due, in {cut}, {how}; {begins}."
+
+
+def _size(spec: StreamSpec, limit: int | None) -> int | None:
+    return min((each for each in (spec.max_units, limit) if each is not None), default=None)
+
+
+def _limits(spec: StreamSpec) -> tuple[tuple[int | None, str], ...]:
+    return (spec.max_rows, "row"), (spec.max_bytes, "byte")

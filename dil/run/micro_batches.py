@@ -1,0 +1,135 @@
+"""The runs of a stream: one micro-batch after the other under one lease, each with one commit.
+
+What is due is planned once for many micro-batches, so that they read what was there at that moment
+and no more. The order in which they run, and when, is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from dil import publishing
+from dil.errors import DilError
+from dil.model.job import CommitPolicy, Job
+from dil.model.report import RunReport, RunStatus
+from dil.model.stream import STREAM, MicroBatch, StreamState
+from dil.model.work_unit import Plan
+from dil.observe.property_places import located_failures
+from dil.run import plan_builder, preflight
+from dil.run.active_run import ActiveRun, active_run
+from dil.run.catalog_sync import sync_catalog
+from dil.run.claim import claim
+from dil.run.commit import sweep
+from dil.run.ending import keep_unplanned
+from dil.run.inputs import read_units
+from dil.run.job_run import execute_and_publish
+from dil.run.kept_report import keep_report
+from dil.run.lease import new_run_id
+from dil.run.options import RunOptions
+from dil.run.plan import plan, refuse_new_shape
+from dil.run.recover import recover
+from dil.run.report import nothing_due, summary
+
+
+class MicroBatches:
+    """The micro-batches of one job; ``run`` holds the lease that all of them share."""
+
+    def __init__(self, run: ActiveRun) -> None:
+        self._run = run
+        self._now_ms = run.options.now_ms
+        self._looked_ms = run.options.clock()
+
+    def look(self, now_ms: int) -> Plan:
+        """Finish what earlier micro-batches left; return all that is due at ``now_ms``.
+
+        Raises:
+            ConfigError: another shape of the watermark finds none of the records.
+            DilError: planning, state, or the finished publish failed.
+        """
+        self._now_ms, self._looked_ms = now_ms, self._run.options.clock()
+        run = replace(self._run, options=replace(self._run.options, now_ms=now_ms))
+        recover(run)
+        refuse_new_shape(run)
+        # All of it: how much one micro-batch takes is decided later.
+        job = replace(run.job, planning=replace(run.job.planning, limit=None))
+        units = plan_builder.listed_units(job, now_ms, read_units(job))
+        found = plan_builder.due(job, run.store, now_ms, units)
+        if not found.work_units:
+            sweep(run)
+        return found
+
+    def state(self) -> StreamState | None:
+        """Return the newest micro-batch that is committed, None where there is none."""
+        return StreamState.of(self._run.store.checkpoint(STREAM))
+
+    def run(self, due: Plan, batch: MicroBatch, *, is_alone: bool = False) -> RunReport:
+        """Run the work units of a plan as one micro-batch; return its report, also of a failure.
+
+        ``is_alone`` records the failure of its work unit under any commit policy, so that others
+        can go on without it.
+
+        Raises:
+            ConfigError: the configuration does not fit the dataset or its state.
+            DilError: it failed before its work units began.
+        """
+        started = time.monotonic()
+        run = self._begun(due, batch, is_alone=is_alone)
+        try:
+            planned = plan(run)
+            claim(run, planned)
+        except (DilError, KeyboardInterrupt) as error:
+            keep_unplanned(run, error, time.monotonic() - started)
+            raise
+        if not planned.plan.work_units:
+            return nothing_due(run, planned)
+        done = execute_and_publish(run, planned)
+        done = replace(done, failures=located_failures(done.failures, run.job.properties.origin))
+        done = sync_catalog(run.job, run.store, done, run.executors)
+        done = replace(done, seconds=round(time.monotonic() - started, 3))
+        keep_report(run, done)
+        return done
+
+    def summary(self, status: RunStatus) -> RunReport:
+        """Return the report of a stream that has run nothing yet."""
+        return summary(self._run, status)
+
+    def reset(self) -> None:
+        """Stop the Spark session, which may be why a micro-batch failed; the next starts one."""
+        self._run.executors.close()
+
+    def _begun(self, due: Plan, batch: MicroBatch, *, is_alone: bool) -> ActiveRun:
+        whole = self._run
+        job, clock_ms = whole.job, whole.options.clock()
+        run_id = new_run_id(clock_ms)
+        # Work units that keep a distance do so from now on; the now of planning is the plan's.
+        now_ms = self._now_ms + clock_ms - self._looked_ms
+        if is_alone:
+            running = replace(job.running, commit_policy=CommitPolicy.SUCCESSFUL)
+            job = replace(job, running=running)
+        return replace(
+            whole,
+            job=job,
+            options=replace(whole.options, now_ms=now_ms, plan=due),
+            run_id=run_id,
+            staging=publishing.run_staging_dir(job.publishing, job.name, run_id),
+            arrived=[],
+            batch=batch,
+        )
+
+
+@contextmanager
+def micro_batches(job: Job, options: RunOptions, run_id: str) -> Iterator[MicroBatches]:
+    """Hold the job's lease for all micro-batches of a stream.
+
+    Raises:
+        LeaseHeldError: another run of the job is under way.
+        ConfigError: its state would be lost with this machine.
+        WriteError: its folders cannot be written.
+    """
+    preflight.refuse_lost_state(job, options.environ)
+    preflight.make_ready(job)
+    with active_run(job, options, run_id) as run:
+        yield MicroBatches(run)

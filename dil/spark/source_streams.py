@@ -1,0 +1,175 @@
+"""The source of a job as a stream: the time of its watermark, one stretch after the other.
+
+An offset says up to which instant the source was read (``done``), and the now of the look that
+found it (``now``); both are epoch ms UTC. The work units of a micro-batch follow from its two
+offsets alone, so that Spark may repeat it. All calls but ``read`` run in one process beside the
+driver, which Spark may start anew at any time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from msgspec import structs
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from dil import planning
+from dil.errors import ConfigError, StateError
+from dil.model.job import Job
+from dil.model.task import RunContext
+from dil.model.work_unit import WorkUnit
+from dil.planning import BareHistory
+from dil.planning.partitions import partition as cut
+from dil.run.process import real_clock
+from dil.spark.failing import shown_errors
+from dil.spark.fitting import Fit
+from dil.spark.limits import SupportsTriggerAvailableNow, default_limit, limits_of
+from dil.spark.options import SourceOptions
+from dil.spark.source_plans import run_of
+from dil.spark.work_units import UnitsPartition, WorkUnitsReader
+
+_VERSION = 1
+
+
+class StretchPartition(InputPartition):
+    """Work units that one task reads, with what they share: a micro-batch has a now of its own."""
+
+    def __init__(self, units: tuple[WorkUnit, ...], run: RunContext) -> None:
+        super().__init__(units)
+        self.run = run
+
+
+class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Streams what the source of a job holds; each row that it has at the time that is read."""
+
+    def __init__(self, job: Job, options: SourceOptions, fit: Fit) -> None:
+        _refuse(job)
+        self._job = job
+        self._options = options
+        self._fit = fit
+        self._files = options.number("maxFilesPerTrigger", least=1)
+        self._until_ms: int | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        """Go to the tasks with no more than they need: a partition brings the rest."""
+        return {"_fit": self._fit}
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
+        """Return where a new checkpoint begins: at the begin of the watermark's range."""
+        with shown_errors(self._job):
+            now_ms = self._options.now_ms
+            starts = cut(self._job.planning, now_ms=now_ms).starts
+            return _offset(starts[0] if starts else None, now_ms)
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: ANN401, N802 - a ReadLimit, since 4.2
+        """Return how much one micro-batch takes; a work unit counts as a file."""
+        return default_limit(None, self._files)
+
+    def latestOffset(  # noqa: N802 - pyspark's name
+        self, start: dict[str, Any] | None = None, limit: object = None
+    ) -> dict[str, Any]:
+        """Return where the next micro-batch ends; ``start`` where there is nothing new.
+
+        Before Spark 4.2 nothing is given: then it ends where the range does now.
+        """
+        with shown_errors(self._job):
+            begin = self.initialOffset() if start is None else start
+            done, _now = _read(begin)
+            now_ms = self._now()
+            found = cut(self._job.planning, now_ms=now_ms)
+            first = 0 if done is None else bisect_right(found.ends, done)
+            if first == len(found):
+                return begin
+            last = len(found) - 1
+            _rows, files = limits_of(limit)
+            if files is not None:
+                # A partition has a work unit for each unit, and is never divided.
+                units = len(self._job.planning.units or ())
+                last = min(last, first + max(1, files // max(units, 1)) - 1)
+            return _offset(found.ends[last], now_ms)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - pyspark's name
+        """Read nothing that comes from now on."""
+        self._until_ms = self._now()
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
+        """Return where the range ends, which shows how far the stream is behind."""
+        with shown_errors(self._job):
+            now_ms = self._now()
+            ends = cut(self._job.planning, now_ms=now_ms).ends
+            return _offset(ends[-1] if ends else None, now_ms)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Return the work units of a micro-batch; the same ones for the same two offsets."""
+        with shown_errors(self._job):
+            (low, _then), (high, now_ms) = _read(start), _read(end)
+            if high is None or low == high:
+                return []
+            every = replace(self._job.planning, ignore_history=True, backfill=False, limit=None)
+            plan = planning.plan_on_demand(every, now_ms=now_ms, history=BareHistory({}))
+            units = tuple(_clipped(plan.work_units, low, high))
+            run = run_of(self._job, now_ms, full_extract=plan.full_extract)
+            reader = WorkUnitsReader(units, run, self._fit)
+            return [StretchPartition(each.value, run) for each in reader.partitions()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition; runs on an executor."""
+        if not isinstance(partition, StretchPartition):
+            return  # Spark reads one partition without a value where there is none
+        reader = WorkUnitsReader((), partition.run, self._fit)
+        yield from reader.read(UnitsPartition(partition.value))
+
+    def _now(self) -> int:
+        if self._options.text("now"):
+            return self._options.now_ms
+        return self._until_ms if self._until_ms is not None else real_clock()
+
+
+def _refuse(job: Job) -> None:
+    """Refuse sources in which an instant does not say what was read.
+
+    Raises:
+        ConfigError: it is one.
+    """
+    spec = job.planning
+    fix = "Let `dil run` publish it (ms.stream.mode=ingest), and stream the dataset."
+    if not spec.is_dated or spec.composite:
+        raise ConfigError.single(
+            "conf", "has no datetime watermark of one range, which a stream would go along", fix
+        )
+    if spec.of_source or spec.units is None:
+        raise ConfigError.single(
+            "conf", "takes its units from the source or from rows, which may change meanwhile", fix
+        )
+
+
+def _clipped(units: Sequence[WorkUnit], low: int | None, high: int) -> Iterator[WorkUnit]:
+    """Yield the work units of the time from ``low`` to ``high``, cut at both."""
+    for unit in units:
+        begin = unit.low if low is None else max(unit.low, low)
+        end = min(unit.high, high)
+        if begin < end:
+            yield structs.replace(unit, low=begin, high=end)
+
+
+def _offset(done: int | None, now_ms: int) -> dict[str, Any]:
+    return {"v": _VERSION, "done": done, "now": now_ms}
+
+
+def _read(offset: Mapping[str, Any]) -> tuple[int | None, int]:
+    """Return ``done`` and ``now`` of an offset.
+
+    Raises:
+        StateError: it is none that this dil wrote.
+    """
+    done, now_ms = offset.get("done"), offset.get("now")
+    if offset.get("v") != _VERSION or not isinstance(now_ms, int):
+        raise StateError(
+            f"the stream's offset {dict(offset)} is none that this dil wrote",
+            "Is the checkpoint of another query? Give each query a folder of its own.",
+        )
+    return (done if isinstance(done, int) else None), now_ms

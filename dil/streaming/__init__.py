@@ -1,0 +1,1 @@
+"""Micro-batches and derived queries over the same rooms as a run."""

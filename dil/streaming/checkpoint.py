@@ -1,0 +1,115 @@
+"""The checkpoint folder of a stream: its epoch, and the range of each of its last micro-batches.
+
+The chain is the truth, and this a copy beside it: it may be deleted, and a new epoch begins. What
+it is good for is finding out that the chain is older than the stream, because it was restored from
+a backup. ``offsets/N`` is written before micro-batch N runs, ``commits/N`` when it is committed.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Sequence
+
+from dil.errors import DilError, StateError
+from dil.model.json import JsonObject, compact
+from dil.model.stream import MicroBatch, StreamState
+from dil.storage import Filesystem
+
+log = logging.getLogger(__name__)
+
+EPOCH, OFFSETS, COMMITS = "dil_epoch", "offsets", "commits"
+KEPT = 100
+# Beyond so many work units a range names how many there are.
+_MOST_NAMED = 2_000
+
+
+class CheckpointFolder:
+    """The checkpoint of one stream in a folder of its own."""
+
+    def __init__(self, files: Filesystem, folder: str) -> None:
+        self._files = files
+        self._folder = folder.rstrip("/")
+
+    def begin(self, known: StreamState | None, *, forces_new: bool = False) -> str:
+        """Return the epoch that goes on, or that begins; ``known`` is what the chain knows.
+
+        Raises:
+            StateError: the checkpoint is ahead of the chain.
+            WriteError: the folder cannot be written.
+        """
+        written = self._read(EPOCH).strip()
+        last = max(self._numbers(COMMITS), default=-1)
+        if written and not forces_new:
+            if known is not None and known.batch.epoch == written:
+                if last <= known.batch.number:
+                    return written
+                raise _ahead(self._folder, f"micro-batch {last}", f"{known.batch.number}")
+            if last >= 0:
+                chain = "none" if known is None else f"epoch {known.batch.epoch}"
+                raise _ahead(self._folder, f"epoch {written}", chain)
+        epoch = secrets.token_hex(4)
+        self.delete()
+        self._files.put(f"{self._folder}/{EPOCH}", f"{epoch}\n".encode())
+        return epoch
+
+    def plan(
+        self, batch: MicroBatch, start: JsonObject, signatures: Sequence[str], now_ms: int
+    ) -> None:
+        """Write which work units a micro-batch is about to read.
+
+        Raises:
+            WriteError: the folder cannot be written.
+        """
+        named = list(signatures[:_MOST_NAMED])
+        members: JsonObject = {
+            "v": 1,
+            "epoch": batch.epoch,
+            "batchId": batch.number,
+            "plannedAt": now_ms,
+            "start": start,
+            "count": len(signatures),
+            "workUnits": named,
+        }
+        self._put(OFFSETS, batch.number, compact(members))
+
+    def commit(self, batch: MicroBatch, end: JsonObject) -> None:
+        """Write where a committed micro-batch ended; without that it counts all the same."""
+        try:
+            self._put(COMMITS, batch.number, compact({"v": 1, "end": end}))
+            for kind in (OFFSETS, COMMITS):
+                self._files.delete_file(f"{self._folder}/{kind}/{batch.number - KEPT}")
+        except DilError as error:
+            log.warning("the checkpoint could not be written: %s", error.message)
+
+    def delete(self) -> None:
+        """Delete what it holds, its epoch first, and nothing else in the folder."""
+        self._files.delete_file(f"{self._folder}/{EPOCH}")
+        for kind in (OFFSETS, COMMITS):
+            for number in self._numbers(kind):
+                self._files.delete_file(f"{self._folder}/{kind}/{number}")
+
+    def _put(self, kind: str, number: int, text: str) -> None:
+        self._files.put(f"{self._folder}/{kind}/{number}", f"{text}\n".encode())
+
+    def _read(self, name: str) -> str:
+        path = f"{self._folder}/{name}"
+        if not self._files.exists(path):
+            return ""
+        with self._files.open_input(path) as content:
+            return content.read().decode()
+
+    def _numbers(self, kind: str) -> list[int]:
+        names = [
+            each.path.rpartition("/")[2] for each in self._files.files(f"{self._folder}/{kind}")
+        ]
+        return [int(name) for name in names if name.isdecimal()]
+
+
+def _ahead(folder: str, own: str, chain: str) -> StateError:
+    return StateError(
+        f"the checkpoint {folder} is ahead of the chain: it is at {own}, the chain at {chain}",
+        "Was the state restored from an older backup? Restore the newest one: what was published "
+        "since would be read and published again. If that is what you want, or the folder is of "
+        "another stream, run once with --force-new-epoch.",
+    )

@@ -1,0 +1,233 @@
+"""The loop of a stream: look what is due, read it in micro-batches, wait; until it has to stop.
+
+The chain says where it is, and nothing else does: a stream that is killed at any moment, or whose
+checkpoint is gone, goes on behind the last commit.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from dil.errors import ConfigError, DilError, LeaseLostError
+from dil.model.report import RunReport, RunStatus
+from dil.model.stream import MicroBatch, StreamSpec, StreamState
+from dil.model.work_unit import Plan
+from dil.observe.progress import counted, human_seconds
+from dil.streaming.admission import Admission
+from dil.streaming.checkpoint import CheckpointFolder
+from dil.streaming.patience import Patience, backoff_s
+from dil.streaming.rounds import Due, micro_batches
+from dil.streaming.totals import Totals
+
+log = logging.getLogger(__name__)
+
+_PAUSE_S = 0.2
+
+
+class Batches(Protocol):
+    """How micro-batches are planned and run; see ``dil.run.micro_batches``."""
+
+    def look(self, now_ms: int) -> Plan:
+        """Finish what earlier ones left, and return all that is due."""
+
+    def state(self) -> StreamState | None:
+        """Return the newest micro-batch that is committed."""
+
+    def run(self, due: Plan, batch: MicroBatch, *, is_alone: bool = False) -> RunReport:
+        """Run one micro-batch; return its report, also of a failure."""
+
+    def summary(self, status: RunStatus) -> RunReport:
+        """Return the report of a stream that has run nothing yet."""
+
+    def reset(self) -> None:
+        """Stop the Spark session."""
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a stream takes from outside: clocks, and who asks it to stop.
+
+    ``now_ms`` is the now of planning (epoch ms UTC), ``stops`` whether somebody wants it to end
+    between two micro-batches. ``forces_new_epoch`` passes over a checkpoint of another chain.
+    """
+
+    now_ms: Callable[[], int]
+    stops: Callable[[], bool] = _never
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    forces_new_epoch: bool = False
+
+
+@dataclass(slots=True)
+class StreamLoop:
+    """One stream from its start to its end, in one process under one lease."""
+
+    spec: StreamSpec
+    limit: int | None
+    batches: Batches
+    checkpoint: CheckpointFolder
+    around: Surroundings
+    patience: Patience = field(default_factory=Patience)
+    _failures: int = 0
+    _epoch: str = ""
+    _left: int = 0
+
+    def run(self, run_id: str) -> RunReport:
+        """Read until all is read, or until it has to stop; return what all micro-batches did.
+
+        Raises:
+            ConfigError: the configuration is wrong.
+            LeaseLostError: another run took over.
+            DilError: of a stream that ends when it has caught up: looking failed.
+        """
+        started = self.around.monotonic()
+        totals = Totals(self.batches.summary(RunStatus.NOTHING_DUE))
+        admission = Admission(self.spec, self.limit)
+        why = ""
+        while not why:
+            began = self.around.monotonic()
+            last = self._round(totals, admission)
+            if last is not None and last.is_interrupted:
+                done = totals.report(run_id, self.around.monotonic() - started, failed=True)
+                return _with_exit_code(done, last)
+            if self._left or self.spec.is_service:
+                why = self._wait(began)
+            else:
+                break
+        seconds = self.around.monotonic() - started
+        if why:
+            done = totals.report(run_id, seconds, why, was_stopped=True)
+            return replace(done, left=self._left)
+        return totals.report(run_id, seconds, failed=self._failures > 0)
+
+    def _round(self, totals: Totals, admission: Admission) -> RunReport | None:
+        """Read what is due now; return the report of the last micro-batch, None without one."""
+        last, self._left = None, 0
+        try:
+            due = self.batches.look(self.around.now_ms())
+            self._begin()
+            if due.work_units:
+                log.info("%s due", counted(len(due.work_units), "work unit"))
+            now_s = self.around.monotonic()
+            for each in micro_batches(due, admission, self.patience, now_s):
+                if self.stop_wanted():
+                    self._left = each.plan.left + len(each.plan.work_units)
+                    return last
+                last = self._micro_batch(each)
+                totals.add(last)
+                admission.learn(last)
+                if not self._goes_on(each, last):
+                    return last
+        except (ConfigError, LeaseLostError):
+            raise
+        except DilError as error:
+            if not self.spec.is_service:
+                raise
+            log.warning("the stream could not go on: %s  [%s]", error.message, error.code)
+            self._failed()
+            return last
+        self._failures = 0
+        return last
+
+    def _begin(self) -> None:
+        """Find the epoch once, after what an earlier process left is finished."""
+        if not self._epoch:
+            forces = self.around.forces_new_epoch
+            self._epoch = self.checkpoint.begin(self.batches.state(), forces_new=forces)
+
+    def _micro_batch(self, due: Due) -> RunReport:
+        known = self.batches.state()
+        is_ours = known is not None and known.batch.epoch == self._epoch
+        number = known.batch.number + 1 if known is not None and is_ours else 0
+        batch = MicroBatch(self._epoch, number)
+        start = {} if known is None else known.end
+        self.checkpoint.plan(batch, start, due.signatures, self.around.now_ms())
+        report = self.batches.run(due.plan, batch, is_alone=due.is_alone)
+        after = self.batches.state()
+        if after is not None and after.batch == batch:
+            self.checkpoint.commit(batch, after.end)
+        log.info("%s", _line(batch, report, due, after, self.around.now_ms()))
+        return report
+
+    def _goes_on(self, due: Due, report: RunReport) -> bool:
+        """Note how a micro-batch ended; return whether the next one may begin."""
+        if report.is_interrupted:
+            return False
+        failed = {each.signature for each in report.failures if each.signature is not None}
+        if report.is_recorded:
+            self.patience.succeeded(name for name in due.signatures if name not in failed)
+            self.patience.failed_alone(failed, self.around.monotonic())
+            return True
+        if report.status in {RunStatus.SUCCESS, RunStatus.NOTHING_DUE}:
+            self.patience.succeeded(due.signatures)
+            return True
+        lost = next((each for each in report.failures if each.code == LeaseLostError.code), None)
+        if lost is not None:
+            raise LeaseLostError(lost.error, lost.fix)
+        self.patience.failed_together(due.signatures)
+        self._failed()
+        return False
+
+    def _failed(self) -> None:
+        self._failures += 1
+        if self.spec.is_service:
+            self.batches.reset()
+
+    def stop_wanted(self) -> bool:
+        """Return whether it has to end: by a signal, or by the stop file, which goes then."""
+        stop_file = self.spec.stop_file
+        return self.around.stops() or bool(stop_file and Path(stop_file).exists())
+
+    def _wait(self, began: float) -> str:
+        """Wait for the next look; return why there is none, empty text where there is one."""
+        wait_s = (self.spec.every_ms or 0) / 1000 - (self.around.monotonic() - began)
+        if self._failures:
+            wait_s = backoff_s(self._failures)
+            log.info("tried again in %s", human_seconds(wait_s))
+        until = self.around.monotonic() + wait_s
+        while True:
+            if self.stop_wanted():
+                return self._stopped()
+            left = until - self.around.monotonic()
+            if left <= 0:
+                return ""
+            self.around.sleep(min(left, _PAUSE_S))
+
+    def _stopped(self) -> str:
+        if self.around.stops():
+            return "stopped by a signal, between two micro-batches"
+        Path(self.spec.stop_file).unlink(missing_ok=True)
+        return f"stopped by the file {self.spec.stop_file}, between two micro-batches"
+
+
+def _with_exit_code(done: RunReport, last: RunReport) -> RunReport:
+    return replace(done, forced_exit_code=last.forced_exit_code)
+
+
+def _line(
+    batch: MicroBatch, report: RunReport, due: Due, after: StreamState | None, now_ms: int
+) -> str:
+    """Return one line on a micro-batch: what it did, what is left, how far it is behind."""
+    units = report.units
+    parts = [f"micro-batch {batch.number} ({batch.epoch}): {report.status.value}"]
+    parts += [counted(units.succeeded + units.adopted, "work unit")]
+    parts += [f"{units.failed} failed"] if units.failed else []
+    parts += [counted(report.rows, "row"), human_seconds(report.seconds)]
+    parts += [f"{due.plan.left:,} left"] if due.plan.left else []
+    done = None if after is None else after.end.get("done")
+    if isinstance(done, int) and done <= now_ms:
+        parts += [f"{human_seconds((now_ms - done) / 1000)} behind"]
+    text = ", ".join(parts)
+    if report.failures:
+        first = report.failures[0]
+        text += f"; {first.signature or 'the run'}: {first.error}  [{first.code}]"
+    return text

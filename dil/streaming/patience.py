@@ -1,0 +1,79 @@
+"""How long a service waits after failures, and which work units it reads alone or not yet."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from dil.model.work_unit import WorkUnit
+
+FIRST_S, LONGEST_S = 1.0, 300.0
+# So often a micro-batch fails as a whole before its work units are read one by one.
+SAME_BATCH = 5
+
+
+def backoff_s(failures: int) -> float:
+    """Return how long to wait after so many failures in a row."""
+    return float(min(LONGEST_S, FIRST_S * 2 ** min(failures - 1, 30)))
+
+
+@dataclass(slots=True)
+class _Waiting:
+    failures: int
+    until_s: float
+
+
+@dataclass(slots=True)
+class Patience:
+    """What failed lately, in this process; a new one tries everything at once.
+
+    A micro-batch that fails is tried again with the same work units. After five times each is read
+    alone, and one that fails alone is held back, longer each time, while the others go on.
+    """
+
+    _batch: tuple[str, ...] = ()
+    _times: int = 0
+    _alone: set[str] = field(default_factory=set)
+    _held: dict[str, _Waiting] = field(default_factory=dict)
+
+    def failed_together(self, signatures: Iterable[str]) -> None:
+        """Note that a micro-batch failed, and nothing of it is recorded."""
+        batch = tuple(signatures)
+        self._times = self._times + 1 if batch == self._batch else 1
+        self._batch = batch
+        if self._times >= SAME_BATCH:
+            self._alone.update(batch)
+            self._batch, self._times = (), 0
+
+    def failed_alone(self, signatures: Iterable[str], now_s: float) -> None:
+        """Note that state has the failures of these work units, so that others may overtake."""
+        for signature in signatures:
+            failures = self._held[signature].failures + 1 if signature in self._held else 1
+            self._held[signature] = _Waiting(failures, now_s + backoff_s(failures))
+            self._alone.add(signature)
+
+    def succeeded(self, signatures: Iterable[str]) -> None:
+        """Forget what was held against work units that are published."""
+        for signature in signatures:
+            self._held.pop(signature, None)
+            self._alone.discard(signature)
+        self._batch, self._times = (), 0
+
+    def is_held(self, unit: WorkUnit, now_s: float) -> bool:
+        """Return whether it is too early to read a work unit again."""
+        waiting = self._held.get(unit.signature)
+        return waiting is not None and now_s < waiting.until_s
+
+    def is_alone(self, unit: WorkUnit) -> bool:
+        """Return whether a work unit is to be read without company."""
+        return unit.signature in self._alone
+
+    @property
+    def again(self) -> Collection[str]:
+        """Return the work units of the micro-batch that failed last, which is to be repeated."""
+        return frozenset(self._batch)
+
+    @property
+    def knows_nothing(self) -> bool:
+        """Return whether there is nothing to be patient with."""
+        return not (self._batch or self._alone or self._held)

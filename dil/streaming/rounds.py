@@ -1,0 +1,83 @@
+"""What is due at one moment, cut into micro-batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from dil.model.work_unit import Plan, WorkUnit
+from dil.streaming.admission import Admission
+from dil.streaming.patience import Patience
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The work units of one micro-batch, as a plan of their own.
+
+    ``is_alone`` tells that it is one work unit whose failure is to be recorded.
+    """
+
+    plan: Plan
+    is_alone: bool = False
+
+    @property
+    def signatures(self) -> tuple[str, ...]:
+        """Return the signatures of its work units."""
+        return tuple(unit.signature for unit in self.plan.work_units)
+
+
+def micro_batches(
+    due: Plan, admission: Admission, patience: Patience, now_s: float
+) -> Iterator[Due]:
+    """Yield one micro-batch after the other, in the plan's order; its size when it is asked for.
+
+    The frontier of each stays below what is due and not read yet, and below what is held back.
+    """
+    work, lowest_held = _work(due, patience, now_s)
+    place = 0
+    while place < len(work):
+        size = admission.next_size() or len(work)
+        first = work[place]
+        is_alone = patience.is_alone(first)
+        if is_alone:
+            size = 1
+        elif patience.again and first.signature in patience.again:
+            size = sum(unit.signature in patience.again for unit in work)
+        taken = _together(work[place : place + size], patience)
+        place += len(taken)
+        left = work[place:]
+        # The plan's order is that of time; another order is short enough to be walked.
+        lows = [unit.partition.low for unit in (left[:1] if work is due.work_units else left)]
+        lows += [] if lowest_held is None else [lowest_held]
+        plan = replace(
+            due,
+            work_units=tuple(taken),
+            left=len(left),
+            left_low=min(lows, default=None),
+            missed=due.missed if place == len(taken) else (),  # the first one records them
+        )
+        yield Due(plan, is_alone)
+
+
+def _work(due: Plan, patience: Patience, now_s: float) -> tuple[Sequence[WorkUnit], int | None]:
+    """Return what is read now, the repeated micro-batch first, and the lowest start of the rest."""
+    if patience.knows_nothing:
+        return due.work_units, None
+    again = patience.again
+    work, held = list[WorkUnit](), list[WorkUnit]()
+    for unit in due.work_units:
+        (held if patience.is_held(unit, now_s) else work).append(unit)
+    work.sort(key=lambda unit: unit.signature not in again)  # stable
+    return work, min((unit.partition.low for unit in held), default=None)
+
+
+def _together(taken: Sequence[WorkUnit], patience: Patience) -> list[WorkUnit]:
+    """Return the work units before the first that is to be read alone, or that one alone."""
+    found = list[WorkUnit]()
+    for unit in taken:
+        if found and patience.is_alone(unit):
+            break
+        found.append(unit)
+        if patience.is_alone(unit):
+            break
+    return found

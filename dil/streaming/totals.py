@@ -1,0 +1,83 @@
+"""What all micro-batches of a stream did together, as one report of bounded size."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitCounts
+from dil.observe.progress import counted
+
+_FILES = 1_000
+_FAILURES = 100
+
+
+class Totals:
+    """Adds up reports of micro-batches; ``base`` is the report of a stream without any."""
+
+    def __init__(self, base: RunReport) -> None:
+        self._sum = base
+        self._batches = 0
+        self._left_out = 0
+        self._has_failures = False
+        self._notes: dict[str, None] = {}
+
+    def add(self, batch: RunReport) -> None:
+        """Take in the report of a micro-batch."""
+        before = self._sum
+        self._batches += 1
+        self._has_failures |= bool(batch.units.failed)
+        files = (*before.files, *batch.files)
+        self._left_out += max(0, len(files) - _FILES)
+        for note in batch.notes:
+            if len(self._notes) < _FAILURES:
+                self._notes.setdefault(note)
+        self._sum = replace(
+            before,
+            units=UnitCounts(
+                *(
+                    getattr(before.units, each.name) + getattr(batch.units, each.name)
+                    for each in fields(UnitCounts)
+                )
+            ),
+            rows=before.rows + batch.rows,
+            bytes=before.bytes + batch.bytes,
+            files=files[:_FILES],
+            failures=_kept((*before.failures, *batch.failures)),
+            requests=before.requests + batch.requests,
+            rows_read=before.rows_read + batch.rows_read,
+            rows_dropped=before.rows_dropped + batch.rows_dropped,
+            rows_beside=before.rows_beside + batch.rows_beside,
+            retries=before.retries + batch.retries,
+            peak_rss_bytes=max(before.peak_rss_bytes, batch.peak_rss_bytes),
+            events=batch.events or before.events,
+        )
+
+    def report(
+        self,
+        run_id: str,
+        seconds: float,
+        *notes: str,
+        failed: bool = False,
+        was_stopped: bool = False,
+    ) -> RunReport:
+        """Return the report of the stream; one that was asked to stop did not fail by that."""
+        status = RunStatus.SUCCESS if self._sum.units.planned else RunStatus.NOTHING_DUE
+        if failed:
+            status = RunStatus.FAILED
+        elif self._has_failures and not was_stopped:
+            status = RunStatus.PARTIAL
+        more = (f"and {counted(self._left_out, 'more file')}",) if self._left_out else ()
+        how_many = (counted(self._batches, "micro-batch").replace("batchs", "batches"),)
+        return replace(
+            self._sum,
+            run_id=run_id,
+            status=status,
+            seconds=round(seconds, 3),
+            notes=(*(how_many if self._batches else ()), *notes, *more, *self._notes),
+        )
+
+
+def _kept(failures: tuple[ReportedFailure, ...]) -> tuple[ReportedFailure, ...]:
+    """Return the newest failures; of each work unit the last one."""
+    newest = {each.signature or each.error: each for each in failures}
+    return tuple(newest.values())[-_FAILURES:]

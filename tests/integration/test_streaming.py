@@ -1,0 +1,320 @@
+"""A stream of micro-batches through the real engine without Spark: rows once, whatever happens.
+
+The required tests of streaming: T1 crashes, T2 a lost checkpoint, T3 arrivals meanwhile, T5 many
+open work units, T9 event time as in batches, T12 an empty source; T8 is in
+test_streaming_processes.py.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+
+import pytest
+
+from dil.errors import ConfigError, DilError, LeaseHeldError, StateError
+from dil.model.report import RunStatus
+from dil.run import micro_batches
+from dil.state import open_store
+from tests.event_feed import Crash
+from tests.integration.local_jobs import NOW
+from tests.streams import INGEST, StreamFeed
+
+
+@pytest.fixture
+def feed(tmp_path) -> StreamFeed:
+    return StreamFeed(tmp_path)
+
+
+def filled(feed: StreamFeed, files: int) -> StreamFeed:
+    for number in range(files):
+        feed.put(-number, -number - 1)
+    return feed
+
+
+def test_micro_batches_publish_each_row_once_and_each_is_one_block(feed) -> None:
+    report = filled(feed, 5).stream()
+
+    assert (report.status, report.exit_code, report.rows) == (RunStatus.SUCCESS, 0, 10)
+    assert (report.units.planned, report.units.succeeded) == (5, 5)
+    assert feed.ids() == feed.expected()
+    streams = [event["newSourceState"]["value"]["stream"] for event in feed.blocks()]
+    epoch = streams[0]["epoch"]
+    assert [(each["epoch"], each["batchId"]) for each in streams] == [
+        (epoch, 0), (epoch, 1), (epoch, 2)
+    ]  # fmt: skip
+    assert [each["end"]["stateVersion"] for each in streams] == [1, 2, 3]
+    assert feed.newest() == streams[-1]
+
+
+def test_a_stream_goes_on_where_it_was_and_reads_no_row_again(feed) -> None:
+    filled(feed, 3).stream()
+    filled(feed, 2).stream(at=1)
+    last = feed.stream(at=2)
+
+    assert last.status is RunStatus.NOTHING_DUE
+    assert feed.ids() == feed.expected()
+    assert feed.newest()["batchId"] == 2
+    kept = sorted(path.name for path in (feed.checkpoint_dir / "commits").iterdir())
+    assert kept == ["0", "1", "2"]
+    planned = json.loads((feed.checkpoint_dir / "offsets" / "2").read_text())
+    assert (planned["batchId"], planned["count"], len(planned["workUnits"])) == (2, 2, 2)
+
+
+def test_an_empty_source_makes_no_commit(feed) -> None:
+    report = feed.stream()
+
+    assert report.status is RunStatus.NOTHING_DUE
+    assert feed.head() == {}
+    assert feed.newest() == {}
+
+
+@pytest.mark.parametrize("lost", ["all of it", "its epoch"])
+def test_a_lost_checkpoint_begins_an_epoch_and_loses_or_doubles_no_row(feed, lost) -> None:
+    filled(feed, 3).stream()
+    before = feed.newest()
+    filled(feed, 3)
+    if lost == "all of it":
+        shutil.rmtree(feed.checkpoint_dir)
+    else:
+        (feed.checkpoint_dir / "dil_epoch").unlink()
+
+    feed.stream(at=1)
+
+    assert feed.ids() == feed.expected()
+    after = feed.newest()
+    assert after["epoch"] != before["epoch"]
+    assert after["batchId"] == 1
+
+
+def test_rows_that_arrive_while_it_catches_up_wait_for_the_next_run(feed, monkeypatch) -> None:
+    filled(feed, 3)
+    run = micro_batches.MicroBatches.run
+
+    def arriving(self, due, batch, **more):
+        filled(feed, 1)
+        return run(self, due, batch, **more)
+
+    monkeypatch.setattr(micro_batches.MicroBatches, "run", arriving)
+    report = feed.stream()
+    assert report.units.planned == 3
+
+    monkeypatch.undo()
+    feed.stream(at=1)
+    assert feed.ids() == feed.expected()
+
+
+STEPS = (
+    "dil.run.micro_batches.plan", "dil.run.micro_batches.claim", "dil.run.job_run.execute",
+    "dil.run.job_run.publish", "dil.run.job_run.commit", "dil.run.micro_batches.keep_report",
+    "dil.streaming.checkpoint.CheckpointFolder.plan",
+    "dil.streaming.checkpoint.CheckpointFolder.commit",
+    "dil.publishing.make_visible", "dil.publishing.append_block",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> StreamFeed:
+    """A stream that nothing interrupted."""
+    feed = filled(StreamFeed(tmp_path_factory.mktemp("whole")), 6)
+    assert feed.stream().exit_code == 0
+    return feed
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_crash_at_a_step_of_the_second_micro_batch_changes_no_row(
+    feed, whole, monkeypatch, step, when
+) -> None:
+    policy = ("full", "successful")[(STEPS.index(step) + (when == "after")) % 2]
+    filled(feed, 6)
+    place, _, name = step.rpartition(".")
+    calls = 0
+    try:
+        target = importlib.import_module(place)
+    except ImportError:
+        module, _, kind = place.rpartition(".")
+        target = getattr(importlib.import_module(module), kind)
+    through = getattr(target, name)
+
+    def crashing(*given, **more):
+        nonlocal calls
+        calls += 1
+        if calls == 2 and when == "before":
+            raise Crash
+        result = through(*given, **more)
+        if calls == 2:
+            raise Crash
+        return result
+
+    monkeypatch.setattr(target, name, crashing)
+    with pytest.raises(Crash):
+        feed.stream(**{"job.commit.policy": policy})
+    monkeypatch.undo()
+
+    assert feed.stream(at=1, **{"job.commit.policy": policy}).exit_code == 0
+    assert feed.ids() == feed.expected()
+    assert feed.late() == whole.late()
+    assert feed.checkpoint()["watermark"] == whole.checkpoint()["watermark"]
+
+
+def test_the_same_rows_are_late_as_in_one_run_for_each_micro_batch(tmp_path) -> None:
+    streamed, batches = StreamFeed(tmp_path / "s"), StreamFeed(tmp_path / "b")
+    adaptive = {"ms.event.watermark": "adaptive", "ms.event.delay": ""}
+    times = [(0, -1), (3, 2), (1, 5), (-60 * 24 * 8, 6), (7, -60 * 24 * 9), (8, 9)]
+    for each in times:
+        streamed.put(*each)
+    for place in range(0, len(times), 2):
+        for each in times[place : place + 2]:
+            batches.put(*each)
+        assert batches.run(at=10, **adaptive).exit_code == 0
+
+    assert streamed.stream(at=10, **adaptive).exit_code == 0
+
+    assert any(streamed.late().values())
+    assert streamed.late() == batches.late()
+    assert streamed.checkpoint()["watermark"] == batches.checkpoint()["watermark"]
+
+
+def test_late_rows_go_beside_the_dataset_in_the_commit_of_their_micro_batch(feed) -> None:
+    for at in (0, 10, 1, 11):
+        feed.put(at)
+
+    feed.stream(at=20, **{"ms.late.action": "side_table", "ms.stream.max.files": "1"})
+
+    assert [row["id"] for row in feed.rows() if "_late_at" not in row] == [100, 200, 400]
+    late = [event.get("lateData") for event in feed.blocks()]
+    assert [each is not None for each in late] == [False, False, True, False]
+
+
+def test_offsets_stay_small_where_many_work_units_are_open(feed, monkeypatch) -> None:
+    monkeypatch.setattr("dil.state.work_units.stream_offset.MOST_OPEN", 1)
+    from dil.model.stream import StreamState
+    from dil.state.blocks.source_state import COMMITTED, UnitRow, UnitSummary
+    from dil.state.work_units.stream_offset import offset_of
+
+    rows = [UnitRow(f"[{n}]", n, n + 10, n + 10, COMMITTED, 1) for n in range(2)]
+    summary = UnitSummary(version=7, digest="a" * 64, max_high=11, frontier=5)
+    few, many = offset_of("e", summary, rows[:1]), offset_of("e", summary, rows)
+
+    assert few == {
+        "v": 1, "epoch": "e", "stateVersion": 7, "done": 5, "open": {"[0]": {"high": 10}}
+    }  # fmt: skip
+    assert many == {**few, "open": {}, "digest": "a" * 64}
+    assert StreamState.of({}) is None
+
+
+def test_a_checkpoint_ahead_of_the_chain_is_refused_with_what_to_do(feed, tmp_path) -> None:
+    filled(feed, 2).stream()
+    shutil.copytree(tmp_path / "state", tmp_path / "older")
+    filled(feed, 2).stream(at=1)
+    shutil.rmtree(tmp_path / "state")
+    shutil.copytree(tmp_path / "older", tmp_path / "state")
+
+    with pytest.raises(DilError, match=r"older|ahead"):
+        feed.stream(at=2)
+
+
+def test_another_chain_beside_the_checkpoint_needs_a_word(feed, tmp_path) -> None:
+    filled(feed, 2).stream()
+    shutil.rmtree(tmp_path / "state")
+    shutil.rmtree(tmp_path / "lake" / "lake")
+
+    with pytest.raises(StateError, match="ahead of the chain") as caught:
+        feed.stream(at=1)
+    assert "--force-new-epoch" in caught.value.fix
+
+    assert feed.stream(at=1, forces_new_epoch=True).exit_code == 0
+    assert feed.ids() == feed.expected()
+
+
+def test_two_streams_at_once_exclude_each_other(feed) -> None:
+    filled(feed, 3)
+    job = feed.job(**INGEST)
+    with open_store(job.state, job.name, clock=lambda: NOW) as store:
+        lease = store.acquire_lease("another", lease_s=60)
+        with pytest.raises(LeaseHeldError):
+            feed.stream()
+        store.release_lease(lease)
+    assert feed.stream(at=1).rows == 6
+
+
+def test_a_service_reads_what_arrives_until_its_stop_file_is_there(feed, monkeypatch) -> None:
+    filled(feed, 1)
+    stop, looks = feed.folder / "stop", []
+    look = micro_batches.MicroBatches.look
+
+    def looking(self, now_ms):
+        looks.append(now_ms)
+        filled(feed, 2)
+        if len(looks) == 3:
+            stop.touch()
+        return look(self, now_ms)
+
+    monkeypatch.setattr(micro_batches.MicroBatches, "look", looking)
+    slept: list[float] = []
+    report = feed.stream(
+        **{
+            "ms.stream.trigger": "PT0.001S",
+            "ms.stream.stop.file": str(stop),
+        },
+        sleep=slept.append,
+    )
+
+    assert report.exit_code == 0
+    assert not stop.exists()
+    assert any("stopped by the file" in note for note in report.notes)
+    monkeypatch.undo()
+    feed.stream(at=1)
+    assert feed.ids() == feed.expected()
+
+
+@pytest.mark.parametrize("policy", ["full", "successful"])
+def test_a_file_that_always_fails_holds_up_no_other(feed, monkeypatch, policy) -> None:
+    filled(feed, 3)
+    poison = feed.folder / "in" / "002a.jsonl"
+    poison.write_text("{ this is no JSON\n")
+    looks = []
+    look = micro_batches.MicroBatches.look
+
+    def looking(self, now_ms):
+        looks.append(now_ms)
+        return look(self, now_ms)
+
+    monkeypatch.setattr(micro_batches.MicroBatches, "look", looking)
+    report = feed.stream(
+        **{
+            "ms.stream.trigger": "PT0.001S",
+            "job.commit.policy": policy,
+            "ms.event.column": "",
+            "ms.event.watermark": "",
+            "ms.event.delay": "",
+            "ms.late.action": "",
+        },
+        stops=lambda: len(looks) > 6,
+    )
+
+    assert report.exit_code == 0
+    poison_free = [n * 100 + k for n in (1, 2, 3) for k in (0, 1)]
+    assert sorted(feed.ids().elements()) == poison_free
+    failed = [each for each in report.failures if each.signature]
+    assert len(failed) == 1
+    assert "002a.jsonl" in failed[0].signature
+
+
+def test_what_a_stream_cannot_be_is_refused_all_at_once_with_its_line(feed) -> None:
+    with pytest.raises(ConfigError) as caught:
+        feed.job(
+            **INGEST,
+            **{"ms.publish.mode": "replace", "ms.work.unit.min.units": "1", "ms.backfill": "true"},
+        )
+    found = [each for each in caught.value.problems if each.key == "ms.stream.mode"]
+    assert len(found) == 3
+    assert all(each.origin.line for each in found)
+
+
+@pytest.mark.parametrize("trigger", ["now", "PT0S", "P1M", "-PT5S"])
+def test_a_trigger_that_is_none_is_refused(feed, trigger) -> None:
+    with pytest.raises(ConfigError, match=r"ms\.stream\.trigger"):
+        feed.job(**INGEST, **{"ms.stream.trigger": trigger})

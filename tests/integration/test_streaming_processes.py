@@ -1,0 +1,137 @@
+"""Streams as processes on Spark: signals, random kills, a lost checkpoint; each row once."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.integration.dil_processes import dil, report_of, started
+from tests.jobs import complete_units, published_ids, visible_files, write_job
+from tests.servers.http_server import Fault, HttpServer
+from tests.servers.rows import DAY_MS, Dataset
+from tests.servers.waiting import wait_until
+from tests.streams import INGEST, StreamFeed
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("sigint_is_heeded")]
+
+# The short form kills a few services; the long form (make torture) many.
+KILLS = int(os.environ.get("DIL_STREAM_KILLS", "3"))
+SEED = int(os.environ.get("DIL_SEED", "20260101"))
+NOW = "2020-01-05T00:00:00Z"
+SERVICE = {
+    **INGEST,
+    "ms.stream.max.files": "1",
+    "ms.stream.trigger": "PT0.05S",
+    "taskexecutor.threadpool.size": "1",
+    "ms.lease.seconds": "5",
+}
+
+
+def service_of(folder: Path, **changes: str) -> tuple[StreamFeed, Path]:
+    feed = StreamFeed(folder)
+    feed.job(**{**SERVICE, **changes})
+    return feed, folder / "feed.conf"
+
+
+@contextmanager
+def running(job: Path) -> Iterator[subprocess.Popen[str]]:
+    with started("run", job, "--json") as process:
+        yield process
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[dict, int, str]:
+    stdout, stderr = process.communicate(timeout=120)
+    assert stdout, stderr
+    return json.loads(stdout), process.returncode, stderr
+
+
+def committed(feed: StreamFeed, more_than: int) -> Callable[[], bool]:
+    return lambda: len(feed.rows()) > more_than
+
+
+def test_a_service_that_is_killed_and_loses_its_checkpoint_has_each_row_once(tmp_path) -> None:
+    """Files arrive all the time: some before each start, some while it runs."""
+    chance = random.Random(SEED)
+    feed, job = service_of(tmp_path)
+    feed.put(0, 1)
+    losses = {KILLS // 2, KILLS - 1} if KILLS > 3 else {1}
+    for number in range(KILLS):
+        with running(job) as service:
+            wait_until(committed(feed, len(feed.rows())), timeout_s=90)
+            for _ in range(10):
+                feed.put(number, number)
+            try:
+                service.wait(4 * chance.random())
+            except subprocess.TimeoutExpired:
+                os.killpg(service.pid, signal.SIGKILL)
+            service.communicate()
+        if number in losses:
+            shutil.rmtree(feed.checkpoint_dir)
+        feed.put(number)
+    with running(job) as service:
+        wait_until(lambda: feed.ids() == feed.expected(), timeout_s=120)
+        service.send_signal(signal.SIGTERM)
+        report, code, log = ended(service)
+
+    assert (code, report["status"]) == (0, "success"), log
+    assert feed.ids() == feed.expected()
+    again = dil("run", job, "-Dms.stream.trigger=available_now", "--json")
+    assert (again.returncode, report_of(again)["status"]) == (0, "nothing_due")
+    epochs = {
+        each["newSourceState"]["value"]["stream"]["epoch"]
+        for each in feed.blocks()
+        if "stream" in each["newSourceState"]["value"]
+    }
+    assert len(epochs) == 1 + len(losses)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_ends_a_service_between_two_micro_batches(tmp_path, number) -> None:
+    feed, job = service_of(tmp_path)
+    feed.put(0)
+    with running(job) as service:
+        wait_until(committed(feed, 0), timeout_s=90)
+        os.killpg(service.pid, number)  # as a terminal does it
+        report, code, log = ended(service)
+
+    assert (code, report["status"], report["interrupted"]) == (0, "success", False), log
+    assert any("stopped by a signal" in note for note in report["notes"])
+    assert "Traceback" not in log
+    assert feed.ids() == feed.expected()
+
+
+def test_a_second_signal_cuts_the_micro_batch_and_the_next_run_reads_the_rest(tmp_path) -> None:
+    with HttpServer(Dataset.generate(16, units=("a", "b"), step_ms=DAY_MS // 4)) as source:
+        source.faults.append(Fault("slow", delay_s=1.0))
+        job = write_job(
+            tmp_path,
+            source.url,
+            ms__stream__mode="ingest",
+            ms__stream__max__files="4",
+            taskexecutor__threadpool__size="1",
+        )
+        with started("run", job, "--now", NOW, "--json") as stream:
+            wait_until(lambda: len(complete_units(tmp_path)) >= 2, timeout_s=90)
+            # Two of one kind might reach the process as one.
+            stream.send_signal(signal.SIGINT)
+            stream.send_signal(signal.SIGTERM)
+            report, code, _log = ended(stream)
+        assert (report["status"], report["interrupted"]) == ("failed", True)
+        assert code in {130, 143}
+
+        source.faults.clear()
+        last = dil("run", job, "--now", NOW, "--json")
+        assert last.returncode == 0, last.stderr
+    assert published_ids(visible_files(tmp_path)) == Counter(
+        (unit, number) for unit in ("a", "b") for number in range(16)
+    )

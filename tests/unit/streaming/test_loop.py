@@ -1,0 +1,205 @@
+"""When micro-batches run, what they take, and when a stream ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dil.errors import ConfigError, LeaseLostError, StateError, WriteError
+from dil.model.report import ReportedFailure, RunStatus
+from tests.micro_batches import FakeBatches, World
+
+
+def stop_after(world: World, looks: int) -> None:
+    world.is_stopping = lambda: world.batches.looks >= looks and not world.batches.errors
+
+
+def test_it_ends_when_it_has_caught_up(world: World) -> None:
+    world.batches.due = [1, 2, 3, 4, 5]
+
+    report = world.loop(max_units=2).run("run")
+
+    assert world.batches.ran == [(1, 2), (3, 4), (5,)]
+    assert (report.status, report.rows, report.units.planned) == (RunStatus.SUCCESS, 50, 5)
+    assert report.notes == ("3 micro-batches",)
+    assert world.clock.slept == []
+
+
+def test_a_failure_ends_it_and_what_was_published_before_stays(world: World) -> None:
+    world.batches.due, world.batches.poison = [1, 2, 3], {2}
+
+    report = world.loop(max_units=1).run("run")
+
+    assert world.batches.done == [1]
+    assert world.batches.ran == [(1,), (2,)]
+    assert (report.status, report.exit_code) == (RunStatus.FAILED, 1)
+
+
+def test_failures_beside_successes_make_it_partial(world: World) -> None:
+    world.batches.due, world.batches.poison = [1, 2, 3, 4], {2}
+    world.batches.policy = "successful"
+
+    report = world.loop(max_units=2).run("run")
+
+    assert world.batches.done == [1, 3, 4]
+    assert report.exit_code == 4
+
+
+def test_a_service_looks_again_after_its_time_and_stops_between_micro_batches(
+    world: World,
+) -> None:
+    def arrive(batches: FakeBatches) -> None:
+        batches.due = [batches.looks]
+
+    world.batches.on_look = arrive
+    stop_after(world, 4)
+
+    report = world.loop(every_ms=30_000).run("run")
+
+    assert world.batches.done == [1, 2, 3]
+    assert world.clock.now_s == pytest.approx(90)
+    assert max(world.clock.slept) <= 0.2, "a stop is heard at once"
+    assert report.exit_code == 0
+    assert report.notes[1] == "stopped by a signal, between two micro-batches"
+
+
+def test_a_signal_lets_the_micro_batch_end_and_leaves_the_next_ones(world: World) -> None:
+    world.batches.due = [1, 2, 3]
+    world.is_stopping = lambda: len(world.batches.ran) == 2
+
+    report = world.loop(every_ms=30_000, max_units=1).run("run")
+
+    assert world.batches.done == [1, 2]
+    assert report.exit_code == 0
+    assert world.clock.slept == []
+
+
+def test_a_run_by_cron_that_is_stopped_says_that_it_has_not_caught_up(world: World) -> None:
+    world.batches.due = [1, 2, 3]
+    world.is_stopping = lambda: len(world.batches.ran) == 2
+
+    report = world.loop(max_units=1).run("run")
+
+    assert (report.exit_code, report.left) == (0, 1)
+    assert "stopped by a signal, between two micro-batches" in report.notes
+
+
+def test_the_stop_file_is_deleted_when_it_is_heeded(world: World, tmp_path: Path) -> None:
+    stop = tmp_path / "stop"
+    world.batches.on_look = lambda _batches: stop.touch()
+
+    report = world.loop(every_ms=1_000, stop_file=str(stop)).run("run")
+
+    assert not stop.exists()
+    assert report.exit_code == 0
+    assert str(stop) in report.notes[-1]
+
+
+def test_a_signal_cuts_a_micro_batch_with_the_exit_code_of_its_report(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.batches.due = [1, 2]
+    run = FakeBatches.run
+
+    def cut(self: FakeBatches, *given: object, **more: object):
+        report = run(self, *given, **more)  # type: ignore[arg-type]
+        lost = replace(report, status=RunStatus.FAILED, forced_exit_code=143)
+        return replace(lost, failures=(ReportedFailure(None, "DIL-INTERRUPTED", "stopped"),))
+
+    monkeypatch.setattr(FakeBatches, "run", cut)
+
+    report = world.loop(every_ms=1_000, max_units=1).run("run")
+
+    assert world.batches.ran == [(1,)]
+    assert (report.status, report.exit_code) == (RunStatus.FAILED, 143)
+
+
+def test_a_service_waits_longer_after_each_failure_and_starts_spark_anew(world: World) -> None:
+    world.batches.due = [1]
+    world.batches.errors = [StateError("away", "") for _ in range(11)]
+    stop_after(world, 12)
+
+    world.loop(every_ms=1_000).run("run")
+
+    assert world.batches.resets == 11
+    waits = [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+    assert world.clock.now_s == pytest.approx(sum(waits))
+    assert world.batches.looks == 12
+
+
+@pytest.mark.parametrize("error", [ConfigError.single("a", "b", "c"), LeaseLostError("d", "e")])
+def test_what_waiting_does_not_help_ends_a_service(world: World, error) -> None:
+    world.batches.errors = [error]
+
+    with pytest.raises(type(error)):
+        world.loop(every_ms=1_000).run("run")
+
+
+def test_five_failures_of_the_same_micro_batch_let_its_work_units_be_read_alone(
+    world: World,
+) -> None:
+    world.batches.due, world.batches.poison = [1, 2, 3, 4], {2}
+
+    def arrive(batches: FakeBatches) -> None:
+        if batches.looks == 3:
+            batches.due.append(5)
+
+    world.batches.on_look = arrive
+    stop_after(world, 7)
+
+    report = world.loop(every_ms=1_000, max_units=3).run("run")
+
+    assert world.batches.ran[:5] == [(1, 2, 3)] * 5, "the same ones, whatever has arrived"
+    assert world.batches.ran[5:] == [(1,), (2,), (3,), (4, 5)]
+    assert world.batches.done == [1, 3, 4, 5]
+    assert report.exit_code == 0
+    assert [each.signature for each in report.failures] == ["[2]"]
+
+
+def test_a_work_unit_that_fails_alone_is_tried_again_later_each_time(world: World) -> None:
+    world.batches.due, world.batches.poison = [1, 2], {1}
+    world.batches.policy = "successful"
+    stop_after(world, 60)
+
+    world.loop(every_ms=1_000).run("run")
+
+    assert world.batches.ran[0] == (1, 2)
+    assert set(world.batches.ran[1:]) == {(1,)}
+    assert 4 <= len(world.batches.ran) <= 8, "and not sixty times"
+
+
+def test_a_micro_batch_keeps_its_number_until_it_is_committed(world: World) -> None:
+    world.batches.due, world.batches.poison = [1], {1}
+    loop = world.loop()
+    loop.run("run")
+    folder = Path(world.folder)
+    assert [each.name for each in (folder / "offsets").iterdir()] == ["0"]
+    assert not (folder / "commits").exists()
+
+    world.batches.poison = set()
+    world.loop().run("run")
+
+    assert world.batches.newest is not None
+    assert world.batches.newest.batch.number == 0
+    assert [each.name for each in (folder / "commits").iterdir()] == ["0"]
+
+
+def test_a_checkpoint_that_cannot_be_written_afterwards_changes_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    loop = world.loop(max_units=1)
+    world.batches.due = [1, 2]
+    put = loop.checkpoint._put
+
+    def refusing(kind: str, number: int, text: str) -> None:
+        if kind == "commits":
+            raise WriteError("the disk is full", "")
+        put(kind, number, text)
+
+    monkeypatch.setattr(loop.checkpoint, "_put", refusing)
+
+    assert loop.run("run").exit_code == 0
+    assert world.batches.done == [1, 2]
+    assert "the disk is full" in caplog.text
