@@ -28,10 +28,11 @@ def plugin_modules(job: Job) -> tuple[str, ...]:
 def task_modules(job: Job) -> tuple[str, ...]:
     """Return those of ``plugin_modules`` whose classes run in tasks."""
     filters = (each.filter for each in job.extraction.preprocessors)
-    own = None if job.writing.own is None else job.writing.own.ref
+    own = () if job.writing.own is None else (job.writing.own.ref,)
+    rows = (*job.conversion.converters, *filters, *own)
     function = None if job.query is None else job.query.function
-    rows = (*job.conversion.converters, *filters, *filter(None, (own, function)))
-    classes = (job.source.connector, job.extraction.extractor, *rows)
+    classes = [job.source.connector, job.extraction.extractor, *rows]
+    classes += [] if function is None else [function]
     names = {reference.module.partition(".")[0] for reference in classes}
     return tuple(sorted(names - _OURS))
 

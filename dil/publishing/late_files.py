@@ -61,11 +61,8 @@ def late_rows_there(job: Job, filesystem: Filesystem, destination: Destination) 
 
 
 def _is_alone(job: Job, filesystem: Filesystem, destination: Destination) -> bool:
-    if not owning_jobs(filesystem, layout.dataset_dir(job.publishing)) <= {job.name}:
-        return False
-    if job.publishing.destination is not None:
-        return True  # such a class need not count, and its owners are those of the folder
-    return destination.landed(source_name(job.name)) is not None
+    is_own = owning_jobs(filesystem, layout.dataset_dir(job.publishing)) <= {job.name}
+    return is_own and not destination.has_others(source_name(job.name))
 
 
 def _is_late(file: FileInfo, folder: str) -> bool:

@@ -142,8 +142,13 @@ class Destination(ABC):
         del source
         return None
 
+    def has_others(self, source: str) -> bool:
+        """Return whether other jobs than that of a source publish here, as far as is known here."""
+        del source
+        return False
+
     def late_files(self) -> tuple[str, ...]:
-        """Return the names of the files of late rows whose rows are in a table; most have none."""
+        """Return the names of the files whose rows are in a table of late rows beside this one."""
         return ()
 
     def expired(self, system_time: int) -> tuple[PublishedFile, ...]:

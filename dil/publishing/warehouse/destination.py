@@ -88,6 +88,10 @@ class WarehouseDestination(Destination):
         """Return the number of the last commit; None where other jobs load into the table."""
         return self._access.landed(source)
 
+    def has_others(self, source: str) -> bool:
+        """Return whether other jobs load into the table."""
+        return self.landed(source) is None
+
     def uri(self, path: str) -> str:
         """Return how a file is named whose rows are loaded, by its name alone."""
         return f"{self._base}?mode={self._spec.mode.value}#{quote(path.rpartition('/')[2])}"
