@@ -20,8 +20,8 @@ class EventCounts:
     refused: int = 0
     unjudged: int = 0
 
-    def plus(self, tally: EventTally) -> EventCounts:
-        """Return the counts with those of a work unit."""
+    def plus(self, tally: EventTally | EventCounts) -> EventCounts:
+        """Return the counts with those of a work unit, or of a run."""
         return EventCounts(
             self.rows + tally.rows,
             self.late + tally.late,

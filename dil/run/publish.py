@@ -294,10 +294,11 @@ def _verdict(job: Job, plan: Plan, reports: Sequence[TaskReport]) -> RunStatus:
 def _publishes_beside_failures(job: Job) -> bool:
     """Return whether failures are recorded beside what succeeded, in place of publishing nothing.
 
-    A replace takes all or nothing: rows that failed would be gone.
+    A replace takes all or nothing: rows that failed would be gone. So does a query: its commit says
+    that all rows of its inputs were taken.
     """
-    is_replace = job.publishing.mode is PublishMode.REPLACE
-    return job.running.commit_policy is CommitPolicy.SUCCESSFUL and not is_replace
+    is_whole = job.publishing.mode is PublishMode.REPLACE or job.query is not None
+    return job.running.commit_policy is CommitPolicy.SUCCESSFUL and not is_whole
 
 
 def _is_whole(job: Job, plan: Plan, reports: Sequence[TaskReport]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
+from dil.model.event_report import EventSummary
 from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitCounts
 from dil.observe.progress import counted
 
@@ -49,7 +50,7 @@ class Totals:
             rows_beside=before.rows_beside + batch.rows_beside,
             retries=before.retries + batch.retries,
             peak_rss_bytes=max(before.peak_rss_bytes, batch.peak_rss_bytes),
-            events=batch.events or before.events,
+            events=_both(before.events, batch.events),
         )
 
     def report(
@@ -75,6 +76,13 @@ class Totals:
             seconds=round(seconds, 3),
             notes=(*(how_many if self._batches else ()), *notes, *more, *self._notes),
         )
+
+
+def _both(before: EventSummary | None, after: EventSummary | None) -> EventSummary | None:
+    """Return the event time after a micro-batch, with the counts of all so far."""
+    if before is None or after is None:
+        return after or before
+    return replace(after, counts=before.counts.plus(after.counts))
 
 
 def _kept(failures: tuple[ReportedFailure, ...]) -> tuple[ReportedFailure, ...]:

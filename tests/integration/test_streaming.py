@@ -177,6 +177,16 @@ def test_the_same_rows_are_late_as_in_one_run_for_each_micro_batch(tmp_path) -> 
     assert streamed.checkpoint()["watermark"] == batches.checkpoint()["watermark"]
 
 
+def test_the_report_counts_the_late_rows_of_all_micro_batches(feed) -> None:
+    for times in ((10, 20), (1, 2, 30), (3, 40), (50, 60)):
+        feed.put(*times)
+
+    report = feed.stream(**{"ms.stream.max.files": "1", "ms.late.action": "drop"})
+
+    assert report.rows == 6
+    assert (report.events.counts.rows, report.events.counts.dropped) == (9, 3)
+
+
 def test_late_rows_go_beside_the_dataset_in_the_commit_of_their_micro_batch(feed) -> None:
     for at in (0, 10, 1, 11):
         feed.put(at)

@@ -175,9 +175,8 @@ def _planned(
         _place(item, taken, chains[item.dataset])
         for item, taken in zip(spec.inputs, slices, strict=True)
     ]
-    runs = any(each.slice.rows for each in places)
-    if is_full:
-        runs = any(chains[each.input.dataset].has_data_in(each.first, each.last) for each in places)
+    # Blocks that only take rows away have no new offset, and are looked at all the same.
+    runs = any(chains[each.input.dataset].has_data_in(each.first, each.last) for each in places)
     if runs:
         places = [_with_rows(each, chains[each.input.dataset], is_full=is_full) for each in places]
         # A compaction gives new offsets to rows that were read before.
@@ -205,7 +204,7 @@ def _with_rows(place: PlannedInput, chain: StoredInput, *, is_full: bool) -> Pla
     end = dataset.at(place.last)
     if is_full:
         parts = dataset.parts_at(end)
-    elif place.slice.rows:
+    elif chain.has_data_in(place.first, place.last):
         parts = _new_parts(dataset, place, end)
     else:
         parts = ()

@@ -15,7 +15,7 @@ from dil.operator.compaction import CompactionRequest, compact
 from dil.run.queries.slices import plan_slices
 from dil.state import open_store
 from dil.state.databases.sqlite_database import SqliteDatabase
-from tests.derived import Lake
+from tests.derived import SCHEMA, Lake
 from tests.unit.state.derived_store import CountingTransaction
 
 BIG = "SELECT id, amount FROM orders WHERE amount >= 50"
@@ -362,6 +362,48 @@ def test_a_derived_dataset_is_compacted_as_others_are(lake):
     assert lake.run(big).rows == 1
     assert lake.ids("big") == Counter(range(5, 31))
     assert lake.verify(big).problems == ()
+
+
+def test_a_block_that_only_takes_rows_away_is_refused_and_not_passed_over(lake):
+    source = {
+        "source.class": "file",
+        "ms.extractor.class": "json",
+        "ms.source.uri": str(lake.folder / "in"),
+        "ms.output.schema": json.dumps(SCHEMA),
+        "ms.publish.mode": "replace",
+    }
+    whole = lake.write("whole", source)
+    store = {"type": "sqlite", "dir": str(lake.folder / "state")}
+    read = json.dumps([{"dataset": "whole", "state.store": store, "as": "orders"}])
+    big = lake.derive("big", BIG, ms__query__inputs=read)
+    lake.add(5, 6)
+    lake.run(whole)
+    lake.run(big)
+    file = lake.folder / "in" / "0001.json"
+    kept = file.read_text()
+    for rows in ("[]", kept):
+        file.write_text(rows)
+        lake.run(whole)
+        with pytest.raises(StateError, match="takes rows away that were read before"):
+            lake.run(big)
+
+    assert lake.ids("big") == Counter((5, 6))
+
+
+def test_rows_that_fail_hold_up_the_place_in_the_inputs_under_any_commit_policy(lake):
+    year = {"type": "epoc", "source": "note", "format": "yyyy"}
+    changes = {
+        "ms__derived__fields": json.dumps([{"name": "year", "formula": year}]),
+        "job__commit__policy": "successful",
+    }
+    query = "SELECT id, {} AS note FROM orders"
+    lake.feed(1, 2)
+
+    report = lake.run(lake.derive("big", query.format("'none'"), **changes))
+
+    assert (report.status, report.exit_code) == ("failed", 1)
+    assert lake.data(lake.folder / "big.conf") == []
+    assert lake.run(lake.derive("big", query.format("'2024'"), **changes)).rows == 2
 
 
 def test_an_input_that_takes_rows_away_is_refused_where_only_its_chain_tells(lake):
