@@ -50,6 +50,7 @@ class Totals:
             retries=before.retries + batch.retries,
             peak_rss_bytes=max(before.peak_rss_bytes, batch.peak_rss_bytes),
             events=batch.events or before.events,
+            batch=batch.batch or before.batch,
         )
 
     def report(
