@@ -54,6 +54,7 @@ unit: setup ## Run the fast tests: no Spark, no whole jobs, under a minute
 .PHONY: torture
 torture: setup java servers ## Run the longest tests, and the kill tests at every step, 40 drivers
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m long
+	@DIL_NEW_EXAMPLES=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/unit tests/property
 	@DIL_KILLS=1000000 DIL_SPARK_KILLS=40 DIL_STATE_KILLS=50 $(BIN)/python -m pytest -q \
 	  tests/integration/test_kill_matrix.py tests/integration/test_spark_kills.py \
 	  tests/integration/test_state_kills.py tests/integration/test_dump_kills.py \
@@ -93,6 +94,8 @@ bench: setup java ## Measure: planning, state, start-up, throughput against a pl
 	@$(BIN)/python tests/bench/bench_merge.py
 	@$(BIN)/python tests/bench/bench_nested.py
 	@$(BIN)/python tests/bench/bench_event_time.py
+	@$(BIN)/python tests/bench/bench_lateness.py
+	@$(BIN)/python tests/bench/bench_grace_year.py
 	@$(BIN)/python tests/bench/bench_streaming.py
 
 .PHONY: coverage

@@ -11,6 +11,7 @@
     │   ├── QuotaError            DIL-QUOTA            quota spent: go on with the next run
     │   └── UnknownOutcomeError   DIL-SRC-UNKNOWN      may have been sent: look at the receiver
     ├── ConversionError           DIL-CONVERT          a row cannot be converted
+    ├── QueryError                DIL-QUERY            the query of a derived dataset failed
     ├── WriteError                DIL-WRITE            files cannot be written
     ├── PluginFailureError        DIL-PLUGIN           unexpected exception inside a plug-in
     ├── ExecutionError            DIL-EXEC             Spark failed outside the task body
@@ -220,6 +221,12 @@ class ConversionError(DilError):
     """A row cannot be converted; the message names column and row, the value is redacted."""
 
     code = "DIL-CONVERT"
+
+
+class QueryError(DilError):
+    """The query of a derived dataset is wrong, or failed."""
+
+    code = "DIL-QUERY"
 
 
 class WriteError(DilError):

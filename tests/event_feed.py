@@ -118,9 +118,9 @@ def minutes(ms: object) -> float | None:
     return None if ms is None else (int(str(ms)) - NOW) / MINUTE
 
 
-def beside(feed: Feed) -> list[dict[str, object]]:
+def beside(feed: Feed, namespace: str = "lake") -> list[dict[str, object]]:
     """Return the rows of the side table, without the id of the run that read them."""
-    folder = feed.folder / "lake" / "lake" / "feed_late"
+    folder = feed.folder / "lake" / namespace / "feed_late"
     found = [row for path in sorted(folder.glob("*")) for row in pq.read_table(path).to_pylist()]
     assert all(row.pop("_batch") for row in found)
     return sorted(found, key=lambda row: row["id"])

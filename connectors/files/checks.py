@@ -15,7 +15,7 @@ from dil.model.properties import Properties
 def file_problems(properties: Properties, *, lists: bool) -> Iterator[Problem]:
     """Yield what keeps files from being read once, or names from being listed.
 
-    ``lists`` tells whether the job asks for names instead of contents.
+    ``lists`` says whether the job asks for names instead of contents.
     """
     yield from once_problems(properties, lists=lists)
     if lists:

@@ -69,7 +69,7 @@ def unit_file(properties: Properties, work_unit: WorkUnit) -> UnitFile | None:
 def once_problems(properties: Properties, *, lists: bool) -> Iterator[Problem]:
     """Yield what keeps files from being units, before any I/O.
 
-    ``lists`` tells whether the job asks for names instead of contents.
+    ``lists`` says whether the job asks for names instead of contents.
     """
     if not reads_once(properties):
         return

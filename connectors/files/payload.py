@@ -89,7 +89,7 @@ def sends_file(properties: Properties) -> bool:
 
 
 def sending_problem(properties: Properties) -> Problem | None:
-    """Return what tells that a look at the source would send a file, None for other jobs."""
+    """Return what says that a look at the source would send a file, None for other jobs."""
     if not sends_file(properties):
         return None
     return Problem(
@@ -141,6 +141,6 @@ def payload_problems(properties: Properties) -> Iterator[Problem]:
 
 
 def sent_response(facts: JsonObject, location: str) -> Response:
-    """Return the answer that tells what was sent, one row."""
+    """Return the answer that says what was sent, one row."""
     body = io.BytesIO(json.dumps(facts).encode())
     return Response(body, content_type="application/json", location=location, status=200)

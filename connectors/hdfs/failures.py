@@ -21,7 +21,7 @@ _RIGHTS_FIX = "Let the user that runs tasks read it, and the folders on the way.
 
 @contextmanager
 def translated_errors(shown: str, *, listed: bool = False) -> Iterator[None]:
-    """Translate what a system raises; ``listed`` tells that the file was there a moment ago."""
+    """Translate what a system raises; ``listed`` says that the file was there a moment ago."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as error:

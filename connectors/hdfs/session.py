@@ -36,7 +36,7 @@ _DECOMPRESS = "ms.source.files.decompress"
 class FileSettings:
     """The connector's view of a job.
 
-    ``unpacks`` is whether names tell what is packed. ``polls`` tells that the job waits for a
+    ``unpacks`` is whether names tell what is packed. ``polls`` says that the job waits for a
     condition: what was read to its end is listed and read again.
     """
 

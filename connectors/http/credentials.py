@@ -18,7 +18,7 @@ class Credentials:
     """What a session's requests show who they are with, beside what the job file says.
 
     Fields of a renewed authentication input hold for all later requests. Of tokens only the last
-    is known; the coordinator hands out the one that counts. ``has_grant`` tells that
+    is known; the coordinator hands out the one that counts. ``has_grant`` says that
     tokens are fetched.
     """
 

@@ -123,7 +123,7 @@ class Exchange:
         return True
 
     def _waits_for(self, answer: requests.Response, verdict: Verdict) -> bool:
-        """Wait where the request may be sent again; tell whether it may.
+        """Wait where the request may be sent again; say whether it may.
 
         Raises:
             QuotaError: the source wants a longer wait than the budget of retries has seconds.

@@ -69,7 +69,7 @@ class JdbcAddress:
     """One database. ``path`` is a file's, empty for one in memory; ``server`` is a server's.
 
     ``timeout_s`` is the longest silence of a server, 0 where the URL does not say. ``nulls_dates``
-    tells that dates no calendar has become null, ``has_flags`` that a tinyint(1) is a boolean.
+    says that dates no calendar has become null, ``has_flags`` that a tinyint(1) is a boolean.
     ``options`` are for drivers of other servers.
     ``ignored`` are names of options without a meaning here.
     """

@@ -24,7 +24,7 @@ class JdbcSettings:
 
     ``folder`` is where relative paths of database files begin: that of the job file. ``cursors``
     are the parameters that hold the session key, ``sizes`` those that hold the page size.
-    ``is_polling`` tells that the same statement is asked until the key meets a condition.
+    ``is_polling`` says that the same statement is asked until the key meets a condition.
     ``letters`` is how column names are written: none, toupper, tolower. ``columns`` are those of
     ``ms.output.schema``, empty without it; ``drops_others`` leaves other columns out.
     ``part`` is the range of ``split_column`` that is read, None for all rows. ``hosts`` are other

@@ -1,6 +1,6 @@
 """A statement cut into code, texts, quoted names, comments and placeholders; pure.
 
-Only as much of SQL is understood as tells where a value would stand (rule S9).
+Only as much of SQL is understood as says where a value would stand (rule S9).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SqlPart(Enum):
 class Piece:
     """A piece of a statement as it is written, its quotes included.
 
-    ``opening`` is what it begins with: a quote, a dollar quote. ``escapes`` tells that a backslash
+    ``opening`` is what it begins with: a quote, a dollar quote. ``escapes`` says that a backslash
     in it escapes. Placeholders are not cut out of texts, names and comments; in code they are
     pieces of their own, ``is_placeholder``.
     """

@@ -43,14 +43,14 @@ class Kind(StrEnum):
 class SqlSyntax:
     """How SQL is written there.
 
-    ``backslashes`` tells that a backslash escapes inside texts, ``double_quoted_texts`` that
+    ``backslashes`` says that a backslash escapes inside texts, ``double_quoted_texts`` that
     ``"..."`` is a text and no name. ``names`` maps what opens a quoted name to what closes it;
     ``quoted`` writes the first of them. ``dollars`` are PostgreSQL's dollar quotes, ``prefixed``
     the letters whose texts have escapes of their own (``E'..'``), ``refused`` those whose texts are
     not understood. ``hashes`` are comments that begin with ``#``; ``dashes_need_blank`` that ``--``
     begins one only before a blank. ``nested`` comments may hold comments. ``executable`` comments
-    (``/*! */``) are SQL. ``tops`` tells that TOP behind SELECT limits the rows, and that only
-    whole statements have a WITH. ``capitals`` tells that the driver gives names in small letters
+    (``/*! */``) are SQL. ``tops`` says that TOP behind SELECT limits the rows, and that only
+    whole statements have a WITH. ``capitals`` says that the driver gives names in small letters
     where the database has them in capitals.
     """
 

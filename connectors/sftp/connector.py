@@ -57,12 +57,12 @@ class SftpConnector(Connector):
 
     @classmethod
     def changes(cls, job: Job) -> Problem | None:
-        """Tell that a job which sends a file changes what is there."""
+        """Say that a job which sends a file changes what is there."""
         return sending_problem(job.properties)
 
     @classmethod
     def may_repeat_rows(cls, job: Job) -> bool:
-        """Tell that a put may be repeated: the same file under the same name."""
+        """Say that a put may be repeated: the same file under the same name."""
         del job
         return True
 

@@ -86,7 +86,7 @@ def _files(client: paramiko.SFTPClient, folder: str) -> list[Listed]:
 def _linked(client: paramiko.SFTPClient, folder: str, links: list[str]) -> Iterator[Listed]:
     """Yield the files that links of a folder lead to.
 
-    The server tells where; what lies in the folder is named as the folder is asked for, which may
+    The server says where; what lies in the folder is named as the folder is asked for, which may
     be by a link too. A server that follows no link gives its own path, which is no other file's.
     """
     if not links:

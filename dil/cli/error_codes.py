@@ -52,6 +52,10 @@ CODES: Mapping[str, tuple[str, str]] = {
         "column and row are named, the value is not shown",
         "fix the schema, or let such rows be put aside: Rows",
     ),
+    "DIL-QUERY": (
+        "the query of a derived dataset is wrong, or failed over the rows of its inputs",
+        "read what Spark says of it, and correct the query: Derive a table from another",
+    ),
     "DIL-WRITE": (
         "files cannot be written or moved",
         "check space and permissions of the named path",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _CODE = "DIL-"
 
 
-@click.command(short_help="Tell what a property or an error code means, or find one by words.")
+@click.command(short_help="Explain what a property or an error code means, or find one by words.")
 @click.argument(
     "names",
     metavar="[PROPERTY|GROUP|CODE|WORDS...]",
@@ -29,9 +29,9 @@ _CODE = "DIL-"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
 def explain(names: tuple[str, ...], *, job_file: str | None, as_json: bool) -> int:
-    """Tell what a property means; without a name, list the groups of properties.
+    """Explain what a property means; without a name, list the groups of properties.
 
-    A code such as DIL-SRC-AUTH tells what the error means, its beginning lists codes. Words are
+    A code such as DIL-SRC-AUTH says what the error means, its beginning lists codes. Words are
     looked for in the texts of all properties.
     """
     # Imported here: the property table is of no use to `dil --help`.
@@ -98,7 +98,7 @@ def _list(found: Sequence[Found], *, as_json: bool) -> None:
     width = max(len(each.name) for each in found)
     for each in found:
         emit(f"{each.name:<{width}}  {each.line}\n")
-    emit("\ndil explain PROPERTY tells all.\n")
+    emit("\ndil explain PROPERTY says all.\n")
 
 
 def _classes(job_file: str | None) -> tuple[type, ...]:

@@ -17,13 +17,16 @@ from dil.run.process import real_clock
 
 if TYPE_CHECKING:
     from dil.model.event_report import EventSummary
-    from dil.model.job import Job
+    from dil.model.job import Job, QuerySpec
     from dil.model.stream import StreamState
     from dil.operator.amendments.expiring import ExpiringFiles
     from dil.planning import SavedPlan
     from dil.spi.state_store import StateStore
 
 log = logging.getLogger(__name__)
+
+# Flags whose parameters have other names.
+_FLAGS = {"out_file": "out", "show_request": "show-request", "everything": "all"}
 
 
 @click.command(short_help="Show what a run would do now; start nothing.")
@@ -71,6 +74,10 @@ def plan(
     with results_only():
         now_ms = call.invocation.now(now)
         job = call.job(secrets=False)
+        query = None if job.query is None else _planned_query(job, job.query, now_ms)
+    if query is not None:
+        return _show_query(call, query)
+    with results_only():
         # Imported here: a wrong job file is reported without waiting for these.
         from dil.run.plan_builder import plan_with
         from dil.state import open_store
@@ -121,6 +128,42 @@ def plan(
         flags = ", with the same -D flags," if call.definitions else ""
         command = f"dil run {call.job_file} --plan {out_file}"
         emit(f"\nKept in {out_file}: {command}{flags} does exactly this.\n")
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _ShownQuery:
+    """What a run of a derived dataset would take of its inputs, for people and for machines."""
+
+    text: str
+    members: dict[str, object]
+
+
+def _planned_query(job: Job, spec: QuerySpec, now_ms: int) -> _ShownQuery:
+    """Return what a run of a derived dataset would take; reads state, and never waits."""
+    from dil.observe.plan_view import plan_json
+    from dil.observe.query_view import query_json, query_text
+    from dil.run.queries.slices import as_plan, plan_slices, view_of_plan
+
+    for name in ("out_file", "show_request", "everything", "signatures", "short"):
+        if click.get_current_context().params.get(name):
+            flag = f"--{_FLAGS.get(name, name)}"
+            raise ConfigError.single(
+                flag,
+                "has no meaning for a job with ms.query.inputs: it has no work units of a source",
+                "Leave it out.",
+            )
+    found = plan_slices(job, spec, real_clock)
+    view = view_of_plan(job, spec, found, now_ms)
+    members = plan_json(as_plan(job, spec, found, now_ms), job)
+    return _ShownQuery(query_text(view), {**members, **query_json(view)})
+
+
+def _show_query(call: JobCall, query: _ShownQuery) -> int:
+    if call.as_json:
+        emit_json(query.members)
+    else:
+        emit(query.text)
     return 0
 
 

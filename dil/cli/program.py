@@ -31,6 +31,7 @@ _COMMANDS = {
     "state": "dil.cli.state:state",
     "runs": "dil.cli.runs:runs",
     "compact": "dil.cli.compact:compact",
+    "lineage": "dil.cli.lineage:lineage",
     "lateness": "dil.cli.lateness:lateness",
     "timelabels": "dil.cli.timelabels:timelabels",
     "backfill": "dil.cli.backfill:backfill",

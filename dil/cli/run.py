@@ -168,7 +168,7 @@ def _held(error: LeaseHeldError, waited_s: float) -> LeaseHeldError:
 
 
 def report_of(call: JobCall, start: Callable[[], RunReport]) -> tuple[RunReport, bool]:
-    """Return the run's report, and whether standard error already tells how it ended."""
+    """Return the run's report, and whether standard error already says how it ended."""
     try:
         with results_only():
             return start(), False
@@ -197,7 +197,7 @@ def deliver(
         try:
             write_report(Path(report_file), clean)
         except OSError as error:
-            # What the run did is done; its exit code must tell that, not this.
+            # What the run did is done; its exit code must say that, not this.
             click.echo(f"--report {report_file} cannot be written: {error}", err=True)
     if as_json:
         emit_json(report_json(clean))

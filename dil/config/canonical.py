@@ -126,7 +126,7 @@ def _replace(
 
 
 def _move(entry: Entry, name: str, text: str, known: dict[str, Entry], findings: Findings) -> bool:
-    """Put an entry under another name; tell whether the two do not contradict."""
+    """Put an entry under another name; say whether the two do not contradict."""
     present = known.get(name)
     if present is not None and present.text.strip() != text.strip():
         findings.problem(

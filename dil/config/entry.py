@@ -13,7 +13,7 @@ class Entry:
     """A key, its text, and where the key stands.
 
     ``breaks`` are the offsets in ``text`` at which the next physical line of the file starts.
-    ``is_masked`` tells that the text holds a value from the environment, never to be printed.
+    ``is_masked`` says that the text holds a value from the environment, never to be printed.
     """
 
     key: str

@@ -113,7 +113,7 @@ def groups_text() -> str:
     width = max(len(group.slug) for group in GROUPS)
     lines = [f"{group.slug:<{width}}  {group.title} ({len(group.properties)})" for group in GROUPS]
     return "\n".join(
-        [*lines, "", "dil explain GROUP lists a group, dil explain PROPERTY tells all."]
+        [*lines, "", "dil explain GROUP lists a group, dil explain PROPERTY says all."]
     )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from dil.errors import ConfigError, Origin, Problem
 
 _ADDRESS = "ms.source.uri"
+_RESOLVERS = "ms.secret.resolvers"
+_NAME = re.compile(r"\w+(?:\.\w+)+")
 _TAKEN_OUT = (
     "Take it out of the address, which is no place for one: a parameter sends it, such as"
     ' ms.parameters=[{"name": "api_key", "value": "env:NAME"}]; of a database,'
@@ -19,7 +22,7 @@ _TAKEN_OUT = (
 class Findings:
     """Problems (the job cannot start) and notices (it can) of one configuration.
 
-    ``origins`` tells where each key was written; findings about a key point there. ``infos`` are
+    ``origins`` says where each key was written; findings about a key point there. ``infos`` are
     those notices that only say what is so, and ask for nothing. ``likely_typos`` are those about
     unknown keys, by the property that may be meant. ``without_effect`` are properties that were
     set, change nothing here, and are not likely to be missed. ``plain_secrets`` are properties
@@ -95,8 +98,22 @@ class Findings:
                 they are, beside them.
         """
         if self.problems:
-            self.note_plain_secrets()
-            raise ConfigError(dict.fromkeys(self.problems), self.sorted_notices(), self.infos)
+            if self.is_sound(_RESOLVERS):  # else a text may be a reference of the one in question
+                self.note_plain_secrets()
+            raise ConfigError(dict.fromkeys(self.problems), self._own_notices(), self.infos)
+
+    def _own_notices(self) -> tuple[Problem, ...]:
+        """Return the notices that cannot follow from a problem.
+
+        One that is about a property with a problem, or names it, was found with its default.
+        """
+        wrong = {problem.key for problem in self.problems} - {""}
+
+        def follows(notice: Problem) -> bool:
+            words = f"{notice.key} {notice.what} {notice.fix}"
+            return not wrong.isdisjoint(_NAME.findall(words))
+
+        return tuple(each for each in self.sorted_notices() if not follows(each))
 
     def sorted_notices(self) -> tuple[Problem, ...]:
         """Return the notices by file and line, equal ones once."""

@@ -43,6 +43,7 @@ from dil.config.plugins import (
 )
 from dil.config.property import properties_of
 from dil.config.publishing import publishing_spec
+from dil.config.query import LoadInput, QueryParts, query_spec, refuse_source_properties
 from dil.config.reader import read_job, with_overrides
 from dil.config.running import running_section
 from dil.config.schema_files import with_schema_files
@@ -69,6 +70,7 @@ from dil.model.secret import Secret
 from dil.model.section import Section
 from dil.model.suggestions import suggestion
 from dil.secrets import SecretResolver
+from dil.sections.query import INPUTS
 from dil.sections.secondary import SecondarySection
 from dil.sections.source import SourceSection
 from dil.spi.registry import join_import_path
@@ -93,6 +95,7 @@ def load(
     environ: Mapping[str, str],
     lenient: bool = False,
     secrets: bool = True,
+    as_input: bool = False,
 ) -> Loaded:
     """Read, check and build a job; runs on the driver, does no I/O but reading files.
 
@@ -106,6 +109,7 @@ def load(
         lenient: Unknown ``ms.`` keys are notices in place of problems.
         secrets: Whether the secrets are needed. Without, one that cannot be read is empty, with
             a notice: planning and looking at state do without the source.
+        as_input: Whether another job reads its dataset: then its own inputs are not looked up.
 
     Raises:
         ConfigError: with every problem found, sorted by file and line.
@@ -124,12 +128,22 @@ def load(
     entries = canonical(interpolated, findings, lenient=lenient, used=used)
     entries = with_schema_files(entries, place, findings)
     blanks = {key: entry for key, entry in interpolated.items() if not entry.text.strip()}
-    job = _Builder(entries, blanks, place, findings, secrets).job()
+    load_input = None if as_input else _loads_inputs(environ)
+    job = _Builder(entries, blanks, place, findings, secrets, load_input).job()
     if unused := [name for name in findings.without_effect if name not in used]:
         what = "has properties without effect here; dil explain NAME says what is done instead: "
         findings.information(f"{what}{', '.join(unused)}", Origin(str(path)))
     findings.note_plain_secrets()
     return Loaded(job, findings.sorted_notices(), tuple(findings.infos))
+
+
+def _loads_inputs(environ: Mapping[str, str]) -> LoadInput:
+    """Return what loads the jobs that a job reads, without the secrets of their sources."""
+
+    def load_input(path: Path) -> Job:
+        return load(path, environ=environ, secrets=False, as_input=True).job
+
+    return load_input
 
 
 def peek_name(
@@ -220,12 +234,15 @@ class _Builder(Struct):
     place: Place
     findings: Findings
     secrets: bool
+    load_input: LoadInput | None
 
     def job(self) -> Job:
         findings, entries = self.findings, self.entries
         findings.origins = {key: entry.origin for key, entry in entries.items()}
         written_texts.refuse_control_characters(entries, findings)
         report_missing(entries, self.blanks, self.place.path, findings)
+        if INPUTS in entries:
+            refuse_source_properties(entries, self.place.path, findings)
         sections, around = evaluate(entries, self.place, findings, secrets=self.secrets)
         base = _properties({}, entries, sections)
         folders = self._plugin_folders(base)
@@ -235,12 +252,16 @@ class _Builder(Struct):
         properties = _properties(extra, entries, [*sections, *more])
         check_unit_properties(plugins, properties, findings)
         check_plugins(plugins, properties, findings)
-        job = self._checked(properties, plugins, folders)
+        job = self._checked(properties, plugins, folders, around)
         passwords = tuple(map(Secret, around.resolver.passwords))
         return replace(job, keys=KeySpec(passwords, around.resolver.strong))
 
     def _checked(
-        self, properties: Properties, plugins: Plugins, plugin_folders: tuple[str, ...]
+        self,
+        properties: Properties,
+        plugins: Plugins,
+        plugin_folders: tuple[str, ...],
+        around: Surroundings,
     ) -> Job:
         """Run the checks over several properties; raise, or build the job."""
         findings, folder = self.findings, self.place.folder
@@ -297,8 +318,20 @@ class _Builder(Struct):
         is_beside = puts_closed_beside(parts, findings)
         is_beside |= events is not None and events.late_action == "side_table"
         publishing = replace(publishing, has_side_table=is_beside)
+        name = properties.section(JobSection).name
+        query = query_spec(
+            QueryParts(name, Path(self.place.path), publishing, state, around, self.load_input),
+            properties,
+            findings,
+        )
         stream = stream_spec(
-            StreamParts(planning, publishing, state, is_dump=bool(writing.file_name)),
+            StreamParts(
+                planning,
+                publishing,
+                state,
+                is_dump=bool(writing.file_name),
+                is_derived=query is not None,
+            ),
             properties,
             folder,
             findings,
@@ -312,7 +345,7 @@ class _Builder(Struct):
         source, secondary = properties.section(SourceSection), properties.section(SecondarySection)
         current = digest(self.entries, publishing, writing)
         return Job(
-            name=properties.section(JobSection).name,
+            name=name,
             path=self.place.path,
             digest=current,
             known_digests=(current, first_digest(self.entries, publishing, writing)),
@@ -330,6 +363,7 @@ class _Builder(Struct):
             state=state,
             secondary=SecondarySpec(secondary.inputs, secondary.parses_json, secondary.max_bytes),
             events=events,
+            query=query,
             stream=stream,
         )
 

@@ -28,6 +28,7 @@ from dil.model.properties import Properties
 from dil.model.section import property_name
 from dil.model.suggestions import quote
 from dil.model.timelabels import TimelabelSpec
+from dil.sections.query import INPUTS
 from dil.sections.secondary import KEY as SECONDARY
 from dil.sections.secondary import SecondarySection
 from dil.sections.source import KEY_RANGES, ONCE, DatabaseSection, FilesSection
@@ -68,7 +69,8 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
     marks, partition = section.marks, section.partition
     of_source = units_of_source(values)
     is_named = "ms.timezone" in values.explicit or (of_source and not marks.is_dated)
-    if not is_named and findings.is_sound(WATERMARK, PARTITION):
+    has_source = INPUTS not in values.explicit
+    if has_source and not is_named and findings.is_sound(WATERMARK, PARTITION):
         _note_default_zone(section, findings)
     unit_name, units = _units(values, findings)
     if of_source:

@@ -22,6 +22,7 @@ from dil.model.section import Section
 from dil.model.suggestions import suggestion
 from dil.sections.conversion import CONVERTERS, ConversionSection
 from dil.sections.extraction import EXTRACTOR, ExtractionSection
+from dil.sections.query import FUNCTION, INPUTS, QuerySection
 from dil.sections.reading import ShapeError
 from dil.spi.connector import Connector, PluginProperty
 from dil.spi.converter import Converter
@@ -45,6 +46,9 @@ _FORMAT_CONVERTERS = {
     "IdentityConverter",
     "JsonIntermediateToAvroConverter",
 }
+# Stand where a job that reads datasets has no connector and no extractor.
+_GIVEN_ROWS = ClassRef("dil.extraction.given_rows", "GivenRows")
+_ROWS_AS_THEY_ARE = ClassRef("dil.extraction.json.extractor", "JsonExtractor")
 _BASES: Mapping[PluginKind, type] = {
     PluginKind.CONNECTOR: Connector,
     PluginKind.EXTRACTOR: Extractor,
@@ -60,6 +64,8 @@ def own_classes(values: Properties) -> Iterator[str]:
         CONVERTERS: values.section(ConversionSection).classes,
         PREPROCESSORS: values.section(PreprocessingSection).names,
     }
+    if values.section(QuerySection).function:
+        yield FUNCTION
     for key, names in named.items():
         if any(is_own(current_name(name)) for name in names):
             yield key
@@ -72,6 +78,9 @@ def find_plugins(values: Properties, findings: Findings) -> Plugins:
         for name in values.section(ConversionSection).classes
         if simple_name(current_name(name)) not in _FORMAT_CONVERTERS
     ]
+    if INPUTS in values.explicit:
+        given = tuple(ref for ref in converters if ref is not None)
+        return Plugins(_GIVEN_ROWS, _ROWS_AS_THEY_ARE, given)
     return Plugins(
         _find(PluginKind.CONNECTOR, CLASS, values.section(JobSection).source_class, findings),
         _find(

@@ -84,7 +84,7 @@ def _refuse_hocon(origin: Origin, findings: Findings) -> NoReturn:
 class _Line:
     """One logical line: text as in the file, backslash continuations joined.
 
-    ``is_unclosed`` tells that its value has brackets that never balance; the lines behind it are
+    ``is_unclosed`` says that its value has brackets that never balance; the lines behind it are
     part of that value, up to what can only be the next property.
     """
 

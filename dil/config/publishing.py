@@ -43,6 +43,7 @@ from dil.model.section import (
 from dil.model.suggestions import quote
 from dil.sections.extraction import ExtractionSection
 from dil.sections.file_systems import FileSystemsSection
+from dil.sections.query import QuerySection
 from dil.spi.registry import simple_name
 from dil.storage.locations import is_local
 
@@ -178,7 +179,8 @@ def publish_mode(values: Properties) -> PublishMode:
     Where each run has a folder of its own there is nothing to replace. Of dumped files each
     replaces the one of its own name, no other. For tables and warehouses it follows the table's
     type, and whether there are keys (rule U14). What a run read of a timelabel takes the
-    place of the earlier reading, always.
+    place of the earlier reading, always. Rows of a query are appended, or with
+    ``ms.query.mode=full`` replaced, whatever they go to.
     """
     if values.section(ExtractionSection).is_file_dump:
         return PublishMode.APPEND
@@ -192,11 +194,15 @@ def publish_mode(values: Properties) -> PublishMode:
         return _MODES[warehouse.operation][0]
     if section.replaces and not has_run_folder(values):
         return PublishMode.REPLACE
-    return PublishMode.APPEND if is_of_files(values) else _mode_of_table(values)
+    return _usual_mode(values)
 
 
-def _mode_of_table(values: Properties) -> PublishMode:
-    dataset = values.section(DatasetSection)
+def _usual_mode(values: Properties) -> PublishMode:
+    query, dataset = values.section(QuerySection), values.section(DatasetSection)
+    if query.inputs:
+        return PublishMode.REPLACE if query.mode == "full" else PublishMode.APPEND
+    if is_of_files(values):
+        return PublishMode.APPEND
     if dataset.table_type is TableType.SNAPSHOT_ONLY:
         return PublishMode.REPLACE
     if dataset.table_type is TableType.SNAPSHOT_APPEND and dataset.primary_keys:

@@ -52,7 +52,7 @@ _PAGE_TYPES = frozenset({"pagestart", "pagesize", "pageno"})
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A text in which variables are replaced; ``is_vital`` tells that it is nothing without."""
+    """A text in which variables are replaced; ``is_vital`` says that it is nothing without."""
 
     key: str
     text: str

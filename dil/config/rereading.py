@@ -35,7 +35,7 @@ _HOURS = frozenset("hHkK")
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What these checks compare; ``is_dump`` tells that files replace those of their own names."""
+    """What these checks compare; ``is_dump`` says that files replace those of their own names."""
 
     planning: PlanningSpec
     publishing: PublishingSpec

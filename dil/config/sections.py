@@ -26,6 +26,7 @@ from dil.model.section import Blank, Reader, Section, Support, ValueType, Writte
 from dil.secrets import SecretResolver
 from dil.sections.extraction import EXTRACTOR, names_file_dump
 from dil.sections.file_systems import FileSystemsSection
+from dil.sections.query import INPUTS, SOURCE_KEYS
 from dil.sections.reading import ShapeError, as_array, as_object, build
 from dil.text.lenient_json import JsonError, parse
 
@@ -210,6 +211,8 @@ def report_missing(
     for entry in TABLE.values():
         if not entry.required or entry.name in entries:
             continue
+        if entry.name in SOURCE_KEYS and INPUTS in entries:
+            continue  # a query reads datasets
         extractor = entries.get(EXTRACTOR)
         if entry.name == _TABLE and extractor and names_file_dump(extractor.text.strip()):
             continue  # without rows a dataset needs no name

@@ -135,6 +135,7 @@ class StreamParts:
     publishing: PublishingSpec
     state: StateSpec
     is_dump: bool
+    is_derived: bool
 
 
 def stream_spec(
@@ -159,6 +160,8 @@ def stream_spec(
         (publishing.merge is not None and publishing.merge.deletes_missing,
          "ms.merge.deletes deletes what a run does not find, and a micro-batch finds a part",
          f"Leave ms.merge.deletes out, or set {MODE}=none."),
+        (parts.is_derived, "the job has ms.query.inputs: each run takes what is new in them",
+         f"Set {MODE}=none, and run it by schedule; ms.query.wait lets it wait for its inputs."),
         (parts.is_dump, "the job copies whole files, and reads no rows",
          f"Set {MODE}=none: a run copies the files that are new."),
         (values.section(SecondarySection).has_payload,

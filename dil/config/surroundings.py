@@ -85,7 +85,13 @@ class Surroundings:
             ShapeError: it cannot be resolved.
         """
         if not self.is_reference(text) and _is_written_out(self.key, text):
-            self.plain()
+            if near := self.resolver.nearest_prefix(text):
+                self.notice(
+                    f'is taken for a secret in plain text; its beginning is nearly "{near}:"',
+                    f"Write {near}: for a reference, in lower case.",
+                )
+            else:
+                self.plain()
         if self.resolver.is_unread and is_encrypted(text) and not is_always_read:
             return Secret("")  # why is a finding of its own, and this is what follows from it
         try:

@@ -37,6 +37,7 @@ from dil.sections.extraction import CsvSection, DumpSection, ExtractionSection
 from dil.sections.file_systems import FileSystemsSection
 from dil.sections.paging import PagingSection
 from dil.sections.parameters import ParametersSection
+from dil.sections.query import QuerySection
 from dil.sections.schema import SchemaSection
 from dil.sections.secondary import SecondarySection
 from dil.sections.source import SourceSection
@@ -76,6 +77,7 @@ GROUPS: tuple[Group, ...] = (
         DerivedSection,
     ),
     _group("schema", "Schema", SchemaSection),
+    _group("queries", "Derived datasets", QuerySection),
     _group(
         "conversion",
         "Conversion",

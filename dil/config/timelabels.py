@@ -114,7 +114,7 @@ def timelabels_section(values: Properties, findings: Findings) -> TimelabelSpec 
         if ZONE in values.explicit:
             findings.notice(ZONE, "has no effect: there is no schedule", f"Set {SCHEDULE} too.")
         for key in (COLUMN, SPLIT, CATCHUP, FIRST_RUN, CLOSE):
-            if key in values.explicit:
+            if key in values.explicit and findings.is_sound(key):
                 findings.problem(
                     key,
                     f"is {quote(as_written(values[key]))}, and there is no schedule that cuts time "

@@ -185,8 +185,10 @@ def duration_ms(text: str) -> int:
     fix = "Write an ISO duration of days and smaller units, such as P2D or PT6H."
     try:
         length = parse_duration(text)
-    except (ISO8601Error, ValueError, OverflowError) as error:
-        raise ValueProblem("is no duration, or too long a one", fix) from error
+    except OverflowError as error:
+        raise ValueProblem("is too long", fix) from error
+    except (ISO8601Error, ValueError) as error:
+        raise ValueProblem("is not an ISO duration", fix) from error
     if isinstance(length, Duration):
         raise ValueProblem("has months or years, whose length varies", fix)
     if length < timedelta():

@@ -56,8 +56,8 @@ _UNITS_FIX = 'Write "units":"a,b" or "units":[{"id":"a"}].'
 class Watermarks:
     """What ``ms.watermark`` declares; fields are those of PlanningSpec.
 
-    ``is_dated`` and ``has_units`` tell which of the two were declared. ``uses_default_zone``
-    tells that an end of the range names no zone.
+    ``is_dated`` and ``has_units`` say which of the two were declared. ``uses_default_zone``
+    says that an end of the range names no zone.
     """
 
     datetime_name: str = _DEFAULT.datetime_name

@@ -18,7 +18,7 @@ from dil.model.schema import ArrayType, Column, DataType, EnumType, MapType, Pri
 class Target:
     """What a column, member or item becomes.
 
-    ``children`` are the members of a record, or the one item of a list or map. ``is_plain`` tells
+    ``children`` are the members of a record, or the one item of a list or map. ``is_plain`` says
     that values of the raw type are right as they are, but for nulls at the top.
     """
 

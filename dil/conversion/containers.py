@@ -52,5 +52,5 @@ def members_of(array: pa.StructArray) -> dict[str, tuple[pa.Field, pa.Array]]:
 def records(
     columns: list[pa.Array], fields: list[pa.Field], mask: pa.Array | None = None
 ) -> pa.StructArray:
-    """Return records of at least one member; ``mask`` tells which of them are null."""
+    """Return records of at least one member; ``mask`` says which of them are null."""
     return pa.StructArray.from_arrays(columns, fields=fields, mask=mask)

@@ -41,7 +41,7 @@ _DECLARED_FIX = (
 class KnownSchema:
     """What rows are measured by.
 
-    ``is_declared`` tells that a person wrote it, in the raw form: numbers may be rounded into
+    ``is_declared`` says that a person wrote it, in the raw form: numbers may be rounded into
     float and double then. ``checks_types`` False leaves the values of known columns alone.
     """
 
@@ -215,7 +215,7 @@ def extraction_of(job: Job, known_schema: str = "") -> ExtractionSpec:
 
 
 def _key_columns(job: Job) -> frozenset[str] | None:
-    """Return the columns of the source that rows are told apart by, None where it may be any."""
+    """Return the columns of the source that rows are distinguished by, None where it may be any."""
     keys = frozenset(job.extraction.primary_keys)
     if keys and job.conversion.converters:
         return None

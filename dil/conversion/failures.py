@@ -44,7 +44,7 @@ class Reason:
 class RowFailure:
     """One row of a batch that cannot be converted: the column, the reason, what to do.
 
-    ``kind`` is the reason without the shape of the value. ``is_fatal`` tells that the row lacks a
+    ``kind`` is the reason without the shape of the value. ``is_fatal`` says that the row lacks a
     value that it must have, so that leaving the unfit values out does not mend it.
     """
 

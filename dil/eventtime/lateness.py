@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.errors import ConfigError
-from dil.model.grace import GraceSpec
+from dil.model.grace import GraceSpec, ProbeRest
 from dil.model.json import JsonObject
 
 # The checkpoint in which a job's meter is kept.
@@ -168,19 +168,33 @@ class LatenessMeter:
     """What the last commits with new rows measured, the oldest first.
 
     ``runs_since_probe`` counts the scheduled runs that committed since the last probe, and
-    ``largest`` is the largest event time that is published, None before the first one.
+    ``largest`` is the largest event time that is published, None before the first one. ``rest`` is
+    what is left of a probe that was cut off, None where none is under way.
     """
 
     commits: tuple[CommitLateness, ...] = ()
     runs_since_probe: int = 0
     largest: int | None = None
+    rest: ProbeRest | None = None
 
-    def after(self, commit: CommitLateness | None, *, is_probe: bool = False) -> LatenessMeter:
-        """Return the meter after a scheduled run; ``commit`` is None where it measured nothing."""
+    def after(
+        self,
+        commit: CommitLateness | None,
+        *,
+        is_probe: bool = False,
+        rest: ProbeRest | None = None,
+    ) -> LatenessMeter:
+        """Return the meter after a scheduled run.
+
+        Args:
+            commit: What it measured, None for nothing.
+            is_probe: Whether it was a probe, or read the last of one.
+            rest: What it left of a probe.
+        """
         runs = 0 if is_probe else self.runs_since_probe + 1
         if commit is None or not commit.histogram.rows:
-            return replace(self, runs_since_probe=runs)
-        return LatenessMeter((*self.commits, commit)[-KEPT_COMMITS:], runs, self.largest)
+            return replace(self, runs_since_probe=runs, rest=rest)
+        return LatenessMeter((*self.commits, commit)[-KEPT_COMMITS:], runs, self.largest, rest)
 
     def reaching(self, largest: int | None) -> LatenessMeter:
         """Return it once rows up to an event time are published, None for none."""
@@ -245,7 +259,14 @@ class LatenessMeter:
             )
             for each in self.commits
         ]
-        document = _Document(_FORMAT, self.runs_since_probe, commits, self.largest)
+        document = _Document(
+            _FORMAT,
+            self.runs_since_probe,
+            commits,
+            self.largest,
+            # Also where it is None: members that are left out stay as they are in the checkpoint.
+            None if self.rest is None else _Rest(self.rest.low, self.rest.through),
+        )
         return cast("JsonObject", msgspec.to_builtins(document))
 
     @classmethod
@@ -273,7 +294,8 @@ class LatenessMeter:
             )
             for each in found.commits
         )
-        return cls(tuple(commits), found.runs_since_probe, found.largest)
+        rest = None if found.rest is None else ProbeRest(found.rest.low, found.rest.through)
+        return cls(tuple(commits), found.runs_since_probe, found.largest, rest)
 
 
 class _Commit(msgspec.Struct, frozen=True):
@@ -284,11 +306,17 @@ class _Commit(msgspec.Struct, frozen=True):
     largest_after: int
 
 
+class _Rest(msgspec.Struct, frozen=True):
+    low: int
+    through: str
+
+
 class _Document(msgspec.Struct, frozen=True):
     format: int
     runs_since_probe: int
     commits: list[_Commit]
     largest: int | None = None
+    rest: _Rest | None = None
 
 
 class _Format(msgspec.Struct, frozen=True):

@@ -1,19 +1,22 @@
 """A class-data-sharing archive of the JVM in the user's cache: seconds less at every cold start.
 
 The first local run's JVM writes it when it exits, after the run is over; later runs map it. It is
-bound to the Java version and to Spark's jars, so a change of either makes a new one. A JVM that
-cannot use an archive ignores it and starts as ever.
+bound to the Java version and to Spark's jars, so a change of either makes a new one, and one that
+was not used for long is deleted. A JVM that cannot use an archive ignores it and starts as ever.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
 
 from dil.execution.java import Java
+
+_UNUSED_S = 30 * 24 * 3600
 
 
 class ClassArchive:
@@ -31,7 +34,10 @@ class ClassArchive:
         except OSError:
             return ()
         if self._archive.exists():
+            with suppress(OSError):
+                os.utime(self._archive)
             return (f"-XX:SharedArchiveFile={self._archive}", "-Xshare:auto", "-Xlog:cds=off")
+        self._delete_unused()
         self._part = self._archive.with_suffix(f".{uuid.uuid4().hex[:8]}.part")
         return (f"-XX:ArchiveClassesAtExit={self._part}", "-Xlog:disable", "-Xlog:all=off")
 
@@ -51,6 +57,13 @@ class ClassArchive:
             elif part.exists():
                 part.replace(self._archive)
             note.unlink(missing_ok=True)
+
+    def _delete_unused(self) -> None:
+        """Delete what other environments left: an archive takes 70 MB."""
+        for left in self._archive.parent.glob("spark-classes-*"):
+            with suppress(OSError):
+                if time.time() - left.stat().st_mtime > _UNUSED_S:
+                    left.unlink()
 
 
 def _is_alive(pid: int) -> bool:

@@ -60,7 +60,7 @@ class Frames:
         add_jars(context, reader.jars)
         self._context = context
         self._workers = workers_at_once(context)
-        self._session = _session(context)
+        self._session = own_session(context)
         self._reports: list[TaskReport] = []
         self._overseer = Overseer(context, shared, watch, lambda: tuple(self._reports))
         self._clocks = Clocks(sleep=self._sleep)
@@ -130,7 +130,8 @@ class Frames:
         """Run the task body over what Spark reads; return what it reports."""
         with source_errors(read.location):
             frame = self._frame(read)
-            mapped = _mapped(_marked(frame), replace(body, names=tuple(frame.columns)))
+            named = replace(body, names=tuple(frame.columns))
+            mapped = mapped_in_arrow(_marked(frame), named, _result_type())
             self._go_on()
             found = mapped.collect()
         if not found:
@@ -219,7 +220,7 @@ def _received(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         raise TransientSourceError(_BROKE_OFF) from None
 
 
-def _session(context: Any) -> Any:  # noqa: ANN401 - pyspark comes late
+def own_session(context: Any) -> Any:  # noqa: ANN401 - pyspark comes late
     """Return a session of our own, its times in UTC."""
     from pyspark.sql import SparkSession
 
@@ -242,14 +243,21 @@ def _marked(frame: Any) -> Any:  # noqa: ANN401 - a DataFrame
     return plain.withColumn("is_end", functions.lit(False)).union(end).coalesce(1)  # noqa: FBT003
 
 
-def _mapped(frame: Any, body: Callable[..., Any]) -> Any:  # noqa: ANN401 - a DataFrame
-    """Do what ``mapInArrow`` does; that one asks for pandas, which nothing of it needs."""
-    from pyspark.sql import DataFrame
+def _result_type() -> Any:  # noqa: ANN401 - pyspark comes late
     from pyspark.sql.types import BinaryType, StructField, StructType
+
+    return StructType([StructField(_REPORT, BinaryType())])
+
+
+def mapped_in_arrow(frame: Any, body: Callable[..., Any], result: Any) -> Any:  # noqa: ANN401
+    """Do what ``mapInArrow`` does; that one asks for pandas, which nothing of it needs.
+
+    ``frame`` is a DataFrame, and so is what comes back; ``result`` is its type.
+    """
+    from pyspark.sql import DataFrame
     from pyspark.sql.udf import UserDefinedFunction
     from pyspark.util import PythonEvalType
 
-    result = StructType([StructField(_REPORT, BinaryType())])
     function = UserDefinedFunction(body, result, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     column: Any = function(*(frame[name] for name in frame.columns))
     mapped = frame._jdf.mapInArrow(column._jc, False, None)  # noqa: FBT003, SLF001

@@ -22,7 +22,7 @@ _GLANCE_S = 0.25
 class Overseer:
     """One group of Spark jobs.
 
-    ``stopped`` tells why no further work unit begins, None while they do; the first reason stays.
+    ``stopped`` says why no further work unit begins, None while they do; the first reason stays.
     ``is_over`` is set when nothing more may begin, and then what is under way is cancelled.
     """
 

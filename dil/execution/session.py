@@ -51,9 +51,9 @@ class SparkSettings:
     """How a session is made.
 
     ``threads`` is for a local one. ``plugins`` are modules of the user's own, to be shipped.
-    ``cache`` is a folder that survives the run. ``reads`` tells that Spark itself reads rows.
+    ``cache`` is a folder that survives the run. ``reads`` says that Spark itself reads rows.
     ``given`` is a SparkContext of the caller, which is used and left as it is. ``is_embedded``
-    tells that this process goes on after the run, so that a local session and its JVM are stopped.
+    says that this process goes on after the run, so that a local session and its JVM are stopped.
     """
 
     app_name: str

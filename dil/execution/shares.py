@@ -36,7 +36,7 @@ def local_slots(job: Job, units: int) -> int:
     Where work units overlap, a process for each core is enough for all of them.
     """
     at_once = min(job.running.threads, units)
-    return max(1, at_once // _lanes(at_once, _cores())) if overlaps(job) else at_once
+    return max(1, at_once // _lanes(at_once, cores())) if overlaps(job) else at_once
 
 
 def lanes_of(job: Job, units: int, slots: int) -> int:
@@ -70,7 +70,8 @@ def _lanes(at_once: int, slots: int) -> int:
     return max(1, at_once // slots)
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -18,7 +18,9 @@ _OURS = frozenset({"dil", "connectors"})
 def plugin_modules(job: Job) -> tuple[str, ...]:
     """Return the top-level modules of the classes that the job names and we do not ship."""
     filters = (each.filter for each in job.extraction.preprocessors)
-    classes = (job.source.connector, job.extraction.extractor, *job.conversion.converters, *filters)
+    function = None if job.query is None else job.query.function
+    named = (job.source.connector, job.extraction.extractor, *job.conversion.converters, *filters)
+    classes = named if function is None else (*named, function)
     names = {reference.module.partition(".")[0] for reference in classes}
     return tuple(sorted(names - _OURS))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dil.errors import DilError, RunInterruptedError
 from dil.execution import worker
@@ -25,6 +25,9 @@ from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.spi.connector import Connector, SparkReader
 from dil.spi.registry import load
+
+if TYPE_CHECKING:
+    from dil.execution.queries.query import Query, QueryResult, View
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +73,25 @@ class SparkExecutor:
         # Spark keeps an accumulator for as long as the process lives, which a service does.
         stages.reports.clear()
         return Execution(reports, stopped)
+
+    def query(self, run: RunContext, query: Query, watch: Watch) -> QueryResult:
+        """Run a query over published rows, and stage what it gives.
+
+        Raises:
+            QueryError: the query is wrong, or failed.
+            ExecutionError: Spark failed.
+        """
+        from dil.execution.queries.spark_query import run_query  # few jobs have one
+
+        context = self._session(self._settings)
+        require_metastore(context, run.job.publishing.catalog)
+        return run_query(context, run, query, watch)
+
+    def differing(self, one: View, other: View) -> int:
+        """Return how many rows of one view the other lacks."""
+        from dil.execution.queries.spark_query import differing_rows
+
+        return differing_rows(self._session(self._settings), one, other)
 
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Call a function for each item in a task of its own, in the session that is open.

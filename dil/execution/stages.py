@@ -11,6 +11,7 @@ from dil.execution.executor import Executor
 from dil.model.job import Job
 
 if TYPE_CHECKING:
+    from dil.execution.queries.query import QueryExecutor
     from dil.execution.session import SparkSettings
     from dil.execution.spark import SparkExecutor
 
@@ -24,7 +25,7 @@ class Executors:
     """The executors of one run: the caller's own, or Spark, whose session lives until ``close``.
 
     ``cache`` is a folder that survives the run. ``spark`` is a SparkContext of the caller;
-    ``is_embedded`` tells that this process goes on after the run. A session that ``is_kept`` serves
+    ``is_embedded`` says that this process goes on after the run. A session that ``is_kept`` serves
     one stage of work units after the other, with as many tasks at a time as the job allows.
     """
 
@@ -60,6 +61,14 @@ class Executors:
 
         return self._own or self._new_spark(local_slots(self._job, units))
 
+    def for_query(self) -> QueryExecutor:
+        """Return what runs the query of a derived dataset, on all cores of a local session."""
+        from dil.execution.queries.query import QueryExecutor
+        from dil.execution.shares import cores
+
+        own: object = self._own
+        return own if isinstance(own, QueryExecutor) else self._new_spark(cores())
+
     def for_steps(self, tasks: int) -> Executor:
         """Return what runs other tasks: where there is a session, it goes on."""
         return self._own or self._spark or self._new_spark(tasks)
@@ -86,7 +95,7 @@ class Executors:
             is_embedded=self._is_embedded,
         )
 
-    def _new_spark(self, tasks: int) -> Executor:
+    def _new_spark(self, tasks: int) -> SparkExecutor:
         from dil.execution.spark import SparkExecutor
 
         self._spark = SparkExecutor(self.settings(min(self._job.running.threads, tasks)))

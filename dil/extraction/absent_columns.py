@@ -24,7 +24,7 @@ WRONG_NAMES = "Correct the names in ms.output.schema, or ms.data.field, which le
 class AbsentColumns:
     """Compares the given columns with what the first rows have, once in an attempt.
 
-    ``is_settled`` tells that there is nothing (more) to compare. ``notes`` are sentences for the
+    ``is_settled`` says that there is nothing (more) to compare. ``notes`` are sentences for the
     run's report about columns that rows do not have, ``left_out`` the names of those that the
     schema lacks. Columns whose names are ``made_up`` (lower case) come from derived
     fields: rows need not have them.

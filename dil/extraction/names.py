@@ -34,7 +34,7 @@ class NameCleansing:
         return self._replacement in name
 
     def register(self, names: Iterable[str], path: str) -> bool:
-        """Take note of names of one level; tell whether any of them changes.
+        """Take note of names of one level; say whether any of them changes.
 
         Raises:
             SourceContractError: two names of the level become equal.
@@ -72,7 +72,7 @@ class NameCleansing:
         return value
 
     def register_known(self, values: Iterable[Any], kind: pa.DataType, path: str = "") -> bool:
-        """Take note of names that lead to columns of a known type; tell whether any changes.
+        """Take note of names that lead to columns of a known type; say whether any changes.
 
         Names that are in no column are ignored: they are dropped anyway.
         """

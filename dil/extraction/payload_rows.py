@@ -49,7 +49,7 @@ class PayloadRows:
         return row, hashlib.sha256(named.encode()).hexdigest()
 
     def skip(self, count: int, sent: str, seen: Seen | None = None) -> bool:
-        """Take ``count`` rows that were sent before; tell whether they are the same, in order.
+        """Take ``count`` rows that were sent before; say whether they are the same, in order.
 
         ``seen`` is called for each, with the number of its request, from 1, and its key.
         """

@@ -60,7 +60,7 @@ class TextExtractor(Extractor):
         return page
 
     def _text(self, response: Response) -> str:
-        """Return the text; one character more than is kept tells that there is more."""
+        """Return the text; one character more than is kept says that there is more."""
         charset = "utf-8" if is_utf8(self.spec.charset) else self.spec.charset
         decoder = codecs.getincrementaldecoder(charset)()
         text, position = "", 0

@@ -47,7 +47,7 @@ class BookKeeping:
 
     A label is complete when the frontier is ``wait_ms`` past its end, which is the grace period in
     which runs read it again by themselves; with ``by_event_time`` the event-time watermark has to
-    be past its end, too. ``marks`` tells that a registry of labels has to learn of all that.
+    be past its end, too. ``marks`` says that a registry of labels has to learn of all that.
     ``reason`` is an operator's.
     """
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from dil.model.books import BookKeeping
+from dil.model.derived import QueryStep
 from dil.model.json import JsonObject
 
 OPEN_STATUSES = ("running", "failed", "interrupted")
@@ -43,7 +44,7 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     """One live file of a dataset. ``uri`` is absolute (``file:///...``).
 
     ``signature`` is that of its work unit, empty where it holds rows of several. ``timelabel`` is
-    that of its work unit, where the job has timelabels (rule T16). ``is_dump`` tells that
+    that of its work unit, where the job has timelabels (rule T16). ``is_dump`` says that
     the source or the job named it: a later file of that name replaces it. ``units`` say which rows
     are whose in a shared file, which is one of several work units: all of them and in their order;
     empty where nobody knows.
@@ -135,7 +136,7 @@ class UnitEntry:
 
     Times are epoch ms UTC; ``low`` is the nominal partition start, ``high`` the last successful
     high watermark, None without one. ``status`` is COMMITTED, FAILED, SKIPPED (no run was there in
-    its time), or PENDING (as if never read). ``is_on_grid`` tells that [low, expected_high) is a
+    its time), or PENDING (as if never read). ``is_on_grid`` says that [low, expected_high) is a
     partition of the job as it is configured now; only then a success counts as covered.
     """
 
@@ -195,7 +196,8 @@ class Commit:
     ``checkpoints`` are members of checkpoints of the job, by kind, that are set together with it.
     ``books`` says which timelabels it closes and reopens, None where the job keeps no books.
     ``late_dir`` is the URI of the folder of late rows: what of ``quarantine`` lies there is named
-    in the block. It is empty for a job that puts none beside its dataset.
+    in the block. It is empty for a job that puts none beside its dataset. ``query`` is what made
+    the rows of a derived dataset, None for rows of a source.
     """
 
     run_id: str
@@ -213,6 +215,7 @@ class Commit:
     checkpoints: Mapping[str, JsonObject] = field(default_factory=dict)
     books: BookKeeping | None = None
     late_dir: str = ""
+    query: QueryStep | None = None
 
     @property
     def is_compaction(self) -> bool:
@@ -231,8 +234,20 @@ class Commit:
 
     @property
     def late_removes(self) -> tuple[str, ...]:
-        """Return the URIs of the files of late rows that go."""
-        return tuple(filter(self._is_late, self.quarantine_removes))
+        """Return the URIs of the files of late rows that go.
+
+        Those that an act moves aside keep their names, in a folder that is called as theirs is.
+        """
+        if not self.late_dir:
+            return ()
+        folder = self.late_dir.rstrip("/")
+        aside = f"/{folder.rpartition('/')[2]}/"
+        uris = (move.target.uri for move in self.quarantine)
+        taken = (uri for uri in uris if aside in uri and not self._is_late(uri))
+        return (
+            *filter(self._is_late, self.quarantine_removes),
+            *(f"{folder}/{uri.rpartition('/')[2]}" for uri in taken),
+        )
 
     @property
     def touches_late_rows(self) -> bool:
@@ -283,7 +298,7 @@ class Lease:
 class RunRecord:
     """One row of the runs table.
 
-    ``status`` is running, success, failed, partial, interrupted or superseded. ``committed`` tells
+    ``status`` is running, success, failed, partial, interrupted or superseded. ``committed`` says
     that what it staged is published, or was found not worth it; ``staged`` that its staging folder
     was not swept.
     """

@@ -39,7 +39,7 @@ class AuditSpec:
 class AnswerCount:
     """How many payload rows were answered with a status that is no success.
 
-    ``is_kept`` tells that the receiver refused them and that they were put aside; else the job
+    ``is_kept`` says that the receiver refused them and that they were put aside; else the job
     takes the status for a warning.
     """
 

@@ -17,14 +17,15 @@ EVENT_TIME = "event_time"
 
 @dataclass(frozen=True, slots=True)
 class PublishedRows:
-    """Rows of a work unit in a file that is live: ``rows`` of them from row ``start`` on, from 0.
+    """Rows of a work unit in a file that is live, or of late rows beside the dataset.
 
-    ``path`` is absolute.
+    They are ``rows`` from row ``start`` on, from 0; None for all that there are. ``path`` is
+    absolute.
     """
 
     path: str
     start: int
-    rows: int
+    rows: int | None
 
 
 @dataclass(frozen=True, slots=True)

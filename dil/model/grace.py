@@ -46,11 +46,24 @@ class GraceSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class ProbeRest:
+    """Where a probe goes on that was cut off by the limit of work units.
+
+    ``low`` is the start of the first partition of which something is left, epoch ms UTC.
+    ``through`` is the key of the last unit that was read of it, empty where none was.
+    """
+
+    low: int
+    through: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class GraceMeasure:
     """What earlier runs measured of how late rows come.
 
     ``recommended_ms`` is None while too little is measured. ``runs_since_probe`` counts the
-    scheduled runs that committed since the last probe. ``rows`` and ``commits`` are those that were
+    scheduled runs that committed since the last probe, and ``rest`` is what is left of one, None
+    where none was cut off. ``rows`` and ``commits`` are those that were
     measured, and ``least_rows`` and ``least_commits`` how many a recommendation needs.
     """
 
@@ -60,3 +73,4 @@ class GraceMeasure:
     commits: int = 0
     least_rows: int = 0
     least_commits: int = 0
+    rest: ProbeRest | None = None

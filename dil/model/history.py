@@ -14,9 +14,9 @@ class UnitRecord:
     """The last known outcome of one work unit; times are epoch ms UTC.
 
     ``low`` is the nominal partition start. ``high`` is the last successful high watermark; None,
-    or equal to ``low``, means that the work unit never succeeded. ``failed`` tells that the last
+    or equal to ``low``, means that the work unit never succeeded. ``failed`` says that the last
     attempt failed, whatever came before. ``owed`` is the partition end that it failed to reach: a
-    partition that ends earlier, of another grid, cannot make up for it. ``skipped`` tells that no
+    partition that ends earlier, of another grid, cannot make up for it. ``skipped`` says that no
     run reads it, because none was there in its time (rule T14).
     """
 

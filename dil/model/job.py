@@ -13,7 +13,8 @@ from dil.model.database_address import DatabaseAddress
 from dil.model.destination import Layout, MergeSpec, TableFormat, TableSpec, WarehouseSpec
 from dil.model.egress import AuditSpec, EgressSpec
 from dil.model.event_time import EventTimeSpec
-from dil.model.grace import GraceSpec
+from dil.model.grace import GraceSpec, ProbeRest
+from dil.model.json import JsonObject, compact
 from dil.model.properties import Properties
 from dil.model.schema import Schema
 from dil.model.secondary import SecondarySpec
@@ -93,11 +94,11 @@ class PlanningSpec:
     order, None when activation rows define them. ``composite`` holds (word, from, to) in the order
     written and is empty for a plain partition. ``limit`` is the parallelism maximum, None for none.
     ``delay_ms`` is how far the range ends before now. ``zone`` is the zone of texts that name
-    none. ``of_source`` tells that the source itself names the units, and ``once`` how they
-    are told apart where each of them is read once: by ``version`` or ``path``. ``is_dated`` says
+    none. ``of_source`` says that the source itself names the units, and ``once`` how they
+    are distinguished where each of them is read once: by ``version`` or ``path``. ``is_dated`` says
     that the job has a range of time; else all windows are the same one, and nobody asked for it.
     ``grace_ms`` is the grace period of runs, or where ``grace`` says that it is measured, the one
-    until enough is measured.
+    until enough is measured; ``probed`` is where a probe of these goes on that was cut off.
     """
 
     datetime_name: str = "datetime"
@@ -126,6 +127,7 @@ class PlanningSpec:
     timelabel: TimelabelSpec | None = None
     is_dated: bool = False
     grace: GraceSpec = field(default_factory=GraceSpec)
+    probed: ProbeRest | None = None
 
     @property
     def grace_range_ms(self) -> tuple[int, int]:
@@ -187,7 +189,7 @@ class ExtractionSpec:
     """How responses become rows, and how pages are walked.
 
     ``text_columns`` are columns of the dataset that hold text: where columns are inferred, numbers
-    in these are kept as the source writes them, but for ``key_columns``: rows are told apart by
+    in these are kept as the source writes them, but for ``key_columns``: rows are distinguished by
     these, so a number has one text there (None: any column may be one). ``known_columns`` are all
     columns that the dataset has from the source, empty where they are not known or the job
     describes them. ``memory_bytes`` is what the process that reads may take, 0 for no limit; None
@@ -227,7 +229,7 @@ class ExtractionSpec:
 class ConversionSpec:
     """What happens to rows between extractor and writer.
 
-    ``encrypted_fields`` are dot paths by the names of the source. ``keeps_columns`` tells
+    ``encrypted_fields`` are dot paths by the names of the source. ``keeps_columns`` says
     that columns of the dataset which the rows lack are written as null.
     Formats are Joda patterns tried in order; ``zone`` applies where a text names none.
     ``max_failures`` rows may be put aside per work unit before it fails. ``target`` are the columns
@@ -262,7 +264,7 @@ class WritingSpec:
     """How rows become files. ``codec`` is a property word: DEFLATE, SNAPPY, NOCOMPRESSION.
 
     ``file_name`` is the template of the names of dumped files, empty for a job of rows.
-    ``file_prefix`` is how the names of files of rows begin. ``system_columns`` tell where a row
+    ``file_prefix`` is how the names of files of rows begin. ``system_columns`` say where a row
     comes from. At most ``most_open_files`` are written at once where rows are kept apart. ``owner``
     and ``group`` are names of this machine, empty for those of the process.
     """
@@ -290,12 +292,12 @@ class PublishingSpec:
     """Where files become visible.
 
     ``final_dir`` is an absolute path or URI. ``dataset_path`` is the dataset's folder below it,
-    ``run_folder`` tells that each run has a folder of its own inside (path type default).
+    ``run_folder`` says that each run has a folder of its own inside (path type default).
     Permissions are mode bits, None for the file system's default; ``group`` is that of folders and
     files, empty for the file system's. ``merge`` is there for the mode
     of that name, ``warehouse`` where rows go into a database; staging is below ``final_dir`` then.
-    ``catalog`` is where the dataset's folder is registered as a table. ``shares_files`` tells that
-    small work units of a run share files. ``has_side_table`` tells that late rows go beside it.
+    ``catalog`` is where the dataset's folder is registered as a table. ``shares_files`` says that
+    small work units of a run share files. ``has_side_table`` says that late rows go beside it.
     """
 
     final_dir: str
@@ -371,6 +373,59 @@ class StateSpec:
         return self.directory if self.server is None else str(self.server)
 
 
+class QueryMode(StrEnum):
+    """``ms.query.mode``."""
+
+    APPEND = "append"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetInput:
+    """A dataset that a query reads as the view ``view``.
+
+    ``dataset`` is its key in the state store. ``path`` is the job file that publishes it, empty
+    where it is not known.
+    """
+
+    dataset: str
+    view: str
+    state: StateSpec
+    path: str = ""
+    writing: WritingSpec = field(default_factory=WritingSpec)
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySpec:
+    """The query of a derived dataset.
+
+    ``text`` is SQL, empty for a ``function``; then ``code`` is the SHA-256 of its module.
+    ``max_blocks`` and ``max_rows`` are how much of each input one run takes, None for all.
+    """
+
+    inputs: tuple[DatasetInput, ...]
+    mode: QueryMode = QueryMode.APPEND
+    text: str = ""
+    function: ClassRef | None = None
+    code: str = ""
+    max_blocks: int | None = None
+    max_rows: int | None = None
+    hashes_rows: bool = True
+    wait_ms: int = 0
+
+    @property
+    def transform(self) -> str:
+        """Return the body of SetTransform as compact JSON: enough to run the query again."""
+        body: JsonObject = {
+            "inputs": [each.dataset for each in self.inputs],
+            "aliases": [each.view for each in self.inputs],
+            "engine": "spark",
+            "mode": self.mode.value,
+            "query": self.text or str(self.function),
+        }
+        return compact({**body, "code": self.code} if self.code else body)
+
+
 @dataclass(frozen=True, slots=True)
 class KeySpec:
     """The master passwords, with which ENC(...) texts of data are decrypted."""
@@ -387,7 +442,8 @@ class Job:
     is extracted and how it is written (not of run control such as threads, retries, state).
     ``known_digests`` are those under which this release or an earlier one may have recorded the
     same configuration, ``digest`` among them; without any, nothing recorded is taken over.
-    ``events`` is None for a job without event column, ``stream`` for one that runs as a batch.
+    ``events`` is None for a job without event column, ``query`` for one that reads a source,
+    ``stream`` for one that runs as a batch.
     """
 
     name: str
@@ -407,6 +463,7 @@ class Job:
     secondary: SecondarySpec = field(default_factory=SecondarySpec)
     known_digests: tuple[str, ...] = ()
     events: EventTimeSpec | None = None
+    query: QuerySpec | None = None
     stream: StreamSpec | None = None
 
     def has_input(self, category: str) -> bool:
@@ -423,4 +480,4 @@ class Job:
             hidden = replace(publishing.warehouse, url=SecretUrl(""))
             publishing = replace(publishing, warehouse=hidden)
         state = StateSpec(enabled=self.state.enabled)
-        return replace(self, state=state, properties=properties, publishing=publishing)
+        return replace(self, state=state, properties=properties, publishing=publishing, query=None)

@@ -1,6 +1,6 @@
 """Numbers as texts: one text for each number, whatever type it came in and however it was written.
 
-A column that has numbers in some rows and texts in others is text, and rows are told apart by it.
+A column that has numbers in some rows and texts in others is text, and it distinguishes rows.
 100, 100.0 and 1e2 are one number; where each kept a text of its own, its row would be there twice.
 """
 

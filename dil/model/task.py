@@ -36,7 +36,7 @@ class RunContext:
     ``run_now`` is the run's one value of now, epoch ms UTC. ``staging_dir`` is the run's absolute
     staging folder; each attempt makes a folder of its own in it. ``log_level`` and ``log_json``
     are how tasks log. ``secondary`` are the variables that secondary input gives. ``coordinator``
-    tells where the driver answers, None when the tasks share nothing. ``known_schema`` is the
+    says where the driver answers, None when the tasks share nothing. ``known_schema`` is the
     dataset's schema as published so far, one line a column, empty when there is none.
     ``resume_from`` are folders of earlier attempts by signature; their pages are not read again.
     Empty text stands for pages that are too old to be gone on from. ``events`` is what judges rows
@@ -97,7 +97,7 @@ class StagedFile:
 class Failure:
     """Why a work unit failed: stable code, message without secrets, what to do about it.
 
-    ``retryable`` tells whether another attempt may heal it.
+    ``retryable`` says whether another attempt may heal it.
     """
 
     code: str

@@ -39,6 +39,8 @@ _BACKSLASHED = re.compile(
     re.DOTALL,
 )
 _PERCENT_U = re.compile(r"%(?:25)*u([0-9a-fA-F]{4})")
+# Python drops those of characters that HTML does not allow.
+_HTML_CODE = re.compile(r"&#(?:[xX]([0-9a-fA-F]{1,6})|([0-9]{1,7}));?")
 # Quoted-printable (RFC 2045 section 6.7): a byte, and the end of a line that goes on.
 _EQUALS = re.compile(r"=(?:([0-9A-Fa-f]{2})|\r?\n)")
 _DOUBLED = re.compile(r"''|\"\"")
@@ -71,6 +73,8 @@ def without_disguised(text: str, secrets: Iterable[str]) -> str:
         return text
     for secret in sorted(found, key=len, reverse=True):
         text = _pattern(secret).sub(MASK, text)
+        if _found_in(text, [secret]):
+            text = _encoded_pattern(secret).sub(MASK, text)
     return WITHHELD if _found_in(text, found) else text
 
 
@@ -217,7 +221,7 @@ def _meanings(text: str) -> Iterator[str]:
         text = unquote(text, errors="replace")
         yield text
     if "&" in text:
-        text = html.unescape(text)
+        text = html.unescape(_HTML_CODE.sub(_html_character, text))
         yield text
     if "\\" in text:
         text = _BACKSLASHED.sub(_character, text)
@@ -252,6 +256,12 @@ def _character(found: re.Match[str]) -> str:
     return _CONTROLS.get(found[6], found[6])
 
 
+def _html_character(found: re.Match[str]) -> str:
+    code = int(found[1], 16) if found[1] else int(found[2])
+    is_of_windows = 0x80 <= code < 0xA0  # noqa: PLR2004 - HTML takes these for another set
+    return found[0] if is_of_windows or not 0 < code <= sys.maxunicode else chr(code)
+
+
 def _byte(found: re.Match[str]) -> str:
     return chr(int(found[1], 16)) if found[1] else ""
 
@@ -281,7 +291,7 @@ def base64_pieces(raw: bytes) -> Iterator[str]:
 
 @functools.lru_cache(maxsize=256)
 def _pattern(secret: str) -> re.Pattern[str]:
-    """Return what finds a secret in each form, each character escaped in its own way."""
+    """Return what finds a secret in each form but base64, each character escaped in its own way."""
     is_folded = len(secret) >= _FOLDED
     filler = r"(?:\x00|\\+x00|\\+u0000|=?\\*[\r\n]+[ \t]*)?" if is_folded else ""
     plain = filler.join(_alternatives(each, is_folded=is_folded) for each in secret)
@@ -291,15 +301,23 @@ def _pattern(secret: str) -> re.Pattern[str]:
         for raw in raws
     )
     numbers = "|".join(r"(?<!\d)" + r"[\s,;]{1,3}".join(map(str, raw)) + r"(?!\d)" for raw in raws)
-    encoded = (
-        r"\s*".join(_alternatives(each, is_folded=False) for each in fragment) + r"(?:=|%3[dD])*"
-        for fragment in sorted(_fragments(secret), key=len, reverse=True)
-    )
     base32 = (
         r"(?i:" + r"\s*".join(fragment) + r")[A-Za-z2-7]?=*"
         for fragment in sorted(_base32(secret), key=len, reverse=True)
     )
-    return re.compile("|".join((plain, hexadecimal, numbers, *encoded, *base32)))
+    return re.compile("|".join((plain, hexadecimal, numbers, *base32)))
+
+
+@functools.lru_cache(maxsize=256)
+def _encoded_pattern(secret: str) -> re.Pattern[str]:
+    """Return what finds a secret in base64. Of a long one it takes a second to compile."""
+    return re.compile(
+        "|".join(
+            r"\s*".join(_alternatives(each, is_folded=False) for each in fragment)
+            + r"(?:=|%3[dD])*"
+            for fragment in sorted(_fragments(secret), key=len, reverse=True)
+        )
+    )
 
 
 def _alternatives(character: str, *, is_folded: bool) -> str:

@@ -197,7 +197,8 @@ def _result(report: RunReport) -> Iterator[str]:
     yield _row("work units", ", ".join(counts))
     if report.requests or report.rows_read:
         read = [counted(report.rows_read, "row"), counted(report.requests, "request")]
-        read += [f"{report.rows_dropped:,} dropped"] if report.rows_dropped else []
+        dropped = report.rows_dropped - report.aside.rows  # of which another line says where
+        read += [f"{dropped:,} dropped"] if dropped > 0 else []
         read += [f"{report.retries:,} tried again"] if report.retries else []
         yield _row("read", ", ".join(read))
     yield _row("kept aside" if report.is_backfill else "published", _published(report))
@@ -230,6 +231,8 @@ def _published(report: RunReport) -> str:
     if report.is_validation:
         return "nothing: the job only validates"
     # Said loudly: a job that quietly stops delivering is the costliest failure there is.
+    if report.rows_dropped:
+        return f"ZERO ROWS: no row passed of {counted(report.rows_read, 'row')} read"
     return "ZERO ROWS: every work unit that succeeded was empty"
 
 

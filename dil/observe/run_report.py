@@ -70,14 +70,12 @@ def unit_runs(reports: Iterable[TaskReport]) -> tuple[UnitRun, ...]:
     )
 
 
-def zero_rows(
-    status: RunStatus, rows: int, usual: int | None, *, beside: int = 0
-) -> tuple[str, ...]:
+def zero_rows(status: RunStatus, rows: int, usual: int | None, *, late: int = 0) -> tuple[str, ...]:
     """Return a loud note when nothing was published where earlier runs published rows.
 
-    Rows ``beside`` the dataset are published, too: the source has not stopped.
+    Where all rows were ``late``, and so left out or beside the dataset, the source goes on.
     """
-    if rows or beside or usual is None or status is RunStatus.FAILED:
+    if rows or late or usual is None or status is RunStatus.FAILED:
         return ()
     return (
         "NO ROWS: this run published nothing, the last one that did published "
@@ -95,6 +93,16 @@ def nothing_due(plan: Plan, job: Job) -> str:
     if job.planning.of_source:
         return "nothing is due: the source has nothing to read"
     return "nothing is due: the activation input has no rows"
+
+
+def nothing_new(waits: Sequence[str]) -> str:
+    """Return why a derived dataset has nothing to do."""
+    return f"nothing is due: {'; '.join(waits)}"
+
+
+def taken(waits: Sequence[str]) -> tuple[str, ...]:
+    """Return a note for the inputs of a query that had nothing new while others had."""
+    return (f"ran without news of all inputs: {'; '.join(waits)}",) if waits else ()
 
 
 def left_out(plan: Plan, *, is_recorded: bool) -> tuple[str, ...]:

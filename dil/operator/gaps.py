@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from dil.errors import ConfigError
+from dil.model.history import UnitStretches
 from dil.model.interval import Interval
 from dil.model.job import Job
 from dil.planning.gaps import GapStatus, UnitGaps, gaps
-from dil.planning.partitions import watermark_range
+from dil.planning.partitions import partition, watermark_range
 from dil.run.event_time import current
+from dil.run.kept_report import standing_failures
 from dil.spi.state_store import StateStore
+from dil.state.work_units.signatures import parts_of_signature
 from dil.text.zones import find_zone, moment
 
 
@@ -60,9 +64,19 @@ def find_gaps(
         high: Where it ends, by default at the watermark's to.
 
     Raises:
-        ConfigError: the window is empty, or the watermark cannot be understood.
+        ConfigError: the window is empty, the watermark cannot be understood, or the job reads files
+            once each, of which no time is missing.
         StateError: the store cannot be read.
     """
+    if job.planning.once:
+        raise ConfigError.single(
+            "ms.source.files.once",
+            f"is {job.planning.once}: each file is read once, whenever it comes, so that no stretch"
+            " of time can be missing",
+            "`dil state show` lists the files that were read or failed, `dil plan` those that are"
+            " due.",
+            job.properties.origin("ms.source.files.once"),
+        )
     whole = watermark_range(job.planning, now_ms=now_ms)
     window = Interval(whole.low if low is None else low, whole.high if high is None else high)
     if window.is_empty and not (low is high is None):
@@ -77,8 +91,50 @@ def find_gaps(
     found = gaps(
         job.planning,
         window,
-        store.unit_stretches(),
+        _with_failures(store.unit_stretches(), _failed_now(job, store, now_ms)),
         now_ms=now_ms,
         watermark=None if events is None else events.watermark,
     )
     return JobGaps(window, found)
+
+
+def _failed_now(job: Job, store: StateStore, now_ms: int) -> Mapping[str, Sequence[Interval]]:
+    """Return by unit key what failed in the last runs that tried it, under every commit policy.
+
+    Under ``full`` a run that fails records nothing of its work units but this.
+    """
+    failures = standing_failures(store) if job.state.enabled else ()
+    if not failures:
+        return {}
+    partitions = partition(job.planning, now_ms=now_ms)
+    ends = dict(zip(partitions.starts, partitions.ends, strict=True))
+    found: dict[str, list[Interval]] = defaultdict(list)
+    for each in failures:
+        parts = parts_of_signature(each.signature)
+        if parts is not None and parts.low in ends:
+            found[parts.unit_key].append(Interval(parts.low, ends[parts.low]))
+    return found
+
+
+def _with_failures(
+    recorded: Iterable[UnitStretches], failed: Mapping[str, Sequence[Interval]]
+) -> Iterator[UnitStretches]:
+    """Yield what is recorded by unit, with more that failed."""
+    known: set[str] = set()
+    for unit in recorded:
+        known.add(unit.unit_key)
+        more = failed.get(unit.unit_key, ())
+        yield replace(unit, failed=_joined((*unit.failed, *more))) if more else unit
+    for key in sorted(failed.keys() - known):
+        yield UnitStretches(key, failed=_joined(failed[key]))
+
+
+def _joined(stretches: Iterable[Interval]) -> tuple[Interval, ...]:
+    """Return stretches of time, ascending, those that touch or overlap as one."""
+    found: list[Interval] = []
+    for each in sorted(stretches, key=lambda one: one.low):
+        if found and each.low <= found[-1].high:
+            found[-1] = Interval(found[-1].low, max(found[-1].high, each.high))
+        else:
+            found.append(each)
+    return tuple(found)

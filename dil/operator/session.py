@@ -65,6 +65,18 @@ class OperatorSession:
         own = self.store.own_files(live)
         return tuple(file for file in live if file.uri in own)
 
+    def late_files(self) -> Mapping[str, PublishedFile]:
+        """Return the files of late rows that the job ever published, by URI."""
+        from dil.state.blocks.canonical import SHA2_256  # few acts touch late rows
+        from dil.state.blocks.verification import late_parts
+
+        return {
+            uri: PublishedFile(
+                uri, "", part.rows, part.size, part.physical_hash.removeprefix(SHA2_256), ""
+            )
+            for uri, part in late_parts(self.store).items()
+        }
+
     def watermark(self) -> int | None:
         """Return the dataset's watermark, epoch ms UTC, None when it has none."""
         head = self.store.head()
@@ -75,7 +87,7 @@ class OperatorSession:
     def partition_ends(self) -> Mapping[int, int]:
         """Return the ends of the job's partitions by their starts; empty if their shape changed."""
         recorded, spec = self.store.recorded_shape(), self.job.planning
-        if recorded is not None and planning.shape(spec) != recorded:
+        if recorded is not None and not planning.is_shape(spec, recorded):
             refusal = plan_checks.changed_shape(self.job, self.store, self.now_ms)
             if spec.backfill or refusal is not None:
                 return {}

@@ -135,7 +135,7 @@ def absence(
     now_ms: int,
     attendance: Attendance | None,
 ) -> Absence:
-    """Return what tells which of the partitions a run at ``now_ms`` (epoch ms UTC) leaves out.
+    """Return what says which of the partitions a run at ``now_ms`` (epoch ms UTC) leaves out.
 
     ``attendance`` is None where nothing is known of runs.
     """

@@ -17,7 +17,7 @@ class Decision:
     """What the rule says of one candidate; times epoch ms UTC.
 
     ``low`` is where reading starts, None when the candidate is not due. ``cutoff`` is the
-    candidate's own cutoff C, None when nothing succeeded before. ``waits`` tells that it is due
+    candidate's own cutoff C, None when nothing succeeded before. ``waits`` says that it is due
     only because, or also because, its last attempt failed (rule P27).
     """
 

@@ -24,12 +24,23 @@ def plan_by_measure(
 ) -> Plan:
     """Return the plan of a job by what was measured of how late its rows come.
 
-    ``planned`` plans with a grace period that is configured.
+    ``planned`` plans with a grace period that is configured. A probe that an earlier run did not
+    read to its end goes on where that run was cut off, and reads nothing that it has read already.
     """
     if spec.grace.mode is GraceMode.FIXED or spec.backfill or spec.ignore_history:
         return planned(spec)
     chosen = chosen_grace(spec, measure)
-    return replace(planned(replace(spec, grace_ms=chosen.ms)), grace_why=chosen.why)
+    found = planned(replace(spec, grace_ms=chosen.ms))
+    rest = measure.rest
+    is_probe = spec.grace.mode is GraceMode.AUTO and _is_probe(spec.grace, measure)
+    if rest is None or not is_probe or found.cutoff is None or rest.low < found.cutoff:
+        return replace(found, grace_why=chosen.why)
+    back_ms = found.cutoff + chosen.ms - rest.low
+    return replace(
+        planned(replace(spec, grace_ms=back_ms, probed=rest)),
+        grace_why=f"grace period {period(back_ms)}: the rest of a probe, of which an earlier run "
+        "read as many work units as ms.work.unit.parallelism.max allows",
+    )
 
 
 def chosen_grace(spec: PlanningSpec, measure: GraceMeasure) -> ChosenGrace:
@@ -38,7 +49,7 @@ def chosen_grace(spec: PlanningSpec, measure: GraceMeasure) -> ChosenGrace:
     longest = period(grace.high_ms)
     if grace.mode is GraceMode.MAX:
         return ChosenGrace(grace.high_ms, f"grace period {longest}: ms.grace.mode=max")
-    if grace.probe_every and measure.runs_since_probe >= grace.probe_every - 1:
+    if _is_probe(grace, measure):
         return ChosenGrace(
             grace.high_ms,
             f"grace period {longest}: a probe, which each run of {grace.probe_every} is, for rows "
@@ -56,6 +67,10 @@ def chosen_grace(spec: PlanningSpec, measure: GraceMeasure) -> ChosenGrace:
         f"grace period {period(measure.recommended_ms)}: measured, {share_text(grace)} % of "
         f"{of_rows} were no later; `dil lateness` shows how late they come",
     )
+
+
+def _is_probe(grace: GraceSpec, measure: GraceMeasure) -> bool:
+    return bool(grace.probe_every) and measure.runs_since_probe >= grace.probe_every - 1
 
 
 def share_text(grace: GraceSpec) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dil.text.windows import Windows
 
 WATERMARK_KEY = "ms.watermark"
+_APART = ',"apart":true'
 PARTITION_KEY = "ms.work.unit.partition"
 
 
@@ -193,6 +194,16 @@ def shape(spec: PlanningSpec) -> str:
             **_split_shape(spec),
         }
     )
+
+
+def shape_beside_others(text: str) -> str:
+    """Return a shape as it is kept where units that were away have records of another grid."""
+    return f"{text[:-1]}{_APART}}}"
+
+
+def is_shape(spec: PlanningSpec, text: str) -> bool:
+    """Return whether a text that was kept is the shape of a job's watermark."""
+    return shape(spec) == text.replace(f"{_APART}}}", "}")
 
 
 def _split_shape(spec: PlanningSpec) -> JsonObject:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from dil.errors import PlanningError
+from dil.model.grace import ProbeRest
 from dil.model.history import Attendance, History
 from dil.model.job import PlanningSpec, TableType
 from dil.model.on_demand import OnDemand
@@ -99,6 +100,8 @@ def plan_on_demand(
         views = [weigh(known, partitions, rule) for known in found]
     else:
         views = [look_up(history, unit, partitions, rule, fully=explain) for unit in units]
+    if spec.probed is not None:
+        views = _without_probed(views, units, partitions, spec.probed)
     views, missed = (views, []) if away is None else away.without_missed(views, rule.shift_ms)
     shut = None if books is None else _closed_labels(spec, books, now_ms)
     views, closed = (views, []) if shut is None else shut.without_closed(views, partitions)
@@ -136,10 +139,30 @@ def plan_on_demand(
     )
 
 
+def _without_probed(
+    views: Sequence[UnitHistory],
+    units: Sequence[Unit],
+    partitions: Partitions,
+    probed: ProbeRest,
+) -> Sequence[UnitHistory]:
+    """Return the views without what a probe has read of the partition where it goes on."""
+    keys = [unit.key for unit in units]
+    if probed.through not in keys or probed.low not in partitions.starts:
+        return views
+    index, read = partitions.starts.index(probed.low), keys.index(probed.through) + 1
+    end = partitions.ends[index]
+    return [
+        replace(view, regular=[each for each in view.regular if each != index])
+        if number < read and view.highs.get(index, probed.low) >= end
+        else view
+        for number, view in enumerate(views)
+    ]
+
+
 def _absence(
     spec: PlanningSpec, partitions: Partitions, now_ms: int, attendance: Attendance | None
 ) -> Absence | None:
-    """Return what tells which periods the run leaves out, None where it leaves out none."""
+    """Return what says which periods the run leaves out, None where it leaves out none."""
     labels = spec.timelabel
     if labels is None or not labels.leaves_out or spec.once:
         return None
@@ -149,7 +172,7 @@ def _absence(
 
 
 def _closed_labels(spec: PlanningSpec, books: Books, now_ms: int) -> ClosedLabels | None:
-    """Return what tells which partitions are of closed labels, None where nothing is closed."""
+    """Return what says which partitions are of closed labels, None where nothing is closed."""
     if spec.timelabel is None or not (spec.timelabel.closes and books.closed):
         return None
     from dil.planning.closed_labels import ClosedLabels

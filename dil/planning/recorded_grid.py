@@ -20,7 +20,7 @@ _BEYOND_MS = 400 * 86_400_000
 class Grid:
     """The partitions of a job, as far as records reach, whatever ``to`` and now are.
 
-    ``is_same_kind`` tells that earlier runs cut time in the same way and that ``from`` alone has
+    ``is_same_kind`` says that earlier runs cut time in the same way and that ``from`` alone has
     moved: a recorded partition that ends earlier was then cut off by the ``to`` of its time.
     ``only_start`` is the one start that there is without partitions, None with them.
     """
@@ -63,9 +63,9 @@ def grid_until(spec: PlanningSpec, reached_ms: int, known_shape: str, *, now_ms:
 
 
 def _kind(text: str) -> dict[str, object] | str:
-    """Return a recorded shape without its from; a text of another release as it is."""
+    """Return a recorded shape without its from and note; a text of another release as it is."""
     try:
         members = msgspec.json.decode(text, type=dict[str, object])
     except msgspec.DecodeError:
         return text
-    return {name: value for name, value in members.items() if name != "from"}
+    return {name: value for name, value in members.items() if name not in {"from", "apart"}}

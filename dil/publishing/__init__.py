@@ -4,7 +4,6 @@ from dil.publishing.books import (
     LabelMark,
     keep_books,
     keeps_registry,
-    mark_labels,
     waits_for_events,
     window_of,
 )
@@ -34,6 +33,7 @@ from dil.publishing.landed import (
     refuse_older_state,
     refuse_other_place,
 )
+from dil.publishing.late_files import is_other_dataset, late_files, late_rows_there
 from dil.publishing.layout import (
     META,
     audit_dir,
@@ -45,6 +45,7 @@ from dil.publishing.layout import (
     run_staging_dir,
 )
 from dil.publishing.manifest import live_files, live_paths
+from dil.publishing.marks import mark_labels
 from dil.publishing.metadata import write_metadata
 from dil.publishing.owner import Owner, claim, owning_jobs, refuse_other_owners
 from dil.publishing.page_log import drop_logs, keep_logs
@@ -115,10 +116,13 @@ __all__ = [
     "folds_names",
     "is_hidden",
     "is_newest_state",
+    "is_other_dataset",
     "keep_books",
     "keep_logs",
     "keeps_registry",
     "late_dir",
+    "late_files",
+    "late_rows_there",
     "left_behind",
     "live_files",
     "live_paths",

@@ -1,24 +1,29 @@
-"""Rows that an operator's act put aside, taken away when it is undone, and brought back again.
+"""Rows that an operator's act put aside or takes aside, and rows that come back when it is undone.
 
-A backfill brings its rows of ``_quarantine`` and ``_failed`` along. Undoing it moves them to
-``<dataset>/_dil/aside/<act>/``, where nobody takes them for rows of the dataset; undoing that moves
-them back. Their names are a function of act, work unit and number.
+A backfill brings its rows of ``_quarantine`` and ``_failed`` along, and takes the late rows of what
+it replaces away. What is taken away moves to ``<dataset>/_dil/aside/<act>/<folder>/``, where nobody
+takes it for rows of the dataset; undoing the act moves it back. Names in the folders are a function
+of act, work unit and number; aside each file keeps the name that it had.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from dil.model.dataset import Move, PublishedFile
 from dil.model.job import PublishingSpec
-from dil.publishing import layout
+from dil.model.work_unit import unit_hash
+from dil.publishing import layout, withdrawal
+from dil.publishing.late_files import late_files
 from dil.storage import FileInfo, Filesystem
 
 _FOLDER = "aside"
+# What is recorded of files of late rows, by the URIs that they had; asked for where there are any.
+Recorded = Callable[[], Mapping[str, PublishedFile]]
 
 
 def exchanged(
-    filesystem: Filesystem, spec: PublishingSpec, undone: str, act_id: str
+    filesystem: Filesystem, spec: PublishingSpec, undone: str, act_id: str, recorded: Recorded
 ) -> tuple[Move, ...]:
     """Return the moves that take away what an act put aside, and bring back what it took away.
 
@@ -27,24 +32,85 @@ def exchanged(
         spec: How the job publishes.
         undone: The act that is taken back.
         act_id: The act that takes it back.
+        recorded: What is recorded of files of late rows.
 
     Raises:
         WriteError: a folder cannot be listed.
     """
-    moves = []
+    moves: list[Move] = []
     for place in layout.aside_dirs(spec):
-        name = place.rpartition("/")[2]
-        gone, kept = f"{act_folder(spec, act_id)}/{name}", f"{act_folder(spec, undone)}/{name}"
-        moves += [
-            _move(filesystem, file, f"{gone}/{_name(file)}", act_id)
-            for file in _files(filesystem, place)
-            if _name(file).startswith(f"part-{undone}-")
+        own = [
+            file for file in _files(filesystem, place) if _name(file).startswith(f"part-{undone}-")
         ]
-        moves += [
-            _move(filesystem, file, f"{place}/part-{act_id}-{_unit_and_number(file)}", act_id)
-            for file in _files(filesystem, kept)
-        ]
+        moves += _aside(filesystem, spec, place, own, act_id)
+        kept = _files(filesystem, f"{act_folder(spec, undone)}/{_last(place)}")
+        moves += _back(filesystem, place, list(kept), act_id, recorded)
     return tuple(moves)
+
+
+def late_taken(
+    filesystem: Filesystem,
+    spec: PublishingSpec,
+    act_id: str,
+    units: Iterable[str],
+    runs: Collection[str] | None = None,
+) -> tuple[Move, ...]:
+    """Return the moves that take late rows aside.
+
+    Args:
+        filesystem: Where the dataset is.
+        spec: How the job publishes.
+        act_id: The act that takes them.
+        units: The signatures of their work units.
+        runs: The ids of the runs that published them, None for any.
+    """
+    hashes = set(map(unit_hash, units))
+    if not hashes:
+        return ()
+    files = [
+        file
+        for file in late_files(spec, filesystem)
+        if layout.unit_hash_in(file.path) in hashes
+        and (runs is None or any(_name(file).startswith(f"part-{run}-") for run in runs))
+    ]
+    return tuple(_aside(filesystem, spec, layout.late_dir(spec), files, act_id))
+
+
+def late_back(
+    filesystem: Filesystem,
+    spec: PublishingSpec,
+    act_id: str,
+    returning: Iterable[Move],
+    recorded: Recorded,
+) -> tuple[Move, ...]:
+    """Return the moves that bring late rows back, beside the files that acts withdrew with them.
+
+    ``returning`` are the moves that bring these files back.
+    """
+    root = withdrawal.act_folder(spec, "").rstrip("/")
+    acts = sorted(
+        {
+            (move.source.removeprefix(f"{root}/").partition("/")[0], unit_hash(signature))
+            for move in returning
+            for signature in move.target.signatures
+        }
+    )
+    place = layout.late_dir(spec)
+    files = [
+        file
+        for act, unit in acts
+        for file in _files(filesystem, f"{act_folder(spec, act)}/{_last(place)}")
+        if layout.unit_hash_in(file.path) == unit
+    ]
+    return tuple(_back(filesystem, place, files, act_id, recorded))
+
+
+def late_dir_of(filesystem: Filesystem, spec: PublishingSpec, moves: Iterable[Move]) -> str:
+    """Return the URI of the folder of late rows where some moves are of such rows, else ""."""
+    folder = layout.late_dir(spec)
+    above = (filesystem.path_of(move.target.uri).rpartition("/")[0] for move in moves)
+    is_touched = any(_last(each) == _last(folder) for each in above)
+    return filesystem.uri(folder) if is_touched else ""
 
 
 def sweep(filesystem: Filesystem, spec: PublishingSpec, moves: Sequence[Move]) -> None:
@@ -57,28 +123,65 @@ def sweep(filesystem: Filesystem, spec: PublishingSpec, moves: Sequence[Move]) -
             filesystem.delete_empty_folder(root)
 
 
+def act_folder(spec: PublishingSpec, act_id: str) -> str:
+    """Return the folder of the rows that an act took away."""
+    return f"{layout.dataset_dir(spec)}/{layout.META}/{_FOLDER}/{act_id}"
+
+
+def _aside(
+    filesystem: Filesystem,
+    spec: PublishingSpec,
+    place: str,
+    files: Iterable[FileInfo],
+    act_id: str,
+) -> Iterator[Move]:
+    folder = f"{act_folder(spec, act_id)}/{_last(place)}"
+    for file in files:
+        yield _move(filesystem, file, f"{folder}/{_name(file)}", act_id, None)
+
+
+def _back(
+    filesystem: Filesystem,
+    place: str,
+    files: Sequence[FileInfo],
+    act_id: str,
+    recorded: Recorded,
+) -> Iterator[Move]:
+    known = recorded() if files else {}
+    # Numbered anew: under append and merge several runs may have files of one work unit.
+    for number, file in enumerate(files):
+        unit, extension = layout.unit_hash_in(file.path), _name(file).rpartition(".")[2]
+        name = layout.final_name(act_id, unit, number, rows=None, extension=extension)
+        fact = known.get(filesystem.uri(f"{place}/{_name(file)}"))
+        yield _move(filesystem, file, f"{place}/{name}", act_id, fact)
+
+
 def _files(filesystem: Filesystem, folder: str) -> Iterator[FileInfo]:
     for file in filesystem.files(folder):
         if file.path.rpartition("/")[0] == folder:
             yield file
 
 
-def _move(filesystem: Filesystem, file: FileInfo, path: str, act_id: str) -> Move:
-    # Of rows that were put aside neither work unit nor number nor checksum is kept.
+def _move(
+    filesystem: Filesystem, file: FileInfo, path: str, act_id: str, known: PublishedFile | None
+) -> Move:
+    # Of rows that were put aside neither work unit nor number nor checksum is kept, but for those
+    # of late rows.
+    rows, sha256 = (0, "") if known is None else (known.rows, known.sha256)
     target = PublishedFile(
-        uri=filesystem.uri(path), signature="", rows=0, bytes=file.size, sha256="", run_id=act_id
+        uri=filesystem.uri(path),
+        signature="",
+        rows=rows,
+        bytes=file.size,
+        sha256=sha256,
+        run_id=act_id,
     )
     return Move(file.path, target)
 
 
-def act_folder(spec: PublishingSpec, act_id: str) -> str:
-    """Return the folder of the rows that an act took away."""
-    return f"{layout.dataset_dir(spec)}/{layout.META}/{_FOLDER}/{act_id}"
+def _last(folder: str) -> str:
+    return folder.rpartition("/")[2]
 
 
 def _name(file: FileInfo) -> str:
-    return file.path.rpartition("/")[2]
-
-
-def _unit_and_number(file: FileInfo) -> str:
-    return "-".join(_name(file).split("-")[-2:])
+    return _last(file.path)

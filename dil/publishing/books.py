@@ -9,9 +9,8 @@ from dil.model.books import BookKeeping, Books, LabelWindow
 from dil.model.dataset import Commit, Move, PublishedFile
 from dil.model.destination import TableKind
 from dil.model.event_time import Strategy
-from dil.model.job import Job, PublishingSpec
+from dil.model.job import Job
 from dil.model.timelabels import AfterClose, Closing
-from dil.storage import Filesystem
 from dil.text.windows import Windows, label_start, windows_of
 
 
@@ -37,17 +36,6 @@ class LabelMark:
     state: str
     at: int
     waits: bool = False
-
-
-def mark_labels(spec: PublishingSpec, filesystem: Filesystem, marks: Sequence[LabelMark]) -> None:
-    """Write into the registry what is closed and reopened, in this order; may be done again.
-
-    Raises:
-        WriteError: the database refused.
-    """
-    from dil.publishing.timeseries.access import open_access  # few runs close labels of a database
-
-    open_access(spec, filesystem).mark(marks)
 
 
 def keep_books(

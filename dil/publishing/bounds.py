@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from dil.errors import CommitUnknownError, WriteError
 from dil.model.dataset import Commit, Intent, Move, PublishedFile, RunRecord
 from dil.model.job import PublishingSpec
+from dil.publishing.late_files import is_other_dataset
 from dil.publishing.layout import (
     META,
     STAGING,
@@ -20,6 +22,7 @@ from dil.publishing.layout import (
     backfills_dir,
     dataset_dir,
     join,
+    late_dir,
     run_staging_dir,
 )
 from dil.storage import Filesystem
@@ -153,6 +156,7 @@ class _Limits:
         self._filesystem = filesystem
         self._dataset = dataset_dir(spec)
         self._staging = run_staging_dir(spec, job_name, "").rstrip("/")
+        self._late = late_dir(spec)
         self._asides = (*aside_dirs(spec), f"{self._dataset}/{META}/aside")
         # What an act takes back was put away by another one, and a backfill has its own folder.
         self._sources = (
@@ -201,6 +205,12 @@ class _Limits:
             path = self._path(uri)
             if path is None or not any(self._is_below(path, folder) for folder in self._asides):
                 yield Stray(uri, f"is not in {self._asides[0]} or {self._asides[1]}")
+            elif self._is_below(path, self._late) and self._late_is_other:
+                yield Stray(uri, "is in the folder of another dataset")
+
+    @cached_property
+    def _late_is_other(self) -> bool:
+        return is_other_dataset(self._late, self._filesystem)
 
     def _path(self, uri: str) -> str | None:
         """Return the path of a URI, None where it is of another store or no URI at all."""

@@ -41,6 +41,7 @@ from dil.publishing.layout import (
     output_dir,
     quarantine_dir,
     refused_dir,
+    unit_hash_in,
 )
 from dil.storage import Filesystem
 
@@ -90,8 +91,9 @@ class Target:
 
     ``untracked`` are ``publisher.untracked_files``.
     ``system_time`` and ``horizon`` are epoch ms UTC, see Commit. ``known_schema`` is the dataset's
-    recorded schema, ``quarantined`` are ``publisher.quarantined_files``. ``missed`` are work units
-    that the run only records. ``is_whole`` tells that it read everything that the source has.
+    recorded schema, ``quarantined`` are ``publisher.quarantined_files``, ``late`` those of
+    ``late_files.late_rows_there``. ``missed`` are work units that the run only records.
+    ``is_whole`` tells that it read everything that the source has.
     """
 
     run_id: str
@@ -103,6 +105,7 @@ class Target:
     left_low: int | None = None
     known_schema: str = ""
     quarantined: Sequence[str] = ()
+    late: Sequence[str] = ()
     missed: Sequence[WorkUnit] = ()
     is_whole: bool = False
 
@@ -124,6 +127,8 @@ def decide(job: Job, target: Target, shaped: Shaped, filesystem: Filesystem) -> 
         *shared_moves(job, target.run_id, shaped.shared, uri),
     )
     keys: dict[str, str] = {}
+    late_removes = _late_removes(job.publishing.mode, target, good)
+    touches_late = job.publishing.has_side_table or late_removes
     commit = Commit(
         run_id=target.run_id,
         config_digest=job.digest,
@@ -152,8 +157,11 @@ def decide(job: Job, target: Target, shaped: Shaped, filesystem: Filesystem) -> 
         quarantine=tuple(
             move for each in good for move in _quarantine_moves(job, target, each, filesystem)
         ),
-        quarantine_removes=_quarantine_removes(job.publishing.mode, target, good),
-        late_dir=filesystem.uri(late_dir(job.publishing)) if job.publishing.has_side_table else "",
+        quarantine_removes=(
+            *_quarantine_removes(job.publishing.mode, target, good),
+            *late_removes,
+        ),
+        late_dir=filesystem.uri(late_dir(job.publishing)) if touches_late else "",
     )
     return destination.spared(commit) if isinstance(destination, SparingDestination) else commit
 
@@ -228,6 +236,21 @@ def _quarantine_removes(
         hashes = tuple(f"-{each.work_unit.hash}-" for each in good)
         return tuple(uri for uri in older if _names_one(uri, hashes))
     return ()
+
+
+def _late_removes(mode: PublishMode, target: Target, good: Sequence[Finished]) -> tuple[str, ...]:
+    """Return the older files of late rows whose rows this run has read again; never its own.
+
+    Under a merge, and under append, a work unit may be read from where an earlier run ended: then
+    what is beside the dataset was not read again, and stays.
+    """
+    older = (uri for uri in target.late if f"/part-{target.run_id}-" not in uri)
+    if mode is PublishMode.REPLACE:
+        return tuple(older)
+    reads_whole = mode is PublishMode.WINDOW_REPLACE
+    units = (each.work_unit for each in good)
+    hashes = {unit.hash for unit in units if reads_whole or unit.low <= unit.partition.low}
+    return tuple(uri for uri in older if unit_hash_in(uri) in hashes)
 
 
 def _moves(job: Job, target: Target, each: Finished, uri: Callable[[str], str]) -> Iterable[Move]:

@@ -58,9 +58,11 @@ def late_dir(spec: PublishingSpec) -> str:
 
 
 def aside_dirs(spec: PublishingSpec) -> tuple[str, ...]:
-    """Return the folders of rows that a run publishes beside those of the dataset."""
-    late = (late_dir(spec),) if spec.has_side_table else ()
-    return (quarantine_dir(spec), refused_dir(spec), *late)
+    """Return the folders of rows that were published beside those of the dataset.
+
+    That of late rows is one of them whatever the job does with late rows now.
+    """
+    return (quarantine_dir(spec), refused_dir(spec), late_dir(spec))
 
 
 def refused_dir(spec: PublishingSpec) -> str:

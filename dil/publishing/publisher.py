@@ -249,11 +249,12 @@ def carry_out(
 def quarantined_files(spec: PublishingSpec, filesystem: Filesystem) -> tuple[str, ...]:
     """Return the URIs of the rows put aside so far, where a run may take such files away.
 
-    Those that broke the contract, those that the receiver refused, and those that came late.
+    Those that broke the contract and those that the receiver refused; late rows have a way of
+    their own.
     """
     if spec.mode is PublishMode.APPEND:
         return ()
-    folders = layout.aside_dirs(spec)
+    folders = (layout.quarantine_dir(spec), layout.refused_dir(spec))
     return tuple(
         filesystem.uri(file.path)
         for folder in folders

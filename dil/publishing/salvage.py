@@ -23,7 +23,7 @@ from dil.publishing.destination import (
     destination_for,
 )
 from dil.publishing.dumps import is_in_place, is_lost
-from dil.publishing.layout import backfills_dir, dataset_dir
+from dil.publishing.layout import backfills_dir, dataset_dir, unit_hash_in
 from dil.publishing.publisher import (
     carry_out,
     lost_moves,
@@ -137,16 +137,19 @@ def abandon(
     )
     destination = destination_for(spec, filesystem)
     _fence(intent, destination)
-    late = [each for each in commit.late_moves if not {each.source, each.target.uri} & strange]
+    aside = [each for each in commit.quarantine if not {each.source, each.target.uri} & strange]
+    going = [uri for uri in commit.quarantine_removes if uri not in strange]
     if destination.has_landed(intent):
-        placed = tuple(each for each in late if _is_placed(each, filesystem))
-        own = replace(own, quarantine=placed)
+        # Rows aside are placed first; the chain learns which late rows came and which went.
+        placed = tuple(each for each in aside if _is_placed(each, filesystem))
+        own = replace(own, quarantine=placed, quarantine_removes=tuple(going))
         rest = replace(intent, commit=own)
         store.replace_intent(lease, rest)
         if isinstance(destination, VersionedDestination):
             carry_out(rest, spec, filesystem, destination)  # its records of whose the files are
         elif spec.warehouse is None:
             _delete_replaced(own.removes, spec, filesystem)
+        _delete_paths(going, filesystem)
     else:
         lost = {"", *(each.signature for each in commit.run.outcomes)}
         lost.update(_all_units(move.target for move in commit.all_moves))
@@ -160,10 +163,12 @@ def abandon(
         if commit.act is not None:
             _put_back(commit.quarantine, strange, filesystem)
         else:
-            _forget_late(late, filesystem)
+            _forget_late(aside, commit, filesystem)
         own = replace(own, removes=tuple(file for file in own.removes if file.uri in kept))
         rest = _without(replace(intent, commit=own), lost, spec.mode, kept)
-        rest = replace(rest, commit=replace(rest.commit, act=None))
+        # A publish of rows aside alone may have taken the older ones away.
+        gone = [uri for uri in going if not filesystem.exists(filesystem.path_of(uri))]
+        rest = replace(rest, commit=replace(rest.commit, act=None, quarantine_removes=tuple(gone)))
         store.replace_intent(lease, rest)
         if rest.commit.moves:
             carry_out(rest, spec, filesystem)
@@ -174,8 +179,11 @@ def abandon(
 def _fence(intent: Intent, destination: Destination) -> None:
     """Keep a driver that wakes up later from publishing what is given up.
 
-    Of dumped files some may stay, and the commit of these takes the number of the intent.
+    Of dumped files some may stay, and the commit of these takes the number of the intent. Rows
+    aside alone take no number, and their files are gone when the driver looks for them.
     """
+    if not (intent.commit.moves or intent.commit.removes):
+        return
     has_dumps = any(move.target.is_dump for move in intent.commit.moves)
     if isinstance(destination, FencingDestination) and not has_dumps:
         destination.fence(intent)
@@ -257,14 +265,21 @@ def _is_placed(move: Move, filesystem: Filesystem) -> bool:
     return filesystem.exists(filesystem.path_of(move.target.uri))
 
 
-def _forget_late(moves: Iterable[Move], filesystem: Filesystem) -> None:
-    """Delete files of late rows of what is read again; those that cannot be are logged."""
+def _forget_late(moves: Iterable[Move], commit: Commit, filesystem: Filesystem) -> None:
+    """Delete files of late rows of what is read again, staged and placed."""
+    late = set(commit.late_moves)
     for move in moves:
+        if move in late:
+            _delete_paths((filesystem.uri(move.source), move.target.uri), filesystem)
+
+
+def _delete_paths(uris: Iterable[str], filesystem: Filesystem) -> None:
+    """Delete files by their URIs; those that cannot be are logged."""
+    for uri in uris:
         try:
-            filesystem.delete_file(move.source)
-            filesystem.delete_file(filesystem.path_of(move.target.uri))
+            filesystem.delete_file(filesystem.path_of(uri))
         except (OSError, ValueError, WriteError) as error:
-            log.warning("%s stays: %s", move.target.uri, error)
+            log.warning("%s stays: %s", uri, error)
 
 
 def _return(move: Move, filesystem: Filesystem) -> None:
@@ -332,6 +347,7 @@ def _without(
         for move in commit.moves
         if move.target.is_dump and not _units(move.target).isdisjoint(lost)
     }
+    hashes = set(map(unit_hash, lost))
     starts = [outcome.low for outcome in outcomes if outcome.signature in lost]
     if commit.run.left_low is not None:
         starts.append(commit.run.left_low)
@@ -350,8 +366,9 @@ def _without(
             or (not gives_up and not _is_of(file, lost) and file.uri not in dumped)
         ),
         quarantine=tuple(move for move in commit.quarantine if move.target.signature not in lost),
-        # They tell their work unit by name only; the next run of the same window takes them.
-        quarantine_removes=(),
+        quarantine_removes=()
+        if gives_up
+        else tuple(uri for uri in commit.quarantine_removes if unit_hash_in(uri) not in hashes),
         run=replace(commit.run, outcomes=outcomes, left_low=min(starts, default=None)),
     )
     act = None if commit.act is None or gives_up else _act_without(commit.act, lost)

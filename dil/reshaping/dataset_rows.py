@@ -7,9 +7,9 @@ has in a narrower type is widened, every value exactly as it was.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -21,6 +21,11 @@ from dil.reshaping.files import RowFile, Workshop, format_of, opened, row_file
 from dil.writing.hive_names import NULL
 from dil.writing.widening import conform
 
+if TYPE_CHECKING:
+    from dil.state.derived.dataset_rows import PartRows
+
+# Files are small where runs are: a task reads so many bytes of them, or about.
+_BYTES_OF_TASK = 32 * 1024 * 1024
 # Least and greatest value of a column in a row group, its nulls and its rows.
 Statistics = Callable[[str], tuple[Any, Any, int, int] | None]
 
@@ -112,6 +117,20 @@ class DatasetReading:
             if is_inside and (self.may_match is None or self.may_match(_statistics(group))):
                 found.append(number)
         return found
+
+
+def rows_of_tasks(parts: Iterable[PartRows]) -> Iterator[tuple[WantedRows, ...]]:
+    """Yield what each task reads: small files together, in the order of their offsets."""
+    taken: list[WantedRows] = []
+    size = 0
+    for part in parts:
+        taken.append(WantedRows(part.uri, part.rows, part.first, part.count))
+        size += part.size * part.count // max(part.rows, 1)
+        if size >= _BYTES_OF_TASK:
+            yield tuple(taken)
+            taken, size = [], 0
+    if taken:
+        yield tuple(taken)
 
 
 def _statistics(group: pq.RowGroupMetaData) -> Statistics:

@@ -44,6 +44,11 @@ def interrupted(run: ActiveRun, planned: PlannedRun, signal: BaseException) -> R
         found = run_report.failures(failures, stopped)
         report = summary(run, RunStatus.FAILED, plan, failures, found)
         return replace(report, notes=(note,), forced_exit_code=exit_code)
+    if run.job.query is not None:
+        note = "nothing was published; the next run takes the same rows again"
+        found = run_report.failures((), stopped)
+        report = summary(run, RunStatus.FAILED, plan, (), found)
+        return replace(report, notes=(note,), forced_exit_code=exit_code)
     own = tuple(each.report for each in publishing.read_results(run.files, run.staging))
     staged = (*planned.adopted, *own)
     complete = {each.signature for each in staged}
@@ -111,6 +116,8 @@ def keep_unplanned(run: ActiveRun, error: DilError | KeyboardInterrupt, seconds:
 
 def _known(run: ActiveRun, executed: Execution) -> tuple[TaskReport, ...]:
     """Return the reports that the driver received, and those that are only in staging."""
+    if run.job.query is not None:
+        return executed.reports
     received = {report.signature for report in executed.reports}
     try:
         staged = publishing.read_results(run.files, run.staging)

@@ -12,6 +12,7 @@ from dil.model.dataset import PublishedFile
 from dil.model.event_report import EventCounts, EventSummary
 from dil.model.event_tally import EVENT_TIME, EventContext
 from dil.model.event_time import EventTimeSpec
+from dil.model.grace import ProbeRest
 from dil.model.history import History
 from dil.model.job import Job, PublishMode
 from dil.model.json import JsonObject
@@ -69,12 +70,17 @@ def judged_alike(
 
 
 def step(
-    job: Job, store: StateStore, now: int, good: Sequence[TaskReport], grace_ms: int | None = None
+    job: Job,
+    store: StateStore,
+    now: int,
+    good: Sequence[TaskReport],
+    grace_ms: int | None = None,
+    left: ProbeRest | None = None,
 ) -> EventStep:
     """Return where the work units that a run publishes, in the plan's order, move the watermark.
 
     What they say of how late new rows come is added to the job's meter. ``grace_ms`` is how far
-    back the run read; None for what its work units say.
+    back the run read; None for what its work units say. ``left`` is where it stopped.
 
     Raises:
         ConfigError: the rows are of too many partitions, or of one without delay.
@@ -93,7 +99,7 @@ def step(
 
     checkpoints = {
         EVENT_TIME: after.members(),
-        **lateness_checkpoints(job, store, good, grace_ms),
+        **lateness_checkpoints(job, store, good, grace_ms, left),
     }
     return EventStep(checkpoints, after.summary(judged_by, counts, now))
 

@@ -10,9 +10,11 @@ from dil import publishing
 from dil.coordination import in_turn
 from dil.errors import LeaseLostError
 from dil.execution.executor import Execution
+from dil.model.job import QuerySpec
 from dil.model.task import Failure, RunContext, TaskReport
 from dil.run.active_run import ActiveRun
 from dil.run.plan import PlannedRun, reuse_policy
+from dil.run.queries.slices import PlannedQuery
 from dil.task.outlook import Outlook
 
 
@@ -24,6 +26,19 @@ def execute(run: ActiveRun, planned: PlannedRun) -> Execution:
         folds_names=publishing.folds_names(run.job.publishing, run.files),
     )
     return replace(execution, reports=reports)
+
+
+def execute_query_of(
+    run: ActiveRun, planned: PlannedRun, spec: QuerySpec, query: PlannedQuery
+) -> tuple[PlannedRun, Execution]:
+    """Do as ``queries.execute.execute_query``, and show progress."""
+    from dil.run.queries.execute import execute_query  # it needs Arrow, and few jobs have inputs
+
+    run.options.progress.start(1)
+    try:
+        return execute_query(run, planned, spec, query, _watch(run, 1))
+    finally:
+        run.options.progress.finish()
 
 
 def refuse_taken_names(run: ActiveRun, planned: PlannedRun, executed: Execution) -> Execution:

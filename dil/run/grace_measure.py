@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import UNSET
 
+from dil import publishing
 from dil.eventtime.lateness import (
     LATENESS,
     LEAST_COMMITS,
@@ -19,12 +20,13 @@ from dil.eventtime.lateness import (
 )
 from dil.model.dataset import PublishedFile
 from dil.model.event_tally import MeterContext, PublishedRows, UnitLateness
-from dil.model.grace import GraceMeasure
+from dil.model.grace import GraceMeasure, ProbeRest
 from dil.model.job import Job, PublishMode
 from dil.model.json import JsonObject
 from dil.model.task import TaskReport
-from dil.model.work_unit import Plan
+from dil.model.work_unit import Plan, unit_hash
 from dil.observe.progress import counted
+from dil.publishing.layout import unit_hash_in
 from dil.run.active_run import ActiveRun
 from dil.spi.state_store import StateStore
 
@@ -51,6 +53,7 @@ def grace_measure(job: Job, store: StateStore) -> GraceMeasure:
         commits=len(meter.commits),
         least_rows=LEAST_ROWS,
         least_commits=LEAST_COMMITS,
+        rest=meter.rest,
     )
 
 
@@ -80,12 +83,17 @@ def meter_context(run: ActiveRun, plan: Plan, live: Iterable[PublishedFile]) -> 
 def _published(
     run: ActiveRun, plan: Plan, files: Iterable[PublishedFile]
 ) -> Mapping[str, tuple[PublishedRows, ...]]:
-    """Return by signature the rows that the work units of a plan have in files, or replace."""
+    """Return by signature the rows that the work units of a plan have in files, or replace.
+
+    Those that were put beside the dataset are among them: read again, they are not new.
+    """
     mode = run.job.publishing.mode
     if mode is PublishMode.MERGE or run.job.publishing.warehouse is not None:
         return {}
     wanted = {unit.signature for unit in plan.work_units}
+    by_hash = {unit_hash(signature): signature for signature in wanted}
     found: dict[str, list[PublishedRows]] = defaultdict(list)
+    beside: dict[str, list[PublishedRows]] = defaultdict(list)
     every: list[PublishedRows] = []
     for file in files:
         path = run.files.path_of(file.uri)
@@ -94,14 +102,21 @@ def _published(
         for part in file.unit_rows:
             if part.signature in wanted:
                 found[part.signature].append(PublishedRows(path, part.start, part.rows))
-    if every:
-        # A snapshot takes the place of all rows, also where work units have other names each time.
-        return {each: tuple(found.get(each) or every) for each in wanted}
-    return {signature: tuple(rows) for signature, rows in found.items()}
+    for late in publishing.late_files(run.job.publishing, run.files):
+        signature = by_hash.get(unit_hash_in(late.path))
+        if signature is not None:
+            beside[signature].append(PublishedRows(late.path, 0, None))
+    # A snapshot takes the place of all rows, also where work units have other names each time.
+    rows = {each: (*(found.get(each) or every), *beside.get(each, ())) for each in wanted}
+    return {signature: there for signature, there in rows.items() if there}
 
 
 def lateness_checkpoints(
-    job: Job, store: StateStore, good: Iterable[TaskReport], grace_ms: int | None
+    job: Job,
+    store: StateStore,
+    good: Iterable[TaskReport],
+    grace_ms: int | None,
+    left: ProbeRest | None,
 ) -> Mapping[str, JsonObject]:
     """Return what a commit adds to the meter of a job, to be set in its transaction.
 
@@ -110,6 +125,8 @@ def lateness_checkpoints(
         store: Its state.
         good: The reports of the work units that are published.
         grace_ms: How far back the run read; None for what its work units say.
+        left: Where the run stopped that left something, None where it read all that was due. A
+            probe counts as one when nothing of it is left.
     """
     if job.events is None:
         return {}
@@ -125,11 +142,22 @@ def lateness_checkpoints(
         return {} if after == meter else {LATENESS: after.members()}
     reach = max(each.grace_ms for each in units) if grace_ms is None else grace_ms
     planning = job.planning
-    is_probe = reach >= planning.grace.high_ms
+    is_auto = planning.grace.is_measured
+    is_probing = reach >= planning.grace.high_ms or (is_auto and meter.rest is not None)
+    is_probe = is_probing and left is None
+    rest = _rest(meter.rest, left) if is_auto and is_probing else None
     # Files that are read once each, whenever they come, and all rows anew: none is out of reach.
     is_whole = is_probe or bool(planning.once) or planning.ignore_history
     commit = _commit(meter, units, largest, reach, is_whole=is_whole)
-    return {LATENESS: meter.after(commit, is_probe=is_probe).reaching(largest).members()}
+    after = meter.after(commit, is_probe=is_probe, rest=rest)
+    return {LATENESS: after.reaching(largest).members()}
+
+
+def _rest(before: ProbeRest | None, left: ProbeRest | None) -> ProbeRest | None:
+    """Return what is left of a probe; a run may have read no more units of the same partition."""
+    if before is not None and left is not None and not left.through and before.low == left.low:
+        return before
+    return left
 
 
 def _commit(

@@ -20,7 +20,7 @@ from dil.run.catalog_sync import sync_catalog
 from dil.run.claim import claim
 from dil.run.commit import commit, sweep
 from dil.run.ending import failed, interrupted, keep_unplanned
-from dil.run.execute import execute, refuse_taken_names
+from dil.run.execute import execute, execute_query_of, refuse_taken_names
 from dil.run.kept_report import keep_report
 from dil.run.lease import new_run_id
 from dil.run.options import RunOptions
@@ -78,8 +78,11 @@ def execute_and_publish(run: ActiveRun, planned: PlannedRun) -> RunReport:
     """Run the due work units, publish and commit; a failure and a signal end in a report, too."""
     executed = Execution(planned.adopted)  # what a failure reports of work units
     try:
-        executed = execute(run, planned)
-        executed = refuse_taken_names(run, planned, executed)
+        if run.job.query is not None and planned.query is not None:
+            planned, executed = execute_query_of(run, planned, run.job.query, planned.query)
+        else:
+            executed = execute(run, planned)
+            executed = refuse_taken_names(run, planned, executed)
         published = publish(run, planned, executed)
         commit(run, planned, published)
         return report(run, planned, executed, published)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from dil import planning, publishing
+from dil.errors import ConfigError
 from dil.model.books import Books
 from dil.model.event_tally import EventContext
 from dil.model.history import History
-from dil.model.job import Job
+from dil.model.job import Job, QuerySpec
 from dil.model.secondary import SecondaryRows
 from dil.model.task import TaskReport
 from dil.model.work_unit import Plan, Reason, WorkUnit
@@ -24,6 +26,9 @@ from dil.run.inputs import read_inputs
 from dil.run.schedules import record_schedule
 from dil.spi.state_store import StateStore
 from dil.state.work_units.signatures import parts_of_signature
+
+if TYPE_CHECKING:
+    from dil.run.queries.slices import PlannedQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,7 @@ class PlannedRun:
         usual_rows: Rows of the last run that published any, None if none did.
         events: What judges rows by their event time, None for a job without event column.
         books: The timelabels that are closed, None where rows for those are published as others.
+        query: What is taken of the inputs of a derived dataset, None where a source is read.
     """
 
     plan: Plan
@@ -57,6 +63,7 @@ class PlannedRun:
     usual_rows: int | None = None
     events: EventContext | None = None
     books: Books | None = None
+    query: PlannedQuery | None = None
 
     @property
     def staged_plan(self) -> publishing.StagedPlan:
@@ -76,6 +83,8 @@ def plan(run: ActiveRun) -> PlannedRun:
         SourceError: secondary input or the source's list of units cannot be read.
     """
     job, store, now, saved = run.job, run.store, run.options.now_ms, run.options.plan
+    if job.query is not None:
+        return _plan_query(run, job.query)
     secondary = read_inputs(job, run.options.sleep)
     units: Sequence[str] | None = None
     if saved is None:
@@ -113,12 +122,43 @@ def plan(run: ActiveRun) -> PlannedRun:
     )
 
 
+def _plan_query(run: ActiveRun, spec: QuerySpec) -> PlannedRun:
+    """Return what is due of the inputs of a derived dataset, as one work unit.
+
+    Raises:
+        ConfigError: the caller gave a plan of work units.
+        StateError: an input does not go on from where it was read.
+    """
+    from dil.run.queries.slices import as_plan, awaited_slices  # few jobs have inputs
+
+    job = run.job
+    if run.options.plan is not None:
+        raise ConfigError.single(
+            "--plan",
+            "is given, and a job with ms.query.inputs takes what its inputs have",
+            "Leave it out.",
+        )
+    history = run.store.history()  # what this run commits goes behind what is there now
+    found = awaited_slices(job, spec, run.options)
+    due = as_plan(job, spec, found, run.options.now_ms)
+    return PlannedRun(
+        due,
+        history,
+        SecondaryRows(),
+        fresh=tuple(due.work_units),
+        known_schema=publishing.recorded_schema(run.store) or run.options.known_schema,
+        query=found,
+    )
+
+
 def refuse_new_shape(run: ActiveRun) -> None:
     """Refuse a shape of the watermark under which no work unit finds its record.
 
     Raises:
         ConfigError: it would extract everything again, which nobody has accepted.
     """
+    if run.job.query is not None:
+        return  # it has no work units of a source
     problem = plan_checks.changed_shape(run.job, run.store, run.options.now_ms)
     if problem is not None and not run.options.accept_new_signatures:
         raise problem
@@ -130,8 +170,10 @@ def _record_shape(run: ActiveRun) -> None:
     What is due is looked for after this: under a new shape nothing counts as covered.
     """
     job, store = run.job, run.store
-    shape = planning.shape(job.planning)
-    if job.state.enabled and not job.planning.backfill and shape != store.recorded_shape():
+    if not job.state.enabled or job.planning.backfill:
+        return
+    shape = plan_checks.shape_to_record(job, store, run.options.now_ms)
+    if shape != store.recorded_shape():
         store.record_shape(run.lease, shape)
 
 

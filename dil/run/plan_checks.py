@@ -46,14 +46,43 @@ def shape_refusal(
     if known is None or wanted or planning.shape(spec) == known:
         return None
     own = [each for each in entries() if each.status != PENDING and _is_planned(each, spec)]
-    if not own:
-        return None
-    grid = planning.grid_until(spec, max(each.expected_high for each in own), known, now_ms=now_ms)
-    recorded = sorted({(each.low, each.expected_high) for each in own if _is_named(each, spec)})
-    lost = list(grid.misfits(starmap(Interval, recorded)))
-    renamed = [Interval(each.low, each.expected_high) for each in own if not _is_named(each, spec)]
-    first = min((*lost, *renamed), key=lambda each: (each.low, each.high), default=None)
+    first = _first_misfit(spec, own, known, now_ms)
     return None if first is None else _losing(job, first, known, now_ms)
+
+
+def shape_to_record(job: Job, store: StateStore, now_ms: int) -> str:
+    """Return the shape of a job's watermark, as it is to be kept.
+
+    Where the records of units that the job does not have now are of another grid, that is noted:
+    such a unit may be there again, and then its records are looked at.
+    """
+    spec, known = job.planning, store.recorded_shape()
+    shape = planning.shape(spec)
+    if known in (None, shape) or spec.units is None:
+        return shape
+    away = [
+        each
+        for each in store.unit_entries()
+        if each.status != PENDING and not _is_planned(each, spec)
+    ]
+    is_apart = _first_misfit(spec, away, known, now_ms) is not None
+    return planning.shape_beside_others(shape) if is_apart else shape
+
+
+def _first_misfit(
+    spec: PlanningSpec, entries: Sequence[UnitEntry], known: str, now_ms: int
+) -> Interval | None:
+    """Return the first of some records that is none of the job's partitions any more."""
+    if not entries:
+        return None
+    reached = max(each.expected_high for each in entries)
+    grid = planning.grid_until(spec, reached, known, now_ms=now_ms)
+    recorded = sorted({(each.low, each.expected_high) for each in entries if _is_named(each, spec)})
+    lost = grid.misfits(starmap(Interval, recorded))
+    renamed = (
+        Interval(each.low, each.expected_high) for each in entries if not _is_named(each, spec)
+    )
+    return min((*lost, *renamed), key=lambda each: (each.low, each.high), default=None)
 
 
 def _is_planned(entry: UnitEntry, spec: PlanningSpec) -> bool:

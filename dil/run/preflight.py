@@ -76,7 +76,7 @@ def _refuse_side_table_of_others(job: Job) -> None:
     """Refuse to put late rows to files of a dataset that happens to have the name."""
     folder = publishing.late_dir(job.publishing)
     filesystem = filesystem_for(job.publishing.final_dir)
-    if any(filesystem.exists(f"{folder}/{name}") for name in (publishing.META, "_delta_log")):
+    if publishing.is_other_dataset(folder, filesystem):
         is_late = job.events is not None and job.events.late_action == "side_table"
         name = "ms.late.action" if is_late else "ms.late.after.close"
         raise ConfigError.single(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from dil import publishing
 from dil.execution.executor import Execution
 from dil.execution.stages import Stages
 from dil.model.dataset import Commit, PublishedFile
 from dil.model.event_report import EventSummary
-from dil.model.job import CommitPolicy, Job, PublishMode
+from dil.model.grace import ProbeRest
+from dil.model.job import CommitPolicy, Job, PublishMode, QueryMode
 from dil.model.json import JsonObject
 from dil.model.report import MergedRows, RunStatus
 from dil.model.stream import STREAM
@@ -24,6 +26,9 @@ from dil.run import event_time
 from dil.run.active_run import ActiveRun
 from dil.run.books import beside_notes, rejected_notes, with_books
 from dil.run.plan import PlannedRun
+
+if TYPE_CHECKING:
+    from dil.run.queries.slices import PlannedQuery
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +45,7 @@ class Results:
         unfinished: The others of its plan.
         is_whole: Whether it has all rows that the source has.
         grace_ms: How far back the next run reads what was read; None for as far as the job says.
+        query: What it took of the inputs of a derived dataset, None where a source is read.
     """
 
     run_id: str
@@ -49,6 +55,7 @@ class Results:
     unfinished: publishing.UnfinishedUnits
     is_whole: bool = False
     grace_ms: int | None = None
+    query: PlannedQuery | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +146,7 @@ def _results(run: ActiveRun, planned: PlannedRun, reports: Sequence[TaskReport])
         ),
         is_whole=run.options.plan is None and _is_whole(run.job, plan, reports),
         grace_ms=plan.grace_ms,
+        query=planned.query,
     )
 
 
@@ -164,13 +172,18 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
         run.files,
     )
     good = [each.report for each in shaped.finished if each.report.failure is None]
-    events = event_time.step(job, run.store, results.now, good, results.grace_ms)
+    left = _where_it_stopped(results)
+    events = event_time.step(job, run.store, results.now, good, results.grace_ms, left)
     commit = publishing.decide(job, target, shaped, run.files)
     commit = replace(commit, checkpoints={**events.checkpoints, **_stream(run, results)})
     grace = job.planning.grace_ms if results.grace_ms is None else results.grace_ms
     if job.planning.grace.is_measured:
         grace = max(grace, job.planning.grace.high_ms)  # a probe may follow
     commit, rejected = with_books(job, run.store, shaped, commit, grace)
+    if results.query is not None:
+        from dil.run.queries.committing import with_query  # few jobs have inputs
+
+        commit = with_query(run, results.query, commit)
     publishing.make_visible(run.store, run.lease, commit, spec, run.files, run.destination)
     reports = [each.report for each in shaped.finished]
     return Visible(
@@ -188,6 +201,16 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
         _merged(run, shaped, commit),
         events.summary,
     )
+
+
+def _where_it_stopped(results: Results) -> ProbeRest | None:
+    """Return where a run stopped that did not read all that was due."""
+    low = results.unfinished.low
+    if low is None:
+        return None
+    read = (each.work_unit for each in results.finished)
+    units = [each.unit_key for each in read if each.partition.low == low]
+    return ProbeRest(low, units[-1] if units else "")
 
 
 def _stream(run: ActiveRun, results: Results) -> Mapping[str, JsonObject]:
@@ -230,6 +253,7 @@ def _target(run: ActiveRun, results: Results) -> publishing.Target:
         left_low=results.unfinished.low,
         known_schema=publishing.recorded_schema(run.store),
         quarantined=publishing.quarantined_files(spec, files),
+        late=publishing.late_rows_there(run.job, files, run.destination),
         is_whole=results.is_whole,
         missed=results.unfinished.missed,
     )
@@ -284,6 +308,8 @@ def _is_whole(job: Job, plan: Plan, reports: Sequence[TaskReport]) -> bool:
     good = sum(report.failure is None for report in reports)
     if plan.left or plan.skipped or good < len(plan.work_units):
         return False
+    if job.query is not None and job.query.mode is QueryMode.APPEND:
+        return False  # it has what is new
     dropped = sum(report.counters.rows_dropped for report in reports)
     dropped += sum(report.beside for report in reports)
     merge = job.publishing.merge

@@ -68,6 +68,8 @@ def _is_usable(crashed: RunRecord, job: Job) -> bool:
     where rows move an event watermark: the rows that are left would be judged by another one than
     if the run had not crashed.
     """
+    if job.query is not None:
+        return False  # its parts are of no use without the others, and are made again from files
     is_read_again = job.planning.backfill or job.planning.ignore_history or not job.state.enabled
     return (
         crashed.is_open

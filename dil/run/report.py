@@ -34,7 +34,9 @@ def disabled(job: Job, run_id: str) -> RunReport:
 def nothing_due(run: ActiveRun, planned: PlannedRun) -> RunReport:
     """Return the report of a run that found nothing due."""
     notes = (
-        run_report.nothing_due(planned.plan, run.job),
+        run_report.nothing_due(planned.plan, run.job)
+        if planned.query is None
+        else run_report.nothing_new(planned.query.waits),
         *run_report.left_out(planned.plan, is_recorded=False),
         *run_report.failed_and_gone(planned.gone),
         *planned.secondary.notes,
@@ -50,8 +52,14 @@ def report(
     visible, good, tasks = published.visible, published.good, published.reports
     is_recorded = visible is not None
     beside = sum(each.beside for each in good)
+    events = None if visible is None else visible.events
+    late = beside + (0 if events is None else events.counts.dropped)
     notes = (
-        *run_report.zero_rows(status, published.rows, planned.usual_rows, beside=beside),
+        *(
+            run_report.zero_rows(status, published.rows, planned.usual_rows, late=late)
+            if planned.query is None  # a query chooses rows, and often none
+            else run_report.taken(planned.query.waits)
+        ),
         *run_report.no_progress(plan),
         *run_report.left_out(plan, is_recorded=is_recorded),
         *run_report.remainders(planned.remainders if is_recorded else ()),
@@ -71,7 +79,7 @@ def report(
         aside=rows_aside(good, publishing.quarantine_dir(spec)),
         drift=_drift(run, planned, good),
         merged=None if visible is None else visible.merged,
-        events=None if visible is None else visible.events,
+        events=events,
         rows_beside=beside,
         is_recorded=is_recorded,
         replaced=None if visible is None else run_report.replaced_rows(visible.commit, spec.mode),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dil.model.secret import Secret
+from dil.model.suggestions import nearest_word
 from dil.secrets.forms import (
     ENCRYPTED,
     ENVIRONMENT,
@@ -39,7 +40,7 @@ class SecretResolver:
     ``passwords`` are tried in order (rule S3), ``strong`` chooses between DIL's two
     algorithms (rule S2; our own forms, ``ENC(v2:...)``, name their version), ``folder`` is where
     relative ``file:`` paths start. ``missing`` are files that were to hold a master password and
-    are not there. ``is_unread`` tells that they could not be read, which is reported already.
+    are not there. ``is_unread`` says that they could not be read, which is reported already.
     ``plugged`` resolves references of other prefixes.
     """
 
@@ -58,6 +59,11 @@ class SecretResolver:
     def is_costly(self, text: str) -> bool:
         """Return whether a secret takes long to be had: a key is derived, or a server asked."""
         return is_encrypted(text) or (not is_reference(text) and self.plugged.knows(text))
+
+    def nearest_prefix(self, text: str) -> str:
+        """Return the prefix of references that a plain text nearly begins with, if it does."""
+        prefix, colon, _ = text.partition(":")
+        return nearest_word(prefix, ("env", "file", *self.plugged.resolvers)) if colon else ""
 
     def resolve(self, text: str, purpose: str = "") -> Secret:
         """Return the secret that a text stands for; plain text stands for itself.

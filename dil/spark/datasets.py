@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from dil.errors import ConfigError
 from dil.model.job import Job
 from dil.model.schema_text import parse_schema
-from dil.reshaping.dataset_rows import DatasetReading, WantedRows
+from dil.reshaping.dataset_rows import DatasetReading, WantedRows, rows_of_tasks
 from dil.reshaping.files import Workshop
 from dil.spark.failing import shown_errors
 from dil.spark.options import SourceOptions
@@ -21,9 +21,6 @@ from dil.spark.pruning import pruning_of
 
 if TYPE_CHECKING:
     from dil.state.derived.dataset_rows import DatasetChain, PartRows, Position
-
-# Files are small where runs are: a task reads so many bytes of them, or about.
-_BYTES_OF_TASK = 32 * 1024 * 1024
 
 
 def dataset_job(options: SourceOptions) -> Job:
@@ -109,18 +106,7 @@ class TaskRows:
 
 def partitions_of(parts: Sequence[PartRows], known: pa.Schema) -> list[InputPartition]:
     """Return rows as partitions, small files together."""
-    found: list[InputPartition] = []
-    taken: list[WantedRows] = []
-    size = 0
-    for part in parts:
-        taken.append(WantedRows(part.uri, part.rows, part.first, part.count))
-        size += part.size * part.count // max(part.rows, 1)
-        if size >= _BYTES_OF_TASK:
-            found.append(InputPartition(TaskRows(known, tuple(taken))))
-            taken, size = [], 0
-    if taken:
-        found.append(InputPartition(TaskRows(known, tuple(taken))))
-    return found
+    return [InputPartition(TaskRows(known, rows)) for rows in rows_of_tasks(parts)]
 
 
 def reading_of(job: Job, target: pa.Schema) -> DatasetReading:

@@ -45,7 +45,7 @@ class DilDataSource(DataSource):
         """
         self._is_inferred = not self._options.columns
         found = self._source_schema() if self._options.conf else self._dataset_schema()
-        from dil.spark.schemas import spark_schema
+        from dil.execution.spark_types import spark_schema
 
         with shown_errors():
             return spark_schema(_selected(found, self._options.columns))
@@ -82,8 +82,8 @@ class DilDataSource(DataSource):
         return self._source_reader(schema) if self._options.conf else self._dataset_reader(schema)
 
     def _source_reader(self, schema: StructType) -> DataSourceReader:
+        from dil.execution.spark_types import arrow_schema
         from dil.spark.fitting import Fit
-        from dil.spark.schemas import arrow_schema
         from dil.spark.source_plans import planned_units, source_job
         from dil.spark.work_units import WorkUnitsReader
 
@@ -94,8 +94,8 @@ class DilDataSource(DataSource):
             return WorkUnitsReader(*planned_units(job, self._options), fit)
 
     def _dataset_reader(self, schema: StructType) -> DataSourceReader:
+        from dil.execution.spark_types import arrow_schema
         from dil.spark.datasets import DatasetReader, DatasetView, dataset_job
-        from dil.spark.schemas import arrow_schema
 
         with shown_errors():
             job = dataset_job(self._options)
@@ -112,8 +112,8 @@ class DilDataSource(DataSource):
         """
         if self._options.conf:
             return self._source_stream(schema)
+        from dil.execution.spark_types import arrow_schema
         from dil.spark.datasets import dataset_job
-        from dil.spark.schemas import arrow_schema
         from dil.spark.streams import DatasetStreamReader
 
         with shown_errors():
@@ -122,8 +122,8 @@ class DilDataSource(DataSource):
             return DatasetStreamReader(job, self._options, arrow_schema(schema))
 
     def _source_stream(self, schema: StructType) -> DataSourceStreamReader:
+        from dil.execution.spark_types import arrow_schema
         from dil.spark.fitting import Fit
-        from dil.spark.schemas import arrow_schema
         from dil.spark.source_plans import source_job
         from dil.spark.source_streams import SourceStreamReader
 

@@ -171,7 +171,8 @@ def _event_rows(attempt: AttemptContext, outputs: Outputs) -> EventRows | None:
         run.known_schema,
         outputs.late if spec.late_action == "side_table" else None,
     )
-    return rows.measured_by(new_rows_of(attempt.job, run.events, attempt.unit, run.known_schema))
+    rows.measure_by(new_rows_of(attempt.job, run.events, attempt.unit, run.known_schema))
+    return rows
 
 
 def _converted_rows(

@@ -162,7 +162,7 @@ class Checkpoints:
             self._save(self._last_page)
 
     def keep(self) -> bool:
-        """Keep the complete pages of a failed attempt; tell whether a later one can resume them.
+        """Keep the complete pages of a failed attempt; say whether a later one can resume them.
 
         Rows of the page that failed are removed.
         """

@@ -88,10 +88,9 @@ class EventRows:
         self._rows = self._nulls = self._refused = self._unjudged = 0
         self._late = self._most_late = self._dropped = self._put_beside = 0
 
-    def measured_by(self, new: NewRows | None) -> EventRows:
-        """Return it, which now has measured how late its new rows come."""
+    def measure_by(self, new: NewRows | None) -> None:
+        """Let how late the new rows come be measured; call it before the first batch."""
         self._new = new
-        return self
 
     @property
     def put_aside(self) -> int:

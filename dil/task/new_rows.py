@@ -10,6 +10,7 @@ import logging
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import IO
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from dil.model.schema_text import parse_schema
 from dil.model.settings import Formula
 from dil.reshaping.files import RowFile, Workshop, row_file
 from dil.text.paths import compile_path
+from dil.writing.late_rows import late_schema
 from dil.writing.widening import conform
 
 log = logging.getLogger(__name__)
@@ -123,7 +125,7 @@ class _Compared:
         self._pile = _Pile()
 
     def take(self, batch: pa.RecordBatch, times: pa.Int64Array) -> int:
-        """Keep what tells rows apart; return how many rows cannot be compared."""
+        """Keep what distinguishes rows; return how many rows cannot be compared."""
         counted: int = len(times) - times.null_count
         if not self._is_open:
             return counted
@@ -140,7 +142,8 @@ class _Compared:
         """Return how late the new rows are, and how many rows could not be compared."""
         if self._identity is None or not self._is_open:
             return Histogram(), 0
-        pile, known = self._pile, sum(each.rows for each in self._published)
+        pile = self._pile
+        known = sum(0 if each.rows is None else each.rows for each in self._published)
         size = pile.bytes + pile.bytes * known // max(1, pile.rows)
         try:
             found = lateness_of_new(
@@ -165,7 +168,15 @@ class _Compared:
         opened: dict[str, RowFile] = {}
         for each in self._published:
             if each.path not in opened:
-                opened[each.path] = row_file(files, each.path, known)
+                is_beside = each.rows is None
+                there = late_schema(known) if is_beside else known
+                opened[each.path] = row_file(files, each.path, there)
+        self._published = [
+            each
+            if each.rows is not None
+            else replace(each, rows=opened[each.path].count(self._workshop))
+            for each in self._published
+        ]
         self._files = [opened[each.path] for each in self._published]
         first = self._files[0].schema
         common = set(first.names).intersection(*(each.schema.names for each in self._files))
@@ -178,13 +189,14 @@ class _Compared:
         for part, file in zip(self._published, self._files, strict=True):
             for start, batch in file.numbered(self._workshop, columns.names):
                 first = max(part.start - start, 0)
-                rows = batch.slice(first, max(0, part.start + part.rows - start - first))
+                last = part.start + (part.rows or 0)
+                rows = batch.slice(first, max(0, last - start - first))
                 if rows.num_rows:
                     yield self._identity.of(conform(rows, columns))
 
 
 def _identity(job: Job, read: pa.Schema, published: pa.Schema) -> Identity:
-    """Return what tells rows apart: the key, or else all that comes from the source alone.
+    """Return what distinguishes rows: the key, or else all that comes from the source alone.
 
     Raises:
         DilError: nothing does.

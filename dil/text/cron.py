@@ -62,7 +62,7 @@ class Level(IntEnum):
 class Cron:
     """A parsed expression; weekdays count from Sunday, which is 0.
 
-    ``either_day`` tells that a date matches by day of month or by weekday, not only by both.
+    ``either_day`` says that a date matches by day of month or by weekday, not only by both.
     """
 
     minutes: tuple[int, ...]

@@ -125,7 +125,7 @@ class _Translator:
         return "".join(parts)
 
     def _element(self) -> tuple[str, bool]:
-        """Translate one element; tell whether a quantifier may follow it."""
+        """Translate one element; say whether a quantifier may follow it."""
         char = self.pattern[self.at]
         match char:
             case "(":

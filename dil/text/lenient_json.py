@@ -38,7 +38,7 @@ _BAD_ESCAPE = re.compile(r'\\(?:u[0-9A-Fa-f]{4}|["\\/bfnrt])|(\\)')
 class JsonError(ValueError):
     """Text that is no JSON, not even leniently; ``line`` counts from 0 inside the text.
 
-    ``has_inner_quote`` tells that a quote seems to stand inside a string and ends it too early.
+    ``has_inner_quote`` says that a quote seems to stand inside a string and ends it too early.
     """
 
     def __init__(self, reason: str, line: int, *, has_inner_quote: bool = False) -> None:

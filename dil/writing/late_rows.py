@@ -26,6 +26,13 @@ _US_PER_MS = 1000
 _TIME = "at"
 
 
+def late_schema(dataset: pa.Schema) -> pa.Schema:
+    """Return the columns of files of late rows of a dataset, for formats that keep no types."""
+    own = {LATE_AT: _INSTANT, WATERMARK: _INSTANT, TIMELABEL: pa.string(), BATCH: pa.string()}
+    new = (pa.field(name, kind) for name, kind in own.items() if name not in dataset.names)
+    return pa.schema([*dataset, *new])
+
+
 class LateRows:
     """Writes the late rows of an attempt; a crash that does it again writes the same rows.
 

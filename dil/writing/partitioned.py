@@ -20,7 +20,7 @@ from dil.writing.rolling import Apart, Numbers, OutputFolder, RollingFiles
 from dil.writing.widening import Widening, conform
 
 HELD_BYTES = 128 * 1024 * 1024
-# Rows are told apart so many at a time: pages are small, and each step costs more than a row.
+# Rows are distinguished so many at a time: pages are small, and each step costs more than a row.
 _SPLIT_ROWS = 65_536
 _SPLIT_BYTES = 32 * 1024 * 1024
 # What a batch takes in memory beside its values, about.
@@ -32,10 +32,10 @@ Key: TypeAlias = "tuple[str | None, ...]"
 
 @dataclass(frozen=True, slots=True)
 class ApartBy:
-    """What tells rows apart, and how many files are open at once.
+    """What distinguishes rows, and how many files are open at once.
 
-    ``fields`` are the columns; ``keeps_columns`` tells that they stay in the files. ``folder`` is
-    that of rows whose label is not told apart, below which their own folders are.
+    ``fields`` are the columns; ``keeps_columns`` says that they stay in the files. ``folder`` is
+    that of rows whose label is not distinguished, below which their own folders are.
     ``labels_name_folders`` puts files into the lake folder of their label.
     """
 
@@ -221,7 +221,7 @@ class _Waiting:
 
 @dataclass(slots=True)
 class _Incoming:
-    """Batches of one schema that are not told apart yet, and the labels of their rows."""
+    """Batches of one schema that are not distinguished yet, and the labels of their rows."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     labels: list[pa.Array] = field(default_factory=list)

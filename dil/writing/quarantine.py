@@ -58,7 +58,7 @@ class QuarantineWriter:
         self.rows = 0
 
     def begin(self, page: int, rows: int) -> None:
-        """Tell that a batch of ``rows`` rows of a page comes; ``page`` 0 is not known."""
+        """Say that a batch of ``rows`` rows of a page comes; ``page`` 0 is not known."""
         before = self._batch
         first = before.first + before.rows if page == before.page else 0
         self._batch = _Batch(page, first, rows)

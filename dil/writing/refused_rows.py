@@ -148,7 +148,7 @@ def _written(row: JsonObject) -> JsonObject:
 
 
 def _free_name(row: JsonObject) -> str:
-    """Return the name of the member that tells why, other than those of the row."""
+    """Return the name of the member that says why, other than those of the row."""
     name = MEMBER
     while name in row:
         name = f"_{name}"

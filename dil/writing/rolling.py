@@ -21,7 +21,7 @@ from dil.writing.sink import MeasuredSink
 class WrittenFile:
     """A finished file and the schema that it was written with.
 
-    ``is_part`` tells that it has less than half the size that files are to have: neighbours may be
+    ``is_part`` says that it has less than half the size that files are to have: neighbours may be
     put together.
     """
 
@@ -75,7 +75,7 @@ TOGETHER = Apart()
 class RollingFiles:
     """Writes batches into files ``part-<n>``, numbered by ``numbers``; no file without a row.
 
-    ``written`` are files that are there already and come before all others. ``apart`` tells where
+    ``written`` are files that are there already and come before all others. ``apart`` says where
     the files are published.
     """
 

@@ -1,4 +1,4 @@
-"""Columns that tell where a row comes from: ``ms.output.system.columns``."""
+"""Columns that say where a row comes from: ``ms.output.system.columns``."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tests.jobs import write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset, generated_row
 from tests.stories import STEP_MS, day, ids_of
-from tests.torture.kills import KillServer, restore, steps
+from tests.torture.kills import JOB_SERVER, KillServer, restore, steps
 
 # The short form kills at a few steps of each path; the long form (make torture) at all.
 KILLS = max(int(os.environ.get("DIL_KILLS", "14")) // 7, 1)
@@ -37,11 +37,13 @@ _PATHS = {
 
 
 @contextmanager
-def kill_server(use: Callable[[pytest.MonkeyPatch], None]) -> Iterator[KillServer]:
+def kill_server(
+    use: Callable[[pytest.MonkeyPatch], None], program: Path = JOB_SERVER
+) -> Iterator[KillServer]:
     """Start what runs and kills jobs, with the environment that ``use`` sets."""
     with pytest.MonkeyPatch.context() as patch:
         use(patch)
-        with KillServer() as server:
+        with KillServer(program) as server:
             yield server
 
 

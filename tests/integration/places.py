@@ -88,6 +88,11 @@ def ids(place: Any, keys: Iterable[str]) -> Counter[tuple[str, int]]:
     rows: Counter[tuple[str, int]] = Counter()
     objects = place.objects("lake/shop/")
     for key in keys:
-        table = pq.read_table(io.BytesIO(objects[key]), columns=["unit", "id"])
-        rows.update(zip(table["unit"].to_pylist(), table["id"].to_pylist(), strict=True))
+        rows.update(ids_of(objects[key]))
     return rows
+
+
+def ids_of(content: bytes) -> list[tuple[str, int]]:
+    """Return unit and number of each row of a Parquet file."""
+    table = pq.read_table(io.BytesIO(content), columns=["unit", "id"])
+    return list(zip(table["unit"].to_pylist(), table["id"].to_pylist(), strict=True))

@@ -93,6 +93,16 @@ def test_drop_publishes_the_others_and_says_how_many(feed: Feed) -> None:
     assert report.rows_read == report.rows + report.rows_dropped
 
 
+def test_a_run_that_drops_all_rows_as_late_does_not_look_like_a_silent_source(feed: Feed) -> None:
+    feed.put(0)
+    feed.run(**{"ms.late.action": "drop"})
+    feed.put(-5)
+    report = feed.run(at=1, **{"ms.late.action": "drop"})
+    assert (report.rows, report.rows_dropped) == (0, 1)
+    assert not any("NO ROWS" in note for note in report.notes)
+    assert "no row passed of 1 row read" in report_text(report)
+
+
 def test_fail_publishes_nothing_and_a_later_action_is_the_way_out(feed: Feed) -> None:
     feed.put(0)
     feed.run(**{"ms.late.action": "fail"})

@@ -204,6 +204,30 @@ def test_each_way_of_publishing_is_measured_alike(days: Days, changes: dict[str,
     assert days.last() == {0: 1, edge_of(HOUR): 1}
 
 
+@pytest.mark.parametrize("form", ["PARQUET", "AVRO", "JSON", "CSV", "ORC"])
+@pytest.mark.parametrize("mode", ["window_replace", "append"])
+def test_rows_that_were_put_beside_the_dataset_are_not_new_when_they_are_read_again(
+    days: Days, form: str, mode: str
+) -> None:
+    days.properties |= {
+        "ms.event.watermark": "bounded", "ms.event.delay": "PT1H", "ms.late.action": "side_table",
+        "ms.grace.period.days": "3", "writer.output.format": form, "ms.publish.mode": mode,
+        "extract.primary.key.fields": "",
+    }  # fmt: skip
+    days.put(0, 1, 23)
+    days.run(1)
+    days.put(1, 5, -20)
+    days.run(2)
+    assert len(list((days.folder / "lake" / "lake" / "days_late").iterdir())) == 1
+    assert days.last() == {0: 1, edge_of(19 * HOUR): 1}
+    days.put(2, 5)
+    days.run(3)
+    assert days.last() == {0: 1}
+    days.put(3, 5)
+    days.run(4)
+    assert days.last() == {0: 1}
+
+
 def test_rows_that_cannot_be_compared_make_no_measure(days: Days) -> None:
     """The rows that are known to be new are those in time, and would ask for no grace at all."""
     days.put(0, 1, 23)
@@ -263,6 +287,32 @@ def test_an_auto_job_reads_back_by_what_it_measured_and_the_14th_run_probes(
     assert days.last() == {0: 1, edge_of(6 * DAY): 1}
     assert main(["plan", str(days.path), "--now", "2024-12-07T00:00:00Z"]) == 0
     assert "99.9 % of 10,525 new rows were no later" in capsys.readouterr().out
+
+
+def test_a_probe_that_the_limit_cuts_off_counts_when_its_last_run_has_read_the_rest(
+    days: Days,
+) -> None:
+    days.properties |= {
+        "ms.grace.mode": "auto", "ms.grace.max": "P5D", "ms.grace.probe.every": "8",
+        "ms.work.unit.parallelism.max": "2",
+    }  # fmt: skip
+    for day in range(7):
+        days.put(day, 1)
+        days.run(day + 1)
+    days.put(2, 2)
+    days.put(7, 1)
+    read: list[int] = []
+    for run in range(3):
+        assert days.meter().runs_since_probe == 7 + run
+        plan = plan_job(days.job(), now_ms=START + 8 * DAY).plan
+        assert "probe" in str(plan.grace_why)
+        read += [(unit.partition.low - START) // DAY for unit in plan.work_units]
+        days.run(8)
+    assert read == [2, 3, 4, 5, 6, 7]
+    meter = days.meter()
+    assert (meter.runs_since_probe, meter.rest) == (0, None)
+    assert [each.is_probe for each in meter.commits[-2:]] == [False, True]
+    assert "probe" not in str(plan_job(days.job(), now_ms=START + 9 * DAY).plan.grace_why)
 
 
 def test_every_run_is_a_probe_where_each_run_of_one_is(days: Days) -> None:

@@ -11,13 +11,14 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import pytest
 
 from dil import config
 from dil.errors import ConfigError, SourceContractError
 from dil.execution.shipping import plugin_modules
+from dil.extraction.preprocessing import gpg_process
 from dil.extraction.preprocessing.gpg import GpgDecryptProcessor, GpgEncryptProcessor
 from dil.extraction.preprocessing.gpg_process import GpgHome
 from dil.model.report import RunReport, RunStatus
@@ -227,6 +228,23 @@ def test_the_home_of_a_killed_process_goes_with_its_agent_and_others_stay(keys: 
             process.communicate(timeout=30)
     GpgHome().close()
     assert not used.exists()
+
+
+def test_a_home_that_another_process_sweeps_past_while_it_is_made_stays(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    lock = gpg_process.fcntl.flock
+
+    def sweep_first(*arguments: Any) -> None:
+        monkeypatch.setattr(gpg_process.fcntl, "flock", lock)
+        GpgHome().close()
+        lock(*arguments)
+
+    monkeypatch.setattr(gpg_process.fcntl, "flock", sweep_first)
+    home = GpgHome()
+    assert Path(home.command()[2]).is_dir()
+    home.close()
 
 
 # Whole jobs

@@ -22,12 +22,16 @@ from random import Random
 
 import pytest
 
-from tests.jobs import manifest_files, published_ids, visible_files, write_job
+from tests.integration.killed_jobs import kill_server
+from tests.integration.places import on_place
+from tests.integration.s3_places import Bucket, OrderlyMoto, use
+from tests.jobs import write_job
 from tests.servers.databases import new_database
 from tests.servers.http_server import HttpServer
 from tests.servers.postgresql import PASSWORD, PostgresqlServer
 from tests.servers.rows import DAY_MS, START_MS, Dataset, UnitRows, generated_row
 from tests.torture.kills import KillServer
+from tests.torture.lakes import BucketLake, Lake, LocalLake
 from tests.torture.manifest_reader import ManifestReader
 
 HISTORY_SERVER = Path(__file__).parents[1] / "torture" / "history_server.py"
@@ -71,6 +75,7 @@ class History:
     def __init__(
         self,
         folder: Path,
+        lake: Lake,
         source: HttpServer,
         kills: KillServer,
         store: dict[str, str],
@@ -79,6 +84,7 @@ class History:
     ) -> None:
         self.random = Random(seed)
         self.folder = folder
+        self.lake = lake
         self.source = source
         self.kills = kills
         self.now = START_MS + 2 * DAY_MS
@@ -268,11 +274,11 @@ class History:
         assert expected - found == Counter(), f"lost: {self.story()}"
         answer = self._command("state", "verify", has_now=False, may_die=False)
         assert answer["exit"] == 0, self.story(answer)
-        staged = self.folder / "lake" / "_staging"
-        assert [path for path in staged.rglob("*") if path.is_file()] == [], self.story()
+        assert self.lake.staged() == [], self.story()
 
     def rows(self) -> Counter[tuple[str, int]]:
-        return published_ids(manifest_files(self.folder))
+        newest = self.lake.newest()
+        return Counter() if newest is None else self.lake.rows_of(newest[1])
 
     def story(self, answer: dict[str, object] | None = None) -> str:
         return "\n".join([*self.told, *([] if answer is None else [str(answer["error"])])])
@@ -315,7 +321,9 @@ def test_each_row_is_published_once_whatever_happens(
 ) -> None:
     first = 1000 * STORES.index(kind)
     for seed in {*KEPT[kind], *range(first, first + HISTORIES)}:
-        _play(kind, "", tmp_path / str(seed), kills, seed, request)
+        folder = tmp_path / str(seed)
+        with _store(kind, request) as store:
+            _play(store, "", folder, LocalLake(folder), kills, seed)
 
 
 @pytest.mark.parametrize(
@@ -326,7 +334,21 @@ def test_each_row_is_published_once_where_runs_read_again(
 ) -> None:
     first = 10_000 + 1000 * STORES.index(kind)
     for seed in range(first, first + HISTORIES):
-        _play(kind, mode, tmp_path / str(seed), kills, seed, request)
+        folder = tmp_path / str(seed)
+        with _store(kind, request) as store:
+            _play(store, mode, folder, LocalLake(folder), kills, seed)
+
+
+@pytest.mark.parametrize("mode", ["", "merge"])
+def test_each_row_is_published_once_with_dataset_and_state_on_s3(
+    mode: str, tmp_path: Path, moto: OrderlyMoto
+) -> None:
+    first = 20_000 + 1000 * bool(mode)
+    with kill_server(lambda patch: use(moto.url, patch), HISTORY_SERVER) as kills:
+        for seed in range(first, first + HISTORIES):
+            bucket = Bucket(moto)
+            lake = BucketLake(bucket)
+            _play(on_place(bucket), mode, tmp_path / str(seed), lake, kills, seed, steps=STEPS // 2)
 
 
 @contextmanager
@@ -347,24 +369,25 @@ def _store(kind: str, request: pytest.FixtureRequest) -> Iterator[dict[str, str]
 
 
 def _play(
-    kind: str,
+    store: dict[str, str],
     mode: str,
     folder: Path,
+    lake: Lake,
     kills: KillServer,
     seed: int,
-    request: pytest.FixtureRequest,
+    steps: int = STEPS,
 ) -> None:
     rows = Dataset.generate(LAST_DAY * ROWS_PER_DAY, units=("a", "b"), step_ms=STEP_MS)
     days = {} if mode else _days(rows)
-    with HttpServer(rows) as source, _store(kind, request) as store:
-        history = History(folder, source, kills, store, seed, mode)
-        with ManifestReader(folder, days if history.mode == "append" else {}, seed) as reader:
-            history.play(STEPS)
+    with HttpServer(rows) as source:
+        history = History(folder, lake, source, kills, store, seed, mode)
+        with ManifestReader(lake, days if history.mode == "append" else {}, seed) as reader:
+            history.play(steps)
             history.finish()
         reader.look()
         assert reader.problems == [], history.story()
         assert reader.looks > 1
-        assert manifest_files(folder) == visible_files(folder), history.story()
+        assert lake.listed() == lake.visible(), history.story()
 
 
 def _days(rows: Dataset) -> dict[tuple[str, int], object]:

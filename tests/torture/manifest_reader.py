@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from pathlib import Path
 from random import Random
 from typing import Self
 
-from tests.jobs import dataset, published_ids
+from tests.torture.lakes import Lake
 
 # The longest time between two looks.
 _PAUSE_S = 0.05
@@ -23,18 +21,16 @@ class ManifestReader:
     file that is gone; a manifest never changes once it is there.
 
     Args:
-        folder: The job's, of ``write_job``.
+        lake: Where the dataset is.
         groups: Rows, by unit and id, that come and go together, with the name of their group;
             empty where rows may come and go by themselves.
         seed: Of the moments at which it reads.
     """
 
-    def __init__(
-        self, folder: Path, groups: Mapping[tuple[str, int], object], seed: object
-    ) -> None:
+    def __init__(self, lake: Lake, groups: Mapping[tuple[str, int], object], seed: object) -> None:
         self.looks = 0
         self.problems: list[str] = []
-        self._folder = folder
+        self._lake = lake
         self._sizes = Counter(groups.values())
         self._groups = groups
         self._random = Random(f"reader {seed}")
@@ -59,31 +55,20 @@ class ManifestReader:
 
     def look(self) -> None:
         """Read the dataset once."""
-        while (newest := self._newest()) is not None:
+        while (newest := self._lake.newest()) is not None:
             name, content = newest
             if self._seen.setdefault(name, content) != content:
                 self.problems.append(f"{name} changed")
-            files = [
-                Path(file["uri"].removeprefix("file://")) for file in json.loads(content)["files"]
-            ]
             try:
-                rows = published_ids(files)
+                rows = self._lake.rows_of(content)
             except FileNotFoundError as error:
-                if self._newest() != newest:
+                if self._lake.newest() != newest:
                     continue  # replaced meanwhile: the next manifest has its successors
                 self.problems.append(f"{name} lists a file that is gone: {error}")
                 return
             self._judge(name, rows)
             self.looks += 1
             return
-
-    def _newest(self) -> tuple[str, bytes] | None:
-        meta = dataset(self._folder) / "_dil"
-        try:
-            name = json.loads((meta / "current.json").read_bytes())["manifest"]
-            return name, (meta / name).read_bytes()
-        except FileNotFoundError:
-            return None
 
     def _judge(self, name: str, rows: Counter[tuple[str, int]]) -> None:
         doubled = [key for key, count in rows.items() if count > 1]

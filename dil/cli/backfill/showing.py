@@ -173,6 +173,7 @@ def publication_json(found: Publication, *, act_id: str | None, is_done: bool) -
             "rows": sum(file.rows for file in found.files),
             "out": len(found.removed),
             "rows_out": sum(file.rows for file in found.removed),
+            "late_out": len(found.late),
         },
         "needs": list(found.needs),
         "refused": None if found.refusal is None or is_done else found.refusal.message,
@@ -191,6 +192,11 @@ def show_publication(job: Job, found: Publication) -> None:
     if found.removed:
         rows = sum(file.rows for file in found.removed)
         emit(f"  out: {counted(len(found.removed), 'file')} with {counted(rows, 'row')}\n")
+    if found.late:
+        emit(
+            f"  out: {counted(len(found.late), 'file')} of late rows beside the dataset, which the"
+            " backfill has in it\n"
+        )
     if found.changed:
         emit(f"  counted as read that had failed: {counted(len(found.changed), 'work unit')}\n")
     if found.stale:

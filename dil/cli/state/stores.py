@@ -150,7 +150,7 @@ def _say(call: JobCall, line: str) -> None:
 
 
 def _done_if_agreed(call: JobCall, act: Callable[[], object], *, yes: bool) -> bool:
-    """Do it when that is agreed to, by --yes or by whoever is asked; tell whether it was done."""
+    """Do it when that is agreed to, by --yes or by whoever is asked; say whether it was done."""
     may_ask = not yes and not call.as_json and sys.stdin.isatty()
     if yes or (may_ask and click.confirm("Do it?", err=True)):
         act()

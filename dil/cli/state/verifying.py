@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,15 +14,18 @@ import click
 from dil.cli.job_command import JobCall, job_command
 from dil.cli.state.opening import opened
 from dil.cli.stdout import emit, emit_json
-from dil.errors import DilError, WriteError
+from dil.errors import ConfigError, DilError, WriteError
 from dil.run.failing import FAILED
+from dil.run.process import real_clock
 
 _PIECE = 1 << 20
 
 if TYPE_CHECKING:
     from dil.model.dataset import PublishedFile
     from dil.model.job import Job
+    from dil.operator.replaying import ReplayedBlock
     from dil.spi.state_store import StateStore
+    from dil.state.blocks.input_validation import InputChain
     from dil.state.blocks.verification import ChainReport
 
 
@@ -29,13 +34,29 @@ if TYPE_CHECKING:
 @click.option(
     "--full", is_flag=True, help="Read the published files, too, and compare their SHA-256."
 )
-def verify(call: JobCall, *, full: bool) -> int:
+@click.option(
+    "--replay",
+    "is_replayed",
+    is_flag=True,
+    help="Of a derived dataset: run its queries again on the recorded slices, and compare.",
+)
+@click.option(
+    "--from",
+    "first",
+    metavar="BLOCK",
+    type=click.IntRange(min=0),
+    default=None,
+    help="With --replay: begin at this block.",
+)
+def verify(call: JobCall, *, full: bool, is_replayed: bool, first: int | None) -> int:
     """Recheck the chain, the work units and the published files; exit code 1 when not sound.
 
     Of the files the sizes are compared, and with --full their content. The chain must know what
     the dataset's manifest lists, and the manifest whose each row of a shared file is.
     """
-    with opened(call) as (job, store):
+    if first is not None and not is_replayed:
+        raise ConfigError.single("--from", "is given without --replay", "Add --replay.")
+    with opened(call) as (job, store), _inputs(job) as chains:
         from dil.state.blocks.verification import verify_chain
 
         # Rows that were loaded into a database lie in no file whose size could be compared.
@@ -47,12 +68,23 @@ def verify(call: JobCall, *, full: bool) -> int:
             hash_of=_hash_on(place) if full else None,
             listed=_listed(job) if is_of_files else None,
             is_of_files=is_of_files,
+            chains=chains,
         )
-        problems = (*_newer_dataset(job, store), *_misfits(job))
-        report = replace(report, problems=(*problems, *report.problems))
+        problems = (
+            *_newer_dataset(job, store),
+            *_misfits(job),
+            *_lost_inputs(job, chains, report),
+        )
+        replayed = _replayed(call, job, store, first) if is_replayed else ()
+        wrong = (each.problem for each in replayed if each.problem)
+        report = replace(report, problems=(*problems, *report.problems, *wrong))
     if call.as_json:
+        from dil.operator.replaying import replay_json
+
+        more = {"replayed": list(map(replay_json, replayed))} if is_replayed else {}
         emit_json(
             {
+                **more,
                 "job": job.name,
                 "sound": report.is_sound,
                 "blocks": report.blocks,
@@ -62,7 +94,65 @@ def verify(call: JobCall, *, full: bool) -> int:
         )
     else:
         _verify_text(job, report)
+        _replay_text(replayed)
     return 0 if report.is_sound else FAILED
+
+
+def _replayed(
+    call: JobCall, job: Job, store: StateStore, first: int | None
+) -> tuple[ReplayedBlock, ...]:
+    """Run the queries of a derived dataset again.
+
+    Raises:
+        ConfigError: the job reads a source, or merges rows.
+    """
+    from dil.operator.replaying import replay
+    from dil.run.options import RunOptions
+    from dil.run.process import cache_dir
+
+    if job.query is None:
+        raise ConfigError.single(
+            "--replay",
+            "is for derived datasets, and this job reads a source",
+            "Leave it out: --full compares the published files.",
+        )
+    environ = dict(os.environ)
+    options = RunOptions(
+        now_ms=call.invocation.now(None),
+        clock=real_clock,
+        environ=environ,
+        cache=cache_dir(environ),
+    )
+    return tuple(replay(job, job.query, store, options, first=first or 0))
+
+
+def _replay_text(replayed: Sequence[ReplayedBlock]) -> None:
+    for each in replayed:
+        why = f": {each.why}" if each.why else ""
+        if not emit(f"  block {each.sequence}  {each.outcome.value}{why}\n"):
+            return
+
+
+@contextlib.contextmanager
+def _inputs(job: Job) -> Iterator[Mapping[str, InputChain]]:
+    """Open the chains of the inputs of a derived dataset; none of a job that reads a source."""
+    if job.query is None:
+        yield {}
+        return
+    from dil.run.queries.slices import input_chains
+
+    with input_chains(job.query, real_clock) as chains:
+        yield chains
+
+
+def _lost_inputs(job: Job, chains: Mapping[str, InputChain], report: ChainReport) -> Iterator[str]:
+    """Yield the inputs of a derived dataset whose chain is gone."""
+    for each in () if job.query is None or not report.blocks else job.query.inputs:
+        if each.dataset not in chains:
+            yield (
+                f"V39: input {each.dataset} has no chain in its state store: what was taken of it"
+                " cannot be checked"
+            )
 
 
 def _newer_dataset(job: Job, store: StateStore) -> Iterator[str]:

@@ -47,7 +47,7 @@ class OpenFile(Protocol):
 class Format(Protocol):
     """A columnar format: its name, and the bytes with which a file begins.
 
-    ``may_be_empty`` tells that a file of no bytes is one without rows.
+    ``may_be_empty`` says that a file of no bytes is one without rows.
     """
 
     name: str

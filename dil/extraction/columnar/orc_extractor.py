@@ -118,7 +118,7 @@ class OrcRows:
     def _refuse_long(self, parts: Sequence[StripeSize], *, is_whole: bool) -> None:
         """Refuse rows for which the reader would need more memory than a worker may take.
 
-        ``is_whole`` tells that it reads stripes as a whole, else rows.
+        ``is_whole`` says that it reads stripes as a whole, else rows.
         """
         largest = (self._memory_bytes or 0) // _STRIPE_SHARE
         for part in parts if largest else ():

@@ -319,7 +319,7 @@ class FoundColumns(CsvColumns):
         return texts, (RAGGED,) if is_ragged else ()
 
     def _learn(self, texts: dict[str, pa.Array]) -> tuple[bool, dict[str, pa.Array | None]]:
-        """Let the shapes learn; tell whether a column that had a type became text.
+        """Let the shapes learn; say whether a column that had a type became text.
 
         Numbers that had to be read for that come with it.
         """

@@ -103,7 +103,7 @@ class CsvExtractor(Extractor):
                 yield from self._rows(self._columns.read(block), page)
 
     def _skip_lines(self, records: RecordBlocks) -> bool:
-        """Pass over the lines at the top, and begin; tell whether there may be rows behind."""
+        """Pass over the lines at the top, and begin; say whether there may be rows behind."""
         settings = self.spec.csv.settings
         skipped = records.take(settings.skipped)
         if len(skipped) < settings.skipped:

@@ -19,7 +19,7 @@ _BOM = "\ufeff"
 class Block:
     """A stretch of text that begins with a record; where its last whole record ends is known late.
 
-    ``likely`` is the text up to its last line break. That may lie within quotes: who can tell that
+    ``likely`` is the text up to its last line break. That may lie within quotes: who can say that
     it does not calls ``settle``. Else ``records`` are the whole records, found with care, perhaps
     none; they cost a look at every quote.
     """

@@ -131,7 +131,7 @@ class JsonExtractor(Extractor):
     ) -> Iterable[Sequence[msgspec.Raw]] | None:
         """Return the raw rows of the payload; none for a scalar body or a null payload.
 
-        None tells that a later page has no payload at all.
+        None says that a later page has no payload at all.
         """
         field = self.spec.data_field
         if not document.is_container:

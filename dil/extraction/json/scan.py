@@ -1,6 +1,6 @@
 """Where JSON values end: reading a long text value by value, without holding it.
 
-The JSON decoder itself tells where a value ends, because it names the byte at which something
+The JSON decoder itself says where a value ends, because it names the byte at which something
 follows a complete value. So a text is checked as strictly here as where it is decoded whole, and
 at the decoder's speed.
 """
@@ -147,7 +147,7 @@ class Cursor:
         return name
 
     def _fill(self, size: int) -> bool:
-        """Hold the bytes from here on; tell whether there are any."""
+        """Hold the bytes from here on; say whether there are any."""
         self._held = b""  # so that not both are held
         self._held = self.text.read(Span(self.at, self.at + size))
         self._begin = self.at

@@ -41,7 +41,7 @@ class SessionKey:
     """The session key of one response (rule G27).
 
     ``text`` is what the patterns see; JSON null is the text ``null`` there, but no cursor.
-    ``is_there`` tells that the response has the key at all, be it null or empty.
+    ``is_there`` says that the response has the key at all, be it null or empty.
     """
 
     text: str = ""

@@ -20,7 +20,7 @@ class LastPage:
     """What the next page is compared with, so that a seam between attempts hides nothing.
 
     ``content`` is the hash of the body in hexadecimal, empty where bodies are not compared;
-    ``rows`` and ``checksum`` are those of its rows, where rows are compared. ``names_next`` tells
+    ``rows`` and ``checksum`` are those of its rows, where rows are compared. ``names_next`` says
     that it named the next page, ``is_short`` that it had fewer rows than the next one's start
     takes for granted.
     """

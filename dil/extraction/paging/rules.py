@@ -64,9 +64,9 @@ PAGE_VALUES = frozenset({"pagestart", "pageno"})
 class PagingRules:
     """The configured part of the decision.
 
-    ``sends_session`` tells that a parameter has the type session: a cursor reaches the source.
-    ``is_paged`` tells that there are page values, ``has_next`` and ``has_more`` that answers name
-    the next page or tell that there is one, ``follows_links`` that the Link header is where. None
+    ``sends_session`` says that a parameter has the type session: a cursor reaches the source.
+    ``is_paged`` says that there are page values, ``has_next`` and ``has_more`` that answers name
+    the next page or say that there is one, ``follows_links`` that the Link header is where. None
     of the caps is no cap. ``sent_values`` are the types of page values that reach the source.
     """
 
@@ -125,13 +125,13 @@ class PagingRules:
 class PageState:
     """What is known after one page; rows are counted before converters.
 
-    ``previous_key`` is the key of the page before, None for the first page. ``key_was_there`` tells
+    ``previous_key`` is the key of the page before, None for the first page. ``key_was_there`` says
     that this page or an earlier one had a key. ``total`` is None until a page has it.
     ``elapsed_s`` counts from the first request of the attempt. ``payload_left`` is None when the
     job has no payload. ``asked`` counts requests so far. ``page_size`` is how many rows a full page
-    has, None where nobody says. ``files_left`` tells that the session has another answer of its
+    has, None where nobody says. ``files_left`` says that the session has another answer of its
     own, ``had_files`` that it had one before. ``next_uri`` and ``more`` are what this answer says
-    about the page after it; ``next_was_there`` and ``more_was_there`` tell that this answer or an
+    about the page after it; ``next_was_there`` and ``more_was_there`` say that this answer or an
     earlier one had the place of the address, or the flag.
     """
 

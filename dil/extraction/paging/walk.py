@@ -66,7 +66,7 @@ class WalkCounters:
     hundreds of their status (2 for 2xx), where the protocol has one, ``warned`` those that are only
     a warning by their status.
     ``notes`` are fixed sentences for the run's report, each once: what was odd about the answers
-    and about how the walk ended, without being a failure. ``is_void`` tells that what was read is
+    and about how the walk ended, without being a failure. ``is_void`` says that what was read is
     good for nothing: from the same pages a later attempt would come to the same end.
     ``left_out`` are the paths of columns that rows had and ``ms.output.schema`` leaves out.
     """
@@ -329,7 +329,7 @@ def _answered(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tup
 
 
 def _skips(walk: Walk, rows: PayloadRows, start: Position) -> bool:
-    """Pass over the rows that an earlier attempt has sent; tell whether they are the same."""
+    """Pass over the rows that an earlier attempt has sent; say whether they are the same."""
 
     def seen(number: int, row: JsonObject, key: str) -> None:
         answer = walk.refused_before.get(number)

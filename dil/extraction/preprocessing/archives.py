@@ -106,7 +106,7 @@ def _pattern_problems(parameters: Parameters) -> Iterator[str]:
 
 
 def _wanted(pattern: str) -> Callable[[str], bool]:
-    """Return what tells whether a path inside an archive is the one to read."""
+    """Return what says whether a path inside an archive is the one to read."""
     if not pattern:
         return _is_data
     compiled: re.Pattern[str] = compile_java(pattern)

@@ -51,8 +51,8 @@ class GpgHome:
             )
         self._program = program
         _sweep()
-        self._folder = tempfile.mkdtemp(prefix=_PREFIX)
-        self._lock: IO[bytes] | None = _held(self._folder)
+        self._lock: IO[bytes] | None
+        self._folder, self._lock = _new_home()
 
     def command(self, *arguments: str) -> list[str]:
         """Return a command line of the program that asks nobody anything."""
@@ -94,11 +94,16 @@ class GpgHome:
         self._lock = None
 
 
-def _held(folder: str) -> IO[bytes]:
-    """Mark a home as that of this process: the system lets go of the lock when it ends."""
-    lock = (Path(folder) / _LOCK).open("wb")
+def _new_home() -> tuple[str, IO[bytes]]:
+    """Return a folder and the lock by which it is this process's: the system frees it at its end.
+
+    The folder has the name that a sweep looks for only once it is locked.
+    """
+    made = Path(tempfile.mkdtemp(prefix=f"new-{_PREFIX}"))
+    lock = (made / _LOCK).open("wb")
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return lock
+    home = made.rename(made.with_name(made.name.removeprefix("new-")))
+    return str(home), lock
 
 
 def _sweep() -> None:
@@ -230,7 +235,7 @@ class GpgStream(ReadStream):
         except BlockingIOError:
             return
         except BrokenPipeError:
-            # It has seen enough; why, its status tells when its output ends.
+            # It has seen enough; why, its status says when its output ends.
             self._end_input()
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from dil.errors import StateError
@@ -11,6 +11,7 @@ from dil.model.dataset import Move, PublishedFile
 from dil.model.job import PublishMode
 from dil.observe.progress import counted
 from dil.operator.session import OperatorSession
+from dil.publishing import act_asides
 
 KEPT = "kept"
 WITHDRAWN = "withdrawn from the dataset"
@@ -143,6 +144,46 @@ def file_change(
             "--keep-files if the files are gone otherwise or doubled rows are fine.",
         )
     return FileChange(affected, refusal=refusal)
+
+
+def with_late_rows(
+    session: OperatorSession, change: FileChange, forgotten: Collection[str] = ()
+) -> FileChange:
+    """Return a change of files that takes late rows along.
+
+    Late rows of ``forgotten`` work units, and those that were published with files that are
+    withdrawn, go aside: the next reading would publish them a second time. Those that went aside
+    with files that come back come back, too.
+    """
+    filesystem, spec = session.filesystem(), session.job.publishing
+    act_id = session.act_id or ""
+    units, runs = forgotten, None
+    if not forgotten:
+        units = {signature for file in change.withdrawn for signature in file.signatures}
+        runs = {file.run_id for file in change.withdrawn}
+    gone = late_taken(session, act_id, units, runs)
+    back = act_asides.late_back(filesystem, spec, act_id, change.moves, session.late_files)
+    return replace(change, quarantine=(*change.quarantine, *gone, *back))
+
+
+def late_taken(
+    session: OperatorSession,
+    act_id: str,
+    units: Collection[str],
+    runs: Collection[str] | None = None,
+) -> tuple[Move, ...]:
+    """Return the moves that take the job's own late rows of some work units aside.
+
+    Of those of some runs, by their ids, unless ``runs`` is None.
+    """
+    filesystem, spec = session.filesystem(), session.job.publishing
+    if spec.warehouse is not None:
+        return ()  # their rows are in a table, where no act takes any away
+    moves = act_asides.late_taken(filesystem, spec, act_id, units, runs)
+    if spec.mode is not PublishMode.APPEND or not moves:
+        return moves
+    own = session.late_files()  # other jobs may append to the dataset
+    return tuple(move for move in moves if filesystem.uri(move.source) in own)
 
 
 def withdrawal_of(files: tuple[PublishedFile, ...]) -> FileChange:

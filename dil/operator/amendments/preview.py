@@ -148,6 +148,9 @@ def _commit_of(session: OperatorSession, preview: Preview, act_id: str, reason: 
         horizon=max(now, session.now_ms),
         act=preview.proposal.act(reason or preview.proposal.verb, session.partition_ends()),
         quarantine=preview.files.quarantine,
+        late_dir=act_asides.late_dir_of(
+            session.filesystem(), session.job.publishing, preview.files.quarantine
+        ),
         books=_book_keeping(session, preview.proposal, reason or preview.proposal.verb),
     )
 

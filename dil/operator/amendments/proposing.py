@@ -15,6 +15,7 @@ from dil.operator.amendments.files import (
     FileDecision,
     file_change,
     live_files_of,
+    with_late_rows,
     withdrawal_of,
 )
 from dil.operator.amendments.preview import Preview, preview_of
@@ -50,8 +51,11 @@ def propose_forget(
     refuse_compacted_units(session, _signatures(proposal), decision)
     refuse_rewritten_units(session, _signatures(proposal), decision)
     live = live_files_of(session, _signatures(proposal))
+    is_withdrawn = decision is FileDecision.WITHDRAW
     files = file_change(session, live.files, decision)
-    proposal = replace(proposal, notes=(*proposal.notes, *live.notes))
+    files = with_late_rows(session, files, _signatures(proposal) if is_withdrawn else ())
+    notes = _quarantine_notes(session, files.quarantine)
+    proposal = replace(proposal, notes=(*proposal.notes, *live.notes, *notes))
     if selection.failed_only and proposal.is_empty:
         proposal = replace(proposal, notes=(*proposal.notes, *_unrecorded(session, selection)))
     if files.withdrawn:
@@ -104,6 +108,9 @@ def propose_rewind(
     since = last_act.files_since(store.blocks(), sequence)
     live = live_files_of(session, _signatures(proposal))
     proposal, files = restore_rows(session, proposal, live, since, decision)
+    files = with_late_rows(session, files)
+    notes = _quarantine_notes(session, files.quarantine)
+    proposal = replace(proposal, notes=(*proposal.notes, *notes))
     return preview_of(session, proposal, files)
 
 
@@ -128,7 +135,9 @@ def propose_undo(session: OperatorSession) -> Preview:
     files = _undone_files(session, last, proposal)
     if files.refusal is None:
         spec, act_id = session.job.publishing, session.act_id or proposal.verb
-        quarantine = act_asides.exchanged(session.filesystem(), spec, last.act_id, act_id)
+        quarantine = act_asides.exchanged(
+            session.filesystem(), spec, last.act_id, act_id, session.late_files
+        )
         files = replace(files, quarantine=quarantine)
     notes = _quarantine_notes(session, files.quarantine)
     proposal = replace(proposal, notes=(title, *notes, *proposal.notes))

@@ -10,11 +10,12 @@ from typing import Any
 
 from dil import publishing
 from dil.errors import DilError, StateError
-from dil.model.dataset import PublishedFile, UnitEntry, is_compaction
+from dil.model.dataset import Move, PublishedFile, UnitEntry, is_compaction
 from dil.model.job import Job, PublishMode
 from dil.model.json import JsonObject
 from dil.model.work_unit import WorkUnit, unit_hash
 from dil.observe.progress import counted
+from dil.operator.amendments.files import late_taken
 from dil.operator.backfill.definition import BackfillDefinition, configuration_changed
 from dil.operator.backfill.status import BackfillStatus, Phase, read_status
 from dil.operator.rewritten import refusal_of_rewritten
@@ -39,7 +40,8 @@ class Publication:
 
     ``work_units`` are published. ``stale`` ones are left out, because the job went on with them
     since the backfill began. ``removed`` are the live files that leave as a whole; not those that a
-    merge rewrites, or that keep rows of other work units. ``records`` are the rows that the job's
+    merge rewrites, or that keep rows of other work units. ``late`` moves files of late rows aside,
+    whose rows the backfill has in the dataset. ``records`` are the rows that the job's
     index shall have of ``work_units``, and ``changed`` are those which differ from what it has.
     ``shared_file`` is the URI of a live shared file of which nobody knows whose rows it has, empty
     without one. ``refusal`` is why the backfill cannot be published so, and ``needs`` are the
@@ -53,6 +55,7 @@ class Publication:
     removed: tuple[PublishedFile, ...]
     records: tuple[UnitEntry, ...]
     changed: tuple[UnitEntry, ...]
+    late: tuple[Move, ...] = ()
     shared_file: str = ""
     refusal: DilError | None = None
     needs: tuple[str, ...] = ()
@@ -122,6 +125,7 @@ def propose_publication(
         ),
         records=as_read,
         changed=tuple(entry for entry in as_read if entry != entries[entry.signature]),
+        late=() if mode is PublishMode.APPEND else late_taken(session, session.act_id or "", taken),
         shared_file=shared_file,
         refusal=refusal,
         needs=("--append", "--replace") if _is_undecided(job, decision) else (),

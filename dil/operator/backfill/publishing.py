@@ -29,7 +29,7 @@ from dil.operator.backfill.definition import (
 from dil.operator.backfill.publication import Publication
 from dil.operator.backfill.status import BackfillStatus
 from dil.operator.session import OperatorSession
-from dil.publishing import Finished, withdrawal
+from dil.publishing import Finished, act_asides, withdrawal
 from dil.publishing.layout import backfills_dir, unit_hash_in
 from dil.reshaping import Reshaping, reshape
 from dil.run.books import settle_registry, with_books
@@ -137,7 +137,16 @@ def publish(
         ),
     )
     books = None if decided.books is None else replace(decided.books, sweeps=None)
-    commit = replace(decided, run=RunWork(), quarantine_removes=(), act=act, books=books)
+    aside = (*decided.quarantine, *publication.late)
+    commit = replace(
+        decided,
+        run=RunWork(),
+        quarantine=aside,
+        quarantine_removes=(),
+        late_dir=act_asides.late_dir_of(filesystem, job.publishing, aside),
+        act=act,
+        books=books,
+    )
     block = publishing.publish(session.store, lease, commit, job.publishing, filesystem)
     if books is not None:
         settle_registry(job, session.store, lease, filesystem)

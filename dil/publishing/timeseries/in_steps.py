@@ -36,8 +36,7 @@ def carry_out(place: Place, tables: MysqlTables, connection: Connection, intent:
     if not place.records.has(connection, intent.commit.run_id):
         shape = place.shape(connection, place.rows(intent))
         tables.alter(connection, shape.statements)
-        if place.late is not None:
-            place.late.prepare(connection, intent.commit)
+        place.late.prepare(connection, intent.commit)
         base = place.base(connection)
         known = place.registry.entries(connection)
         run_id = intent.commit.run_id

@@ -15,8 +15,7 @@ from dil.publishing.timeseries.names import LABEL, Names
 from dil.publishing.timeseries.registry import LabelEntry, LabelState, Registry
 from dil.publishing.warehouse.attempts import CommitLostError
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
-from dil.publishing.warehouse.late import LateTable
-from dil.publishing.warehouse.loading import Loading
+from dil.publishing.warehouse.loading import Loading, RowsBeside
 from dil.publishing.warehouse.records import Records
 from dil.publishing.warehouse.rows import SIGNATURE, StagedFiles, StagedRows
 from dil.publishing.warehouse.shape import Shape
@@ -48,7 +47,7 @@ class Place:
     windows: Windows
     spec: WarehouseSpec
     files: StagedFiles
-    late: LateTable | None = None
+    late: RowsBeside
 
     def make(self, connection: Connection) -> None:
         """Create what records loads; may be done again."""
@@ -184,8 +183,9 @@ class Place:
             CommitLostError: it may be committed.
         """
         commit = intent.commit
-        if self.late is not None:
-            self.late.load(connection, commit, intent.sequence)
+        if not self.late.load(connection, commit, intent.sequence):
+            connection.rollback()
+            return False
         changed = list(entries)
         for entry in (*changed, *self._skipped(connection, intent, changed)):
             self.registry.put(connection, entry)

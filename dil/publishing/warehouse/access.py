@@ -48,11 +48,7 @@ class Access:
         self._records = Records(self._dialect, schema, dataset)
         self._owners = Owners(self._dialect, schema, dataset)
         self._files = StagedFiles(filesystem)
-        self._late = (
-            LateTable.beside(self._dialect, self._table, spec, filesystem)
-            if spec.has_side_table
-            else None
-        )
+        self._late = LateTable.beside(self._dialect, self._table, spec, filesystem)
         self._loading = Loading(
             self._dialect, self._table, self._records, spec, self._files, late=self._late
         )
@@ -81,10 +77,11 @@ class Access:
 
     def has_late(self, run_id: str) -> bool:
         """Return whether the late rows of a run are in their table."""
-        late = self._late
-        if late is None:
-            return False
-        return self._attempts.run(lambda connection: late.has(connection, run_id))
+        return self._attempts.run(partial(self._late.has, run_id=run_id))
+
+    def late_files(self) -> tuple[str, ...]:
+        """See ``WarehouseDestination.late_files``."""
+        return self._attempts.run(self._late.files)
 
     def next_sequence(self) -> int:
         """Return the number of the next commit; makes the tables that record commits."""
@@ -96,7 +93,7 @@ class Access:
 
     def require_fit(self, commit: Commit) -> None:
         """See ``WarehouseDestination.require_fit``."""
-        if self._late is not None:
+        if commit.touches_late_rows:
             self._attempts.run(partial(self._late.require_fit, commit=commit))
         if not (commit.moves or commit.removes):
             return
@@ -109,13 +106,11 @@ class Access:
 
     def load_late(self, intent: Intent) -> None:
         """Load the late rows of an intent that does nothing else."""
-        late = self._late
-        if late is not None:
-            commit, sequence = intent.commit, intent.sequence
-            self._attempts.run(partial(late.load_alone, commit=commit, sequence=sequence))
+        commit, sequence = intent.commit, intent.sequence
+        self._attempts.run(partial(self._late.load_alone, commit=commit, sequence=sequence))
 
     def _check(self, connection: Connection) -> None:
-        if self._late is not None:
+        if self._spec.has_side_table:
             self._late.check(connection)
         table = self._dialect.table(connection, self._table)
         name = self._dialect.full(self._table)

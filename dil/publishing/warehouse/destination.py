@@ -89,6 +89,10 @@ class WarehouseDestination:
         """Return how a file is named whose rows are loaded, by its name alone."""
         return f"{self._base}?mode={self._spec.mode.value}#{quote(path.rpartition('/')[2])}"
 
+    def late_files(self) -> tuple[str, ...]:
+        """Return the names of the files whose rows are in the table of late rows."""
+        return self._access.late_files()
+
     def missing(self) -> PublishedFile:
         """Return what a commit removes that takes away the rows whose key it does not have."""
         from dil.publishing.warehouse.missing import missing_rows

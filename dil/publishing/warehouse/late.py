@@ -1,7 +1,8 @@
 """Late rows in a table of their own, ``<table>_late``, beside that of the dataset.
 
 They are loaded in the transaction of the dataset's rows. Their files in the folder of late rows
-stay: the chain names them, and the table can be made of them again.
+stay: the chain names them, and the table can be made of them again. Each row has its work unit in
+``_dil_signature``, whatever the publish mode is: the mode may be another one when it is read again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from dataclasses import dataclass, replace
 from dil.errors import ConfigError
 from dil.model.dataset import Commit, Move
 from dil.model.job import PublishingSpec, PublishMode
-from dil.publishing.layout import LATE
+from dil.model.work_unit import unit_hash
+from dil.publishing.layout import LATE, unit_hash_in
 from dil.publishing.warehouse.attempts import CommitLostError
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
 from dil.publishing.warehouse.loading import Loading, change_all
@@ -34,10 +36,15 @@ class LateTable:
     def beside(
         cls, dialect: Dialect, table: TableName, spec: PublishingSpec, filesystem: Filesystem
     ) -> LateTable:
-        """Return the table of late rows beside another one. Rows of a merge are not merged here."""
+        """Return the table of late rows beside another one.
+
+        Whatever the mode of the job is, its rows are added, and go with their work unit; under a
+        replace they go with all others.
+        """
         name = TableName(table.schema, f"{table.name}{LATE}")
         records = Records(dialect, name.schema, f"{name.schema}.{name.name}".lstrip("."))
-        mode = PublishMode.APPEND if spec.mode is PublishMode.MERGE else spec.mode
+        is_replace = spec.mode is PublishMode.REPLACE
+        mode = PublishMode.REPLACE if is_replace else PublishMode.WINDOW_REPLACE
         own = replace(spec, mode=mode, merge=None, warehouse=None)
         files = StagedFiles(filesystem)
         return cls(Loading(dialect, name, records, own, files, change_all), filesystem)
@@ -55,8 +62,8 @@ class LateTable:
                 " that name off",
                 f"Make it {len(LATE)} characters shorter.",
             )
-        table = self.loading.dialect.table(connection, self.loading.table)
-        if table is not None and not {each.name for each in table.columns} >= _OWN:
+        names = self._names(connection)
+        if names and not names >= _OWN:
             full = self.loading.dialect.full(self.loading.table)
             raise ConfigError.single(
                 "ms.warehouse.url",
@@ -66,10 +73,16 @@ class LateTable:
                 " to something else than side_table.",
             )
 
+    def files(self, connection: Connection) -> tuple[str, ...]:
+        """Return the names of the files whose rows are in the table; none where there is none."""
+        records = self.loading.records
+        if not self._names(connection) >= _OWN or not records.are_there(connection):
+            return ()
+        return tuple(file.uri.rpartition("/")[2] for file in records.live(connection))
+
     def require_fit(self, connection: Connection, commit: Commit) -> None:
         """Look whether the table takes the late rows of a commit; see ``Loading.require_fit``."""
-        if commit.touches_late_rows:
-            self.loading.require_fit(connection, self._own(commit))
+        self.loading.require_fit(connection, self._own(commit))
 
     def prepare(self, connection: Connection, commit: Commit) -> None:
         """Make what the table lacks, outside of a transaction; may be done again."""
@@ -82,14 +95,20 @@ class LateTable:
         records = self.loading.records
         return records.are_there(connection) and records.has(connection, run_id)
 
-    def load(self, connection: Connection, commit: Commit, sequence: int) -> None:
-        """Load late rows in the transaction that is open, unless they are there."""
+    def load(self, connection: Connection, commit: Commit, sequence: int) -> bool:
+        """Load late rows in the transaction that is open, unless they are there.
+
+        Returns:
+            False where another process loaded them meanwhile; the transaction is to be undone.
+        """
         own, records = self._own(commit), self.loading.records
         if not commit.touches_late_rows or records.has(connection, commit.run_id):
-            return
+            return True
         self.loading.put(connection, own)
-        records.enter(connection, own, sequence)
+        if not records.enter(connection, own, sequence):
+            return False
         records.list_files(connection, (move.target for move in own.moves))
+        return True
 
     def load_alone(self, connection: Connection, commit: Commit, sequence: int) -> None:
         """Load late rows of a commit that does nothing else in the database.
@@ -99,17 +118,33 @@ class LateTable:
         """
         self.prepare(connection, commit)
         connection.begin()
-        self.load(connection, commit, sequence)
+        if not self.load(connection, commit, sequence):
+            connection.rollback()
+            return
         try:
             connection.commit()
         except self.loading.dialect.errors() as error:
             raise CommitLostError(error) from error
 
     def _own(self, commit: Commit) -> Commit:
-        """Return what a commit does to late rows; its files are placed, or are still staged."""
+        """Return what a commit does to late rows; its files are placed, or are still staged.
+
+        Its outcomes are those of the work units of which older late rows go.
+        """
+        gone = {unit_hash_in(uri) for uri in commit.late_removes}
+        outcomes = (each for each in commit.run.outcomes if unit_hash(each.signature) in gone)
         return replace(
-            commit, moves=tuple(map(self._found, commit.late_moves)), removes=(), books=None
+            commit,
+            moves=tuple(map(self._found, commit.late_moves)),
+            removes=(),
+            books=None,
+            run=replace(commit.run, outcomes=tuple(outcomes)),
         )
+
+    def _names(self, connection: Connection) -> frozenset[str]:
+        """Return the names of the table's columns, none where there is no such table."""
+        table = self.loading.dialect.table(connection, self.loading.table)
+        return frozenset() if table is None else frozenset(each.name for each in table.columns)
 
     def _found(self, move: Move) -> Move:
         path = self.filesystem.path_of(move.target.uri)

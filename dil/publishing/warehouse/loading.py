@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -22,8 +22,15 @@ from dil.publishing.warehouse.rows import DELETED_AT, LABEL, SIGNATURE, StagedFi
 from dil.publishing.warehouse.shape import Shape, Wanted, missing_key
 from dil.publishing.warehouse.types import INSTANT, TableColumn
 
-if TYPE_CHECKING:
-    from dil.publishing.warehouse.late import LateTable
+
+class RowsBeside(Protocol):
+    """Rows that a commit loads into another table, in the transaction of the table's own rows."""
+
+    def prepare(self, connection: Connection, commit: Commit) -> None:
+        """Make what their table lacks, outside of a transaction; may be done again."""
+
+    def load(self, connection: Connection, commit: Commit, sequence: int) -> bool:
+        """Load them in the transaction that is open; False where another run did meanwhile."""
 
 
 def change_all(connection: Connection, statements: Sequence[str]) -> None:
@@ -53,7 +60,7 @@ def staying_units(live: Iterable[PublishedFile], commit: Commit) -> dict[str, fr
 class Loading:
     """How rows get into one table; ``alter`` runs the statements that change its columns.
 
-    ``late`` is the table of its late rows, None for a job that puts none beside its dataset.
+    ``late`` is the table of its late rows, None for that table itself.
     """
 
     dialect: Dialect
@@ -62,7 +69,7 @@ class Loading:
     spec: PublishingSpec
     files: StagedFiles
     alter: Callable[[Connection, Sequence[str]], None] = change_all
-    late: LateTable | None = None
+    late: RowsBeside | None = None
 
     def require_fit(self, connection: Connection, commit: Commit) -> None:
         """Look whether the table takes the rows of a commit, all of them.
@@ -124,9 +131,8 @@ class Loading:
         if self.spec.mode is not PublishMode.APPEND:
             self._lock(connection)
         merged = self._change(connection, rows, shape.columns, merge)
-        if self.late is not None:
-            self.late.load(connection, commit, intent.sequence)
-        if not self.records.enter(connection, commit, intent.sequence):
+        is_new = self.late is None or self.late.load(connection, commit, intent.sequence)
+        if not (is_new and self.records.enter(connection, commit, intent.sequence)):
             connection.rollback()
             return None
         self.records.list_files(connection, (move.target for move in commit.moves))

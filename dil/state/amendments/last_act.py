@@ -49,7 +49,7 @@ class LastAct:
     reopened: tuple[LabelWindow, ...] = ()
 
     def settled(self, then: Iterable[UnitEntry]) -> LastAct:
-        """Return the act with what it did to the index told apart from what it only names.
+        """Return the act with what it did to the index distinguished from what it only names.
 
         Args:
             then: All rows of the index as they were just before the act.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from dil.model.derived import InputSlice
 from dil.model.json import JsonObject, JsonValue
 from dil.state.blocks.canonical import canonical_pieces, hash_of_pieces, system_time_text
 from dil.state.blocks.event_json import from_json, optional, required, to_json
@@ -20,7 +21,6 @@ from dil.state.blocks.events import (
     ConfigEvent,
     DataEvent,
     Event,
-    InputSlice,
     Seed,
 )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from dil.model.derived import InputSlice
 from dil.model.json import JsonObject, JsonValue
 from dil.model.on_demand import OnDemand
 from dil.state.blocks.events import (
@@ -18,7 +19,6 @@ from dil.state.blocks.events import (
     ConfigEvent,
     DataEvent,
     Event,
-    InputSlice,
     Seed,
     SideFile,
     SideFiles,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from dil.model.derived import InputSlice
 from dil.model.json import JsonObject
 
 DATA_KINDS = frozenset({"AddData", "ExecuteQuery"})
@@ -92,36 +93,6 @@ class SourceState:
     source_name: str
     kind: str
     value: JsonObject
-
-
-@dataclass(frozen=True, slots=True)
-class InputSlice:
-    """Which blocks and rows of one input a query took; both intervals are half-open ``(]``."""
-
-    dataset_id: str
-    prev_block_hash: str | None
-    new_block_hash: str | None
-    prev_offset: int | None
-    new_offset: int | None
-
-    @property
-    def last_block(self) -> str | None:
-        """Return the hash of the last block taken so far."""
-        return self.new_block_hash or self.prev_block_hash
-
-    @property
-    def last_offset(self) -> int | None:
-        """Return the last offset taken so far. Null is not 0."""
-        return self.prev_offset if self.new_offset is None else self.new_offset
-
-    @property
-    def rows(self) -> int:
-        """Return how many records the slice holds (2.6). Null is not 0."""
-        if self.new_offset is None:
-            return 0
-        return (
-            self.new_offset + 1 if self.prev_offset is None else self.new_offset - self.prev_offset
-        )
 
 
 @dataclass(frozen=True, slots=True)

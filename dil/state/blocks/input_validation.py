@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from dil.errors import StateError
+from dil.model.derived import InputSlice
 from dil.state.blocks.block import Block, Tip, carried_input, transform_inputs
-from dil.state.blocks.events import DataEvent, InputSlice
+from dil.state.blocks.events import DataEvent
 from dil.state.blocks.validation import Violation
 
 
@@ -26,14 +27,18 @@ class InputChain(Protocol):
 
 
 def input_violations(
-    block: Block, tip: Tip, chains: Mapping[str, InputChain], *, custom_watermark: bool = False
+    block: Block,
+    tip: Tip,
+    chains: Mapping[str, InputChain] | None,
+    *,
+    custom_watermark: bool = False,
 ) -> list[Violation]:
     """Return every rule about inputs that ``block`` breaks as the next block after ``tip``.
 
     Args:
         block: A block with ExecuteQuery.
         tip: The end of the derived dataset's own chain.
-        chains: The input chains by dataset id.
+        chains: The input chains by dataset id. None leaves out what only they tell: V34, V37, V38.
         custom_watermark: Leaves V38 out (``transform.watermark=custom``).
     """
     event = block.event
@@ -41,6 +46,9 @@ def input_violations(
         return []
     found = list(_set_rules(event.inputs, tip))
     for item in event.inputs:
+        if chains is None:
+            found += (*_carry_rules(item, tip), *_own_progress_rules(item))
+            continue
         chain = chains.get(item.dataset_id)
         if chain is None:
             found.append(Violation("V39", f"input {item.dataset_id} has no chain"))
@@ -69,7 +77,10 @@ def require_known_interval(item: InputSlice, chain: InputChain) -> int:
         raise StateError(
             f"V40: InvalidInputInterval: input {item.dataset_id} no longer has block "
             f"{item.prev_block_hash}, up to which it was consumed",
-            "The input was reset. Reset this dataset too, or restore the input's chain.",
+            "The input was begun anew, or its state was restored from an older copy, so what is in"
+            " it now may be rows that were read already. Restore the input's state from a copy that"
+            " has that block. If there is none, begin this dataset anew, too: give it another"
+            " job.name and table, or move its folder and state away.",
         )
     return sequence
 
@@ -96,17 +107,27 @@ def _carry_rules(item: InputSlice, tip: Tip) -> Iterator[Violation]:
         yield Violation("V33", f"prevOffset is {item.prev_offset}, not {offset}")
 
 
-def _progress_rules(item: InputSlice, chain: InputChain) -> Iterator[Violation]:
-    if item.new_block_hash is None:
-        if item.new_offset is not None:
-            yield Violation("V35", f"newOffset {item.new_offset} without newBlockHash")
+def _own_progress_rules(item: InputSlice) -> Iterator[Violation]:
+    if item.new_offset is None:
         return
-    if not _is_forward(item, chain):
+    if item.new_block_hash is None:
+        yield Violation("V35", f"newOffset {item.new_offset} without newBlockHash")
+    elif item.new_offset <= _reached(item):
+        yield Violation("V36", f"newOffset {item.new_offset} is not above {item.prev_offset}")
+
+
+def _reached(item: InputSlice) -> int:
+    return -1 if item.prev_offset is None else item.prev_offset
+
+
+def _progress_rules(item: InputSlice, chain: InputChain) -> Iterator[Violation]:
+    if item.new_block_hash is not None and not _is_forward(item, chain):
         yield Violation("V34", f"block {item.new_block_hash} is not after the last one")
         return
-    reached = -1 if item.prev_offset is None else item.prev_offset
-    if item.new_offset is not None and item.new_offset <= reached:
-        yield Violation("V36", f"newOffset {item.new_offset} is not above {item.prev_offset}")
+    yield from _own_progress_rules(item)
+    if item.new_block_hash is None:
+        return
+    reached = _reached(item)
     data = chain.data_at(item.new_block_hash)
     last = data.last_offset if data else None
     expected = last if last is not None and last > reached else None

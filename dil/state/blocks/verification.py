@@ -13,6 +13,7 @@ import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import IO
 
 from dil.errors import StateError
@@ -32,6 +33,7 @@ from dil.state.blocks.events import (
     SideFile,
     SliceFile,
 )
+from dil.state.blocks.input_validation import InputChain, input_violations
 from dil.state.blocks.source_state import KIND, UnitSummary, is_removal, row_hash
 from dil.state.blocks.validation import Violation, violations
 from dil.text.windows import label_start
@@ -65,6 +67,7 @@ def verify_chain(
     hash_of: Callable[[str], str] | None = None,
     listed: Mapping[str, PublishedFile] | None = None,
     is_of_files: bool = True,
+    chains: Mapping[str, InputChain] = MappingProxyType({}),
 ) -> ChainReport:
     """Recheck every block of a job from the first to the last, its index and its other tables.
 
@@ -81,12 +84,14 @@ def verify_chain(
         listed: The live files that the dataset's manifest lists by URI, where no other job
             publishes there. Given, the chain must know all of them, or it was truncated.
         is_of_files: Whether rows are in files. Those of late rows are, wherever others go.
+        chains: The chains of the inputs of a derived dataset, by name. Of a block with another
+            input only that is checked which the dataset's own chain tells.
     """
     report = ChainReport(0, 0, ())
     for _ in range(_MAX_READINGS):
         try:
             head = store.head()
-            report = _read(store, head, _Files(size_of, hash_of, listed, is_of_files))
+            report = _read(store, head, _Files(size_of, hash_of, listed, is_of_files), chains)
             if store.head() == head:
                 break
         except StateError as error:
@@ -117,6 +122,16 @@ def live_parts(store: StateStore) -> dict[str, SliceFile]:
     return live
 
 
+def late_parts(store: StateStore) -> dict[str, SideFile]:
+    """Return all files of late rows that the chain ever had, by URI, also those that are gone."""
+    found: dict[str, SideFile] = {}
+    for fields in store.blocks():
+        event = read_block({name: fields[name] for name in fields if name != "hash"}).event
+        if isinstance(event, DataEvent) and event.late is not None:
+            found.update({each.path: each for each in event.late.parts})
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Files:
     """What the dataset's folder holds, see ``verify_chain``."""
@@ -127,8 +142,13 @@ class _Files:
     is_of_files: bool
 
 
-def _read(store: StateStore, head: JsonObject | None, files: _Files) -> ChainReport:
-    check = _Check()
+def _read(
+    store: StateStore,
+    head: JsonObject | None,
+    files: _Files,
+    chains: Mapping[str, InputChain],
+) -> ChainReport:
+    check = _Check(chains)
     for fields in _oldest_first(store.blocks()):
         check.block(fields)
     check.head(head)
@@ -146,6 +166,7 @@ def _read(store: StateStore, head: JsonObject | None, files: _Files) -> ChainRep
 
 @dataclass(slots=True)
 class _Check:
+    chains: Mapping[str, InputChain]
     blocks: int = 0
     tip: Tip | None = None
     problems: list[str] = field(default_factory=list)
@@ -173,8 +194,17 @@ class _Check:
             self.problems.append(f"V21: the state in block {sequence} cannot be read: {error!r}")
             found = []
         found += self._keep_books(block.event)
+        found += self._check_inputs(block)
         self.problems += [f"{each} (block {sequence})" for each in found]
         self.tip = advance(self.tip, block, stored_hash)
+
+    def _check_inputs(self, block: Block) -> list[Violation]:
+        """Check what a query says of its inputs (V30 to V39)."""
+        event = block.event
+        if self.tip is None or not isinstance(event, DataEvent):
+            return []
+        names = {item.dataset_id for item in event.inputs or ()}
+        return input_violations(block, self.tip, self.chains if names <= set(self.chains) else None)
 
     def head(self, head: JsonObject | None) -> None:
         """Check that the head, on which the next run builds, is the last block."""

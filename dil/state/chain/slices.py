@@ -9,7 +9,7 @@ from itertools import accumulate
 from dil.model.dataset import Commit, PublishedFile
 from dil.model.on_demand import OnDemand
 from dil.state.blocks.canonical import SHA2_256, hash_of_pieces, key_hash
-from dil.state.blocks.events import DataEvent, SideFile, SideFiles, Slice, SliceFile
+from dil.state.blocks.events import DATA_KINDS, DataEvent, SideFile, SideFiles, Slice, SliceFile
 from dil.state.chain.chain_rows import read_stored
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
@@ -86,7 +86,8 @@ def last_offset_at(tx: Transaction, job: str, sequence: int) -> int:
     Raises:
         StateError: the newest data block of these is damaged.
     """
-    row = tx.row(sql.DATA_BLOCK_UP_TO, job, sequence)
+    found = (tx.row(sql.DATA_BLOCK_UP_TO, job, kind, sequence) for kind in sorted(DATA_KINDS))
+    row = next(filter(None, found), None)  # a dataset holds one of the kinds (V08)
     if row is None:
         return -1
     event = read_stored(job, *row).event

@@ -13,6 +13,7 @@ from dil.model.dataset import Commit
 from dil.model.json import JsonObject
 from dil.state.blocks.block import Block, Tip, advance, carried, next_block
 from dil.state.blocks.events import ConfigEvent, DataEvent, Event, Seed
+from dil.state.blocks.input_validation import InputChain, input_violations
 from dil.state.blocks.source_state import UnitSummary
 from dil.state.blocks.validation import Violation, require, violations
 from dil.state.chain import slices
@@ -25,15 +26,23 @@ class ChainWriter:
 
     ``tip`` is the end with the drafts in place, None for an empty chain. ``horizon`` is the latest
     instant that a watermark may name beside the system time (V18); both are epoch ms UTC.
+    ``chains`` are those of the inputs of a query; without them what only they tell is not checked.
     """
 
     def __init__(
-        self, tx: Transaction, dataset_id: str, system_time: int, *, horizon: int | None = None
+        self,
+        tx: Transaction,
+        dataset_id: str,
+        system_time: int,
+        *,
+        horizon: int | None = None,
+        chains: Mapping[str, InputChain] | None = None,
     ) -> None:
         self._tx = tx
         self._dataset_id = dataset_id
         self._system_time = system_time
         self._horizon = horizon
+        self._chains = chains
         self._stored = read_tip(tx, dataset_id)
         self._drafts: list[Block] = []
         self.tip: Tip | None = self._stored
@@ -59,10 +68,16 @@ class ChainWriter:
         data = self.tip.data if self.tip else None
         return UnitSummary.of(data.new_source_state if data else None)
 
-    def begin(self) -> None:
-        """Draft the first block of a root dataset if the chain is empty."""
+    @property
+    def transform(self) -> JsonObject | None:
+        """Return the body of the SetTransform in force, None before the first one."""
+        source = self.tip.source if self.tip else None
+        return source.body if source is not None and source.kind == "SetTransform" else None
+
+    def begin(self, kind: str = "Root") -> None:
+        """Draft the first block of a root or derived dataset if the chain is empty."""
         if self.tip is None:
-            self.draft(Seed(self._dataset_id, "Root"))
+            self.draft(Seed(self._dataset_id, kind))
 
     def set_schema(self, schema: str) -> None:
         """Draft a new schema of the dataset."""
@@ -123,7 +138,10 @@ class ChainWriter:
         self, event: Event, replaced: Mapping[str, str] | None
     ) -> tuple[Block, list[Violation]]:
         block = next_block(self.tip, event, self._system_time)
-        return block, violations(block, self.tip, horizon=self._horizon, replaced=replaced)
+        broken = violations(block, self.tip, horizon=self._horizon, replaced=replaced)
+        if self.tip is not None:
+            broken += input_violations(block, self.tip, self._chains)
+        return block, broken
 
     def _keep(self, block: Block) -> None:
         self.tip = advance(self.tip, block)

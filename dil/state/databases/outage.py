@@ -61,7 +61,7 @@ class Outage:
             self._failure = None
 
     def pause(self, failure: Exception, text: str) -> bool:
-        """Wait a moment and tell whether to connect again; False when the time is used up.
+        """Wait a moment and say whether to connect again; False when the time is used up.
 
         Args:
             failure: Why the server could not be reached, for ``refuse``.

@@ -46,7 +46,7 @@ _AGAIN = "Then run the command again."
 
 
 class ServerTransaction(Snapshot):
-    """Statements on one connection; ``is_change`` tells that they are there to change something."""
+    """Statements on one connection; ``is_change`` says that they are there to change something."""
 
     def __init__(
         self, connection: ServerConnection, driver: ServerDriver, *, is_change: bool = False

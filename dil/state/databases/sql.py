@@ -42,7 +42,7 @@ BLOCKS_SINCE = (
     "SELECT block_hash, payload FROM mc_block WHERE dataset_id = ? AND seq > ? ORDER BY seq"
 )
 DATA_BLOCK_UP_TO = (
-    "SELECT seq, block_hash, payload FROM mc_block WHERE dataset_id = ? AND event_kind = 'AddData'"
+    "SELECT seq, block_hash, payload FROM mc_block WHERE dataset_id = ? AND event_kind = ?"
     " AND seq <= ? ORDER BY seq DESC LIMIT 1"
 )
 RESETS = (

@@ -7,9 +7,12 @@ is only given its new place (rule C21).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from dil.model.dataset import Commit
+from dil.model.derived import QueryStep
 from dil.state.blocks.block import Block, Tip, advance, next_block
 from dil.state.blocks.events import ConfigEvent, DataEvent, Seed
 from dil.state.blocks.input_validation import InputChain, input_violations
@@ -54,6 +57,43 @@ def append_events(
         writer.draft(event)
     writer.write()
     return writer.tip
+
+
+def draft_query(writer: ChainWriter, commit: Commit, step: QueryStep) -> int | None:
+    """Draft the blocks of a run's query: what they are built on, then its data.
+
+    Returns:
+        The sequence of the data block, None when the query changed nothing (V23).
+
+    Raises:
+        StateError: a rule would be broken; nothing is written.
+    """
+    writer.begin("Derivative")
+    transform = json.loads(step.transform)
+    if writer.transform != transform:
+        writer.draft(ConfigEvent("SetTransform", transform))
+    if commit.moves and (writer.schema is None or commit.schema not in ("", writer.schema)):
+        writer.set_schema(commit.schema)
+    sequence = writer.next_sequence
+    event = replace(writer.data_event(commit), inputs=step.inputs, new_watermark=step.watermark)
+    if event.new_data is not None:
+        event = replace(event, new_data=replace(event.new_data, logical_hash=step.logical_hash))
+    return sequence if writer.draft_if_changed(event, replaced={}) else None
+
+
+def require_sound_query(
+    tx: Transaction, job: str, commit: Commit, step: QueryStep, chains: Mapping[str, InputChain]
+) -> None:
+    """Check a query against its inputs before anything of it becomes visible; write nothing.
+
+    A publish that was begun is always finished, whatever becomes of the inputs meanwhile: what the
+    chain of the dataset alone tells is checked once more when the block is written.
+
+    Raises:
+        StateError: a rule would be broken.
+    """
+    writer = ChainWriter(tx, job, commit.system_time, horizon=commit.horizon, chains=chains)
+    draft_query(writer, commit, step)
 
 
 def append_query(

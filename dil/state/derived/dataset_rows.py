@@ -137,7 +137,7 @@ class DatasetChain:
         if offset > last:
             raise StateError(
                 f"job {json.dumps(self.dataset)} has no row {offset}: its last offset is {last}",
-                "Leave endingOffset out, or name one that is there.",
+                "Name one that is there.",
             )
         low, high = 0, self.chain.sequence
         while low < high:

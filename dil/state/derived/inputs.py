@@ -7,12 +7,14 @@ are in the chain and its sequence is smaller (V34).
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dil.errors import StateError
+from dil.model.derived import InputSlice
+from dil.state.blocks.block import Block
 from dil.state.blocks.event_json import EXECUTE_TRANSFORM
-from dil.state.blocks.events import DataEvent, InputSlice, SliceFile
+from dil.state.blocks.events import DataEvent, SliceFile
 from dil.state.blocks.input_validation import InputChain, require_known_interval
 from dil.state.chain.chain_rows import damaged, data_event_at, read_stored
 from dil.state.databases import sql
@@ -31,6 +33,10 @@ FIRST_OF_KIND = (
 BLOCKS_WITH_DATA = (
     "SELECT seq, block_hash, payload FROM mc_block"
     " WHERE dataset_id = ? AND seq > ? AND seq <= ? AND has_data = 1 ORDER BY seq"
+)
+ANY_DATA = (
+    "SELECT seq FROM mc_block"
+    " WHERE dataset_id = ? AND seq > ? AND seq <= ? AND has_data = 1 LIMIT 1"
 )
 # A dataset holds only one of them (V08), a root the first.
 DATA_EVENTS = ("AddData", "ExecuteQuery", EXECUTE_TRANSFORM)
@@ -77,6 +83,19 @@ class StoredInput(InputChain):
         if nearest is not None and nearest > sequence:
             nearest = self.last_until(sequence, DATA_EVENTS)
         return None if nearest is None else data_event_at(self.tx, self.dataset_id, nearest)
+
+    def blocks_with_data(self, first: int, last: int) -> Iterator[Block]:
+        """Yield the blocks ``(first, last]`` that add or take away rows, in their order.
+
+        Raises:
+            StateError: one is damaged.
+        """
+        for row in self.tx.rows(BLOCKS_WITH_DATA, self.dataset_id, first, last):
+            yield read_stored(self.dataset_id, *row)
+
+    def has_data_in(self, first: int, last: int) -> bool:
+        """Return whether blocks ``(first, last]`` add or take away rows."""
+        return self.tx.row(ANY_DATA, self.dataset_id, first, last) is not None
 
     def first_after(self, sequence: int, kinds: Sequence[str]) -> int | None:
         """Return the sequence of the first block of some kinds behind a sequence."""

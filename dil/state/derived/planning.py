@@ -8,18 +8,21 @@ that of each input.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dil.errors import StateError
+from dil.model.derived import InputSlice
 from dil.state.blocks.block import carried_on, transform_inputs
-from dil.state.blocks.events import DataEvent, InputSlice
+from dil.state.blocks.events import DataEvent
 from dil.state.blocks.input_validation import require_known_interval
 from dil.state.chain.chain_rows import config_event_at, data_event_at
 from dil.state.databases import sql
 from dil.state.databases.database import Row, Transaction
 from dil.state.derived.inputs import DATA_EVENTS, StoredInput, require_input
 
+# Head, newest block with data, with a transform, with a schema, and of all, of an empty chain.
+_NO_CHAIN: Row = ("", None, None, None, -1)
 _SHAPE_EVENTS = ("SetDataSchema", "SetTransform")
 
 
@@ -45,7 +48,7 @@ NO_LIMITS = SliceLimits()
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """A transaction that was planned on the head ``head``, at ``head_sequence``.
+    """A transaction that was planned on the head ``head``, at ``head_sequence``; -1 for no block.
 
     ``event`` carries over all that a writer must copy (C1 to C5), takes the inputs' slices, and
     raises the watermark to ``watermark_limit`` unless it is the caller's. The caller replaces
@@ -70,14 +73,22 @@ def plan_query(
     dataset_id: str,
     limits: SliceLimits = NO_LIMITS,
     *,
+    inputs: Sequence[str] | None = None,
+    chains: Mapping[str, StoredInput] | None = None,
+    takes_all: bool = False,
     custom_watermark: bool = False,
 ) -> QueryPlan | None:
     """Return the next transaction of a derived dataset, None when there is nothing to do.
 
     Args:
-        tx: A transaction of one point in time, over a store that also holds the inputs.
+        tx: A transaction of one point in time, over the dataset's store.
         dataset_id: The derived dataset.
         limits: What one transaction may take.
+        inputs: The inputs that the transform will have, in their order; None for that in force. A
+            dataset without chain begins with them.
+        chains: The chains of the inputs, by name; None where the same store holds them.
+        takes_all: Whether changes of an input's schema do not end its slice (5.6), because the
+            query reads the whole input anew.
         custom_watermark: Leaves the watermark to the caller (``transform.watermark=custom``).
 
     Raises:
@@ -85,12 +96,17 @@ def plan_query(
             was consumed (V40), or a block that is read is damaged.
     """
     row = tx.row(sql.HEAD, dataset_id)
-    if row is None:
+    if row is None and inputs is None:
         raise _no_transform(dataset_id)
-    head, data_sequence, _, _, sequence = row
+    head, data_sequence, _, _, sequence = row or _NO_CHAIN
     last = None if data_sequence is None else data_event_at(tx, dataset_id, data_sequence)
-    base = carried_on(last, _input_ids(tx, dataset_id, row, last))
-    taken = [_taken(tx, item, limits) for item in base.inputs or ()]
+    if inputs is None and row is not None:
+        inputs = _input_ids(tx, dataset_id, row, last)
+    base = carried_on(last, inputs)
+    taken = []
+    for item in base.inputs or ():
+        chain = require_input(tx, item.dataset_id) if chains is None else chains[item.dataset_id]
+        taken.append(_taken(chain, item, limits, takes_all=takes_all))
     limit = _least([watermark for _, watermark in taken])
     event = replace(base, inputs=tuple(item for item, _ in taken))
     if not custom_watermark and limit is not None:
@@ -115,11 +131,12 @@ def _input_ids(
     return found
 
 
-def _taken(tx: Transaction, item: InputSlice, limits: SliceLimits) -> tuple[InputSlice, str | None]:
+def _taken(
+    chain: StoredInput, item: InputSlice, limits: SliceLimits, *, takes_all: bool
+) -> tuple[InputSlice, str | None]:
     """Return the slice to take of one input, and the input's watermark at its end."""
-    chain = require_input(tx, item.dataset_id)
     first = require_known_interval(item, chain)
-    end = _end(chain, item, first, limits)
+    end = chain.sequence if takes_all else _end(chain, item, first, limits)
     data = chain.data_until(end)
     watermark = data.new_watermark if data else None
     if end == first:

@@ -265,7 +265,7 @@ class FileLogDatabase(Database):
             self._prepared = self._folder
 
     def _appended(self, replica: Replica, recording: Recording, *, upgrades: bool) -> bool:
-        """Create the next entry; tell whether it is ours."""
+        """Create the next entry; say whether it is ours."""
         entry = Entry(
             format=tables.FORMAT if upgrades else replica.format,
             job=self._job,

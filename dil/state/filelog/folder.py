@@ -93,7 +93,7 @@ class JobFolder:
         return max(self._entries(), default=0)
 
     def put_entry(self, number: int, content: bytes) -> bool:
-        """Create an entry; tell whether this content is the one that is there now.
+        """Create an entry; say whether this content is the one that is there now.
 
         Raises:
             StateError: it could not be written.

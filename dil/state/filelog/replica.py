@@ -141,7 +141,7 @@ class Replica:
 
     def commit(self, number: int, entry_hash: str) -> None:
         """End the transaction as the one that this entry holds."""
-        # Kept for a while, so that a writer that slept can tell whether its entry counts.
+        # Kept for a while, so that a writer that slept can say whether its entry counts.
         self._connection.execute("INSERT INTO journal_entry VALUES (?, ?)", (number, entry_hash))
         self._connection.execute(
             "DELETE FROM journal_entry WHERE number <= ?", (number - _REMEMBERED,)
@@ -233,7 +233,7 @@ class Recording(Transaction):
         return found
 
     def holds_on(self, tx: Transaction) -> bool:
-        """Do it all again in another transaction; tell whether every answer was the same."""
+        """Do it all again in another transaction; say whether every answer was the same."""
         for act in self._acts:
             ask = tx.change if act.is_change else tx.rows
             try:

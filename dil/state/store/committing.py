@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from dil.errors import StateError
 from dil.model.dataset import Commit
+from dil.model.derived import QueryStep
 from dil.model.event_tally import EVENT_TIME
 from dil.model.json import JsonObject, JsonValue
 from dil.model.stream import STREAM
@@ -24,6 +25,7 @@ from dil.state.chain.bookkeeper import Bookkeeper
 from dil.state.chain.writer import ChainWriter
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
+from dil.state.derived.appending import draft_query
 from dil.state.runs import details, run_rows
 from dil.state.work_units.stream_offset import offset_of
 from dil.state.work_units.unit_rows import UnitIndex
@@ -81,7 +83,9 @@ def _record_run(tx: Transaction, job: str, commit: Commit) -> int | None:
     """Record what a run published and learned; return its block's sequence, None without one."""
     counters = run_rows.read_counters(tx, job)
     sequence = None
-    if commit.run.watermarks:
+    if commit.query is not None:
+        sequence = _append_query(tx, job, commit, commit.query)
+    elif commit.run.watermarks:
         index = UnitIndex(tx, job, counters.era)
         sequence = _append_run(tx, job, commit, index)
         counters = replace(counters, era=index.era)
@@ -124,6 +128,15 @@ def _append_run(tx: Transaction, job: str, commit: Commit, index: UnitIndex) -> 
     if is_changed or is_closed:
         writer.write()
     return sequence if is_changed else None
+
+
+def _append_query(tx: Transaction, job: str, commit: Commit, step: QueryStep) -> int | None:
+    """Append the blocks of a query; return the data block's sequence, None if nothing changed."""
+    writer = ChainWriter(tx, job, commit.system_time, horizon=commit.horizon)
+    sequence = draft_query(writer, commit, step)
+    if sequence is not None:
+        writer.write()
+    return sequence
 
 
 def _source(commit: Commit) -> JsonObject:

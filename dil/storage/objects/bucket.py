@@ -104,7 +104,7 @@ class Bucket(ABC):
 
     @abstractmethod
     def create(self, key: str, data: bytes) -> bool:
-        """Write an object unless one is there; tell whether it was written."""
+        """Write an object unless one is there; say whether it was written."""
 
     @abstractmethod
     def copy(

@@ -183,7 +183,7 @@ class ObjectFilesystem(Filesystem):
         return there is not None
 
     def _copied(self, source: str, state: ObjectState, target: str, *, over: bool) -> bool:
-        """Copy an object; tell whether it was still there.
+        """Copy an object; say whether it was still there.
 
         Another driver may finish the same publish, and have copied or moved it a moment ago; or
         the answer to our own first request was lost.

@@ -1,4 +1,4 @@
-"""Google Cloud Storage, and Azure's Blob Storage: a path tells which of them is meant."""
+"""Google Cloud Storage, and Azure's Blob Storage: a path says which of them is meant."""
 
 from __future__ import annotations
 

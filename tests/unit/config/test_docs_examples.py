@@ -23,6 +23,7 @@ FENCE = re.compile(r"^```properties\n(?P<text>.*?)^```", re.MULTILINE | re.DOTAL
 KEY = re.compile(r"^([A-Za-z][\w.]*)\s*[=:]", re.MULTILINE)
 ENVIRONMENT = re.compile(r"\benv:(\w+)|\$\{(\w+)\}")
 WHOLE = {"job.name", "source.class", "ms.source.uri"}
+WHOLE_DERIVED = {"job.name", "ms.query.inputs"}
 
 JOB = """
 job.name=orders
@@ -72,7 +73,7 @@ class Example:
 
     @property
     def is_whole(self) -> bool:
-        return self.keys >= WHOLE
+        return self.keys >= WHOLE or self.keys >= WHOLE_DERIVED
 
 
 def examples() -> Iterator[Example]:
@@ -98,6 +99,7 @@ def surroundings(folder: Path) -> Path:
     (folder / "two_step").mkdir()
     (folder / "two_step" / "answers.pull").write_text(JOB + HTTP)
     job.mkdir()
+    (job / "orders.conf").write_text(JOB + HTTP)  # what a derived dataset reads
     shutil.copy(ROOT / "conf" / "examples" / "custom_connector" / "my_connector.py", job)
     return job
 

@@ -45,7 +45,9 @@ def test_the_members_that_are_read_without_a_model_are_all_told():
 
 def test_all_examples_together_are_a_job(job_file):
     (job_file.folder / "key").write_text("master\n")
-    job = {name: FORMS[name].example for name in WORKING} | {"encrypt.key.loc": "key"}
+    # A job has a source, or datasets in its place: those of a query are read below.
+    job = {name: FORMS[name].example for name in WORKING if name != "ms.query.inputs"}
+    job |= {"encrypt.key.loc": "key"}
     job |= {"ms.event.column": "seen_at", "ms.event.watermark": "bounded"}
     job |= {"ms.event.partition.column": "site"}
     loaded = job_file.load({**job, "ms.total.count.field": "total"}, environ=ENVIRONMENT)
@@ -54,6 +56,19 @@ def test_all_examples_together_are_a_job(job_file):
     assert {each.type for each in parameters} == set(get_args(ParameterType))
     formulas = {each.formula.type for each in loaded.job.conversion.derived_fields}
     assert formulas == {"epoc", "string", "regexp", "boolean", "int", "number"}
+
+
+def test_the_example_of_inputs_is_read(job_file):
+    job_file.load()
+    (job_file.folder / "job.conf").rename(job_file.folder / "orders.conf")
+    without = dict.fromkeys(("source.class", "ms.source.uri", "ms.extractor.class"))
+    job = {"ms.query.inputs": FORMS["ms.query.inputs"].example, "ms.query.sql": "SELECT 1 AS one"}
+    loaded = job_file.load(
+        {"job.name": "derived", **without, **job},
+        environ={"CUSTOMERS_STATE": "postgresql://db.test/state"},
+    )
+    views = [each.view for each in loaded.job.query.inputs]
+    assert views == ["orders", "customers"]
 
 
 def test_the_example_of_a_property_that_comes_later_is_read_as_well():

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dil import config
+from dil.errors import ConfigError
 from tests.jobs import write_job
 
 TOKEN = "t0p-s3cret"
@@ -137,3 +138,34 @@ def test_a_secret_that_spark_would_keep_in_a_query_is_a_warning(
     assert bool(found) == is_noted
     assert TOKEN not in str(loaded.notices)
     assert all(each not in loaded.infos for each in found)
+
+
+def test_a_text_that_nearly_begins_like_a_reference_is_asked_about(tmp_path: Path) -> None:
+    [note] = notes(tmp_path, source__conn__password=f"ENV:{TOKEN}")
+    assert 'its beginning is nearly "env:"' in note
+
+
+def test_a_resolver_that_is_missing_lets_no_reference_pass_for_a_secret(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        notes(
+            tmp_path, source__conn__password=f"vault:{TOKEN}", ms__secret__resolvers="vault=no.Such"
+        )
+    assert not any("plain text" in notice.what for notice in refused.value.notices)
+
+
+def test_no_notice_follows_from_a_value_that_could_not_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        notes(
+            tmp_path,
+            ms__event__column="at",
+            ms__event__watermark="adaptve",
+            ms__late__after__close="reopen",
+            ms__timelabel__close="aut",
+            ms__output__file__per__work__unit="true",
+            ms__warehouse__user="me",
+        )
+    wrong = {"ms.event.watermark", "ms.timelabel.close"}
+    assert {problem.key for problem in refused.value.problems} == wrong
+    (notice,) = [each for each in refused.value.notices if each.key == "ms.warehouse.user"]
+    assert "has no effect" in notice.what
+    assert not any(key in str(each) for key in wrong for each in refused.value.notices)

@@ -215,7 +215,7 @@ def test_all_that_is_wrong_with_a_section_of_the_users_is_a_problem(job_file, sh
     )  # fmt: skip
     assert {(each.key, each.what) for each in found} == {
         ("ms.x.shop.size", 'is "200", which is out of bounds'),
-        ("ms.x.shop.overlap", 'is "long", which is no duration, or too long a one'),
+        ("ms.x.shop.overlap", 'is "long", which is not an ISO duration'),
         ("ms.x.shop.order", "is required and not set"),
         ("ms.x.shop.sise", "is no known property"),
     }

@@ -140,3 +140,20 @@ def test_a_damaged_note_of_a_writer_stops_nobody(cache: Path, jars: Path) -> Non
 
     assert used_by(ClassArchive(cache, JAVA, jars).jvm_options()) is None
     assert list(cache.iterdir()) == []
+
+
+def test_what_was_not_used_for_a_month_goes_when_a_new_archive_is_made(
+    cache: Path, jars: Path
+) -> None:
+    archive = make_archive(cache, jars)
+    left = [cache / "spark-classes-0a.1b.part", cache / "spark-classes-0a.1b.pid"]
+    for path in (archive, *left):
+        path.touch()
+        os.utime(path, (0, 0))
+
+    ClassArchive(cache, JAVA, jars).jvm_options()
+    assert all(path.exists() for path in (archive, *left))
+    os.utime(left[0])
+    ClassArchive(cache, Java("/jvm/21", "21.0.1"), jars).jvm_options()
+
+    assert [path.exists() for path in (archive, *left)] == [True, True, False]

@@ -55,7 +55,7 @@ def test_small_work_units_need_few_tasks() -> None:
 
 def test_http_overlaps_in_a_process_for_each_core(tmp_path, monkeypatch) -> None:
     desk = Desk(tmp_path)
-    monkeypatch.setattr("dil.execution.shares._cores", lambda: 2)
+    monkeypatch.setattr("dil.execution.shares.cores", lambda: 2)
     job = desk.job()
     http = config.load(write_job(desk.folder / "http", "http://x"), environ={}).job
 

@@ -289,6 +289,7 @@ def test_no_escape_hides_a_secret(word: str, disguise) -> None:
     st.lists(st.sampled_from(sorted(DISGUISES.keys() - NOT_AROUND_OTHERS)), min_size=1, max_size=2),
 )
 @example("0000012\\", ["HTML codes"])
+@example("0000012\ufdd0", ["HTML codes"])
 def test_whatever_escapes_are_nested_the_secret_is_not_shown(word: str, names: list[str]) -> None:
     hidden = word
     for name in names:

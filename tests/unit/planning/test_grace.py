@@ -8,7 +8,7 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from dil.model.grace import GraceMeasure, GraceMode, GraceSpec
+from dil.model.grace import GraceMeasure, GraceMode, GraceSpec, ProbeRest
 from dil.model.job import DAY_MS, PlanningSpec
 from dil.model.work_unit import Plan
 from dil.planning import BareHistory, SavedPlan, plan
@@ -109,3 +109,52 @@ def test_a_configured_grace_period_adds_nothing_to_a_plan_in_a_file() -> None:
         written = encode_plan(SavedPlan("job", "digest", backfill=False, head=None, plan=found))
         assert (b"grace_why" in written) is is_there
         assert decode_plan(written, "plan").plan.grace_why == found.grace_why
+
+
+def cut_off(limit: int, units: tuple[str, ...] = ("{}",)) -> list[list[tuple[int, str]]]:
+    """Return what the runs of a probe of five days read, by day and unit, until nothing is left."""
+    grace = GraceSpec(mode=GraceMode.AUTO, high_ms=5 * DAY_MS, probe_every=14)
+    spec = replace(SPEC, grace=grace, limit=limit, units=units, unit_name="shop")
+    history = BareHistory(
+        {
+            f"[watermark.datetime.{START + day * DAY_MS}, watermark.shop.{unit}]": START
+            + (day + 1) * DAY_MS
+            for day in range(60)
+            for unit in units
+        }
+    )
+    rest, runs = None, []
+    while not runs or rest is not None:
+        found = plan_by_measure(
+            spec,
+            GraceMeasure(runs_since_probe=13, rest=rest),
+            lambda each: plan(each, now_ms=NOW, history=history),
+        )
+        read = [(unit.partition.low, unit.unit_json) for unit in found.work_units]
+        runs.append([((low - START) // DAY_MS, unit) for low, unit in read])
+        rest = None
+        if found.left_low is not None:
+            last = [
+                each.unit_key for each in found.work_units if each.partition.low == found.left_low
+            ]
+            rest = ProbeRest(found.left_low, last[-1] if last else "")
+        assert len(runs) < 20
+    return runs
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 7, 15])
+@pytest.mark.parametrize("units", [("{}",), ('{"s":1}', '{"s":2}', '{"s":3}')])
+def test_a_probe_that_is_cut_off_goes_on_with_the_rest(limit: int, units: tuple[str, ...]) -> None:
+    whole = [(day, unit) for day in range(55, 60) for unit in units]
+    runs = cut_off(limit, units)
+    assert [each for run in runs for each in run] == whole
+    assert {len(run) for run in runs[:-1]} <= {limit}
+
+
+def test_a_rest_is_read_by_the_next_probe_alone_and_forgotten_where_it_is_too_old() -> None:
+    rest, auto = ProbeRest(NOW - 3 * DAY_MS), GraceSpec(mode=GraceMode.AUTO)
+    found = made(auto, GraceMeasure(5 * DAY_MS, 13, rest=rest))
+    assert (days_back(found), found.grace_ms) == (2, 2 * DAY_MS)
+    assert "the rest of a probe" in str(found.grace_why)
+    assert days_back(made(auto, GraceMeasure(DAY_MS, 3, rest=rest))) == 1
+    assert days_back(made(auto, GraceMeasure(0, 13, rest=ProbeRest(NOW - 50 * DAY_MS)))) == 31

@@ -212,6 +212,31 @@ def test_records_of_units_that_the_job_has_no_more_are_no_reason(story: Story) -
         assert plan_checks.changed_shape(job, store, day(4)) is None
 
 
+def test_a_unit_that_was_away_while_from_moved_off_the_grid_is_not_read_again(
+    story: Story,
+) -> None:
+    def of(units: str, start: str) -> Job:
+        mark = json.loads(watermark(start))
+        mark[1]["units"] = units
+        return story.job(ms__watermark=json.dumps(mark))
+
+    story.run(day(2), of("a,b", "2020-01-01"))
+    for _ in range(2):
+        story.run(day(3), of("c", "2020-01-01T06:00:00"))
+
+    with pytest.raises(ConfigError) as caught:
+        story.run(day(3), of("a,b,c", "2020-01-01T06:00:00"), executor=Unwanted())
+    assert caught.value.problems[0].key == "ms.watermark"
+    with pytest.raises(ConfigError):
+        story.run(day(3), of("c", "2020-01-01"), executor=Unwanted())
+
+    assert story.run(day(3), of("a,b", "2020-01-01")).units.planned == 2
+    with pytest.raises(ConfigError):
+        story.run(day(3), of("a,b,c", "2020-01-01"), executor=Unwanted())
+    assert story.rows() == ids_of("a", "b", days=range(3))
+    assert story.run(day(4), of("a,b", "2020-01-01")).units.planned == 2
+
+
 @pytest.mark.parametrize("mode", ["append", "window_replace"])
 def test_an_earlier_from_adds_history_and_reads_nothing_twice(story: Story, mode: str) -> None:
     def since(start: str) -> Job:

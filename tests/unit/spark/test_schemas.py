@@ -5,8 +5,8 @@ import pytest
 from pyspark.sql.types import StructField, StructType, VariantType
 
 from dil.errors import ConfigError, ConversionError, SourceContractError
+from dil.execution.spark_types import arrow_schema, spark_schema
 from dil.spark.fitting import Fit
-from dil.spark.schemas import arrow_schema, spark_schema
 
 KINDS = [
     (pa.bool_(), "boolean"),

@@ -1,4 +1,4 @@
-"""Columns of Arrow as those of Spark, and back: what a reader has to yield for a Spark schema.
+"""Columns of Arrow as those of Spark, and back: what Python has to yield for a Spark schema.
 
 Spark's own conversion is no public interface, and knows no times of day and unsigned numbers.
 """

@@ -1,0 +1,56 @@
+"""``dil lineage``: which files, work units and requests rows of a dataset come from."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from dil.cli.job_command import JobCall, job_command
+from dil.cli.stdout import emit, emit_json, results_only
+from dil.errors import ConfigError
+from dil.run.process import real_clock
+
+
+@click.command(short_help="Show where rows of a dataset come from, across jobs.")
+@job_command()
+@click.option(
+    "--row",
+    metavar="OFFSET|COLUMN=VALUE",
+    help="The row of this offset, or rows with this value, the first ten.",
+)
+@click.option(
+    "--block",
+    "sequence",
+    metavar="NUMBER",
+    type=click.IntRange(min=0),
+    help="The rows of this block. Unset: those of the newest block with rows.",
+)
+def lineage(call: JobCall, *, row: str | None, sequence: int | None) -> int:
+    """Walk from rows back to the files, work units and requests that they were made of.
+
+    Rows of a derived dataset lead to what its query took of its inputs, and on from there. Changes
+    nothing.
+    """
+    if row is not None and sequence is not None:
+        raise ConfigError.single("--block", "is given, and --row too", "Keep one of them.")
+    with results_only():
+        job = call.job(secrets=False)
+        from dil import config
+        from dil.operator.lineage import Tracer, trace_json, trace_lines
+
+        environ = dict(os.environ)
+        tracer = Tracer(
+            job,
+            real_clock,
+            lambda path: config.load(path, environ=environ, secrets=False).job,
+        )
+        found = tracer.block(sequence) if row is None else tracer.row(row)
+    if call.as_json:
+        emit_json({"job": job.name, "blocks": list(map(trace_json, found))})
+        return 0
+    for block in found:
+        for line in trace_lines(block):
+            if not emit(f"{line}\n"):
+                return 0
+    return 0

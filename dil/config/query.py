@@ -1,0 +1,393 @@
+"""The query of a derived dataset: its inputs found, its text read, and what does not go with it."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from dil.config.egress import EgressSection, ProgressSection
+from dil.config.entry import Entry
+from dil.config.event_time import EventTimeSection
+from dil.config.findings import Findings
+from dil.config.grace import GraceSection
+from dil.config.inheritance import Owners
+from dil.config.preprocessing import PreprocessingSection
+from dil.config.property import properties_of
+from dil.config.state import SERVER_KINDS, StateSection, state_section
+from dil.config.surroundings import Surroundings
+from dil.config.timelabels import TimelabelsSection
+from dil.config.watermarks import PlanningSection
+from dil.errors import ConfigError, Origin
+from dil.model.job import (
+    ClassRef,
+    DatasetInput,
+    Job,
+    PublishingSpec,
+    PublishMode,
+    QueryMode,
+    QuerySpec,
+    StateSpec,
+)
+from dil.model.properties import Properties
+from dil.model.section import Section
+from dil.model.suggestions import nearest
+from dil.sections.extraction import CsvSection, DumpSection, ExtractionSection
+from dil.sections.paging import PagingSection
+from dil.sections.parameters import ParametersSection
+from dil.sections.query import (
+    FILE,
+    FUNCTION,
+    INPUTS,
+    MODE,
+    SQL,
+    InputStore,
+    QueryInput,
+    QuerySection,
+)
+from dil.sections.reading import ShapeError
+from dil.sections.secondary import SecondarySection
+from dil.sections.source import SourceSection
+from dil.spi.registry import built_in_sections
+from dil.storage.locations import PathError, local_path
+
+_OF_SOURCES: tuple[type[Section], ...] = (
+    SourceSection, PlanningSection, GraceSection, SecondarySection, ProgressSection,
+    TimelabelsSection, EventTimeSection, ParametersSection, PagingSection, ExtractionSection,
+    CsvSection, PreprocessingSection, DumpSection, EgressSection,
+)  # fmt: skip
+_KEPT = frozenset({"ms.timezone", "ms.work.unit.min.records"})
+_SCHEMAS = frozenset(
+    {"ms.output.schema", "ms.source.schema.urn", "ms.target.schema.urn", "ms.schema.cleansing"}
+)
+_MODE_OF_PUBLISHING = "ms.publish.mode"
+_MEANT = {
+    QueryMode.APPEND: (PublishMode.APPEND, PublishMode.MERGE),
+    QueryMode.FULL: (PublishMode.REPLACE,),
+}
+_ENABLED = "state.store.enabled"
+
+# Loads the job of another job file; the loader of jobs gives it.
+LoadInput = Callable[[Path], Job]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryParts:
+    """What a query goes with: the other parts of its job, and where the job file is."""
+
+    job: str
+    path: Path
+    publishing: PublishingSpec
+    state: StateSpec
+    around: Surroundings
+    load: LoadInput | None
+
+
+def refuse_source_properties(entries: Mapping[str, Entry], path: str, findings: Findings) -> None:
+    """Report properties that say how a source is read, beside inputs that are datasets.
+
+    What the job file only inherits was not meant for it, and is passed over.
+    """
+    sections = (*_OF_SOURCES, *built_in_sections("source"), *built_in_sections("http"))
+    names = {entry.name for section in sections for entry in properties_of(section)}
+    names |= {"source.class"} | _SCHEMAS
+    for name in sorted(names - _KEPT):
+        entry = entries.get(name)
+        if entry is not None and _is_own(entry.origin, path):
+            what = f"has no effect beside {INPUTS}: the job reads datasets, and no source"
+            findings.problem(name, what, _advice(name), entry.origin)
+
+
+def _advice(name: str) -> str:
+    if name in _SCHEMAS:
+        return "Leave it out: the query names the columns, and CAST their types."
+    if name.startswith(("ms.event.", "ms.late.")):
+        return "Leave it out: the job that reads the source judges rows by their event time."
+    return f"Leave it out, or leave {INPUTS} out to read a source."
+
+
+def _is_own(origin: Origin, path: str) -> bool:
+    return origin.path == path or origin.path.startswith("-D")
+
+
+def query_mode(values: Properties) -> QueryMode | None:
+    """Return how the query of a job runs, None for a job that reads a source."""
+    section = values.section(QuerySection)
+    if not section.inputs:
+        return None
+    return QueryMode.FULL if section.mode == "full" else QueryMode.APPEND
+
+
+def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> QuerySpec | None:
+    """Return the query of a job, None for one that reads a source."""
+    section, mode = values.section(QuerySection), query_mode(values)
+    if mode is None:
+        if INPUTS not in values.explicit:
+            _note_unused(values, findings)
+        return None
+    if section.mode == "windowed":
+        findings.problem(
+            MODE,
+            "is windowed, and windows of derived datasets are not there yet",
+            "Use full, which aggregates the whole input again, or append for maps and filters.",
+        )
+    if parts.publishing.mode not in _MEANT[mode]:
+        words = " or ".join(_MEANT[mode])
+        key = next(
+            (each for each in (_MODE_OF_PUBLISHING, MODE) if each in values.explicit), INPUTS
+        )
+        findings.problem(
+            key,
+            f"does not go together: {MODE} is {mode}, and rows would be published by"
+            f" {parts.publishing.mode}",
+            f"Set {_MODE_OF_PUBLISHING}={words}, or leave it out.",
+        )
+    if not parts.state.enabled:
+        findings.problem(
+            _ENABLED,
+            "is false, and what was taken of the inputs is kept in the state",
+            "Leave it out.",
+        )
+    text, function, code = _query(section, parts, values, findings)
+    return QuerySpec(
+        tuple(_found_inputs(section, parts, mode, findings)),
+        mode,
+        text,
+        function,
+        code,
+        section.max_blocks if mode is QueryMode.APPEND else None,
+        section.max_rows if mode is QueryMode.APPEND else None,
+        section.hashes_rows,
+        section.wait_ms,
+    )
+
+
+def _note_unused(values: Properties, findings: Findings) -> None:
+    names = {entry.name for entry in properties_of(QuerySection)}
+    for name in sorted(names & values.explicit):
+        findings.problem(name, f"has no effect without {INPUTS}", f"Set {INPUTS}, or leave it out.")
+
+
+def _query(
+    section: QuerySection, parts: QueryParts, values: Properties, findings: Findings
+) -> tuple[str, ClassRef | None, str]:
+    """Return the text of the query, or its function and the hash of that one's module."""
+    given = [name for name in (SQL, FILE, FUNCTION) if name in values.explicit]
+    if len(given) != 1:
+        what = (
+            f"is set, and {' and '.join(given[1:])} too" if given else "needs a query, and has none"
+        )
+        findings.problem(
+            given[0] if given else INPUTS,
+            what,
+            f"Set exactly one of {SQL}, {FILE} and {FUNCTION}.",
+        )
+        return "", None, ""
+    if section.file:
+        return _text_of_file(section.file, parts, findings), None, ""
+    if section.function:
+        function = function_ref(section.function)
+        if function is None:
+            findings.problem(
+                FUNCTION,
+                f'is "{section.function}", which is not of the form module:function',
+                "For example queries:big for def big(inputs) in queries.py beside the job file.",
+            )
+            return "", None, ""
+        return "", function, _code_of(function, findings)
+    return section.sql, None, ""
+
+
+def _text_of_file(text: str, parts: QueryParts, findings: Findings) -> str:
+    try:
+        path = local_path(text, parts.path.resolve().parent)
+    except PathError as error:
+        findings.problem(FILE, str(error), error.fix)
+        return ""
+    try:
+        found = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        findings.problem(
+            FILE,
+            f"names {path}, which cannot be read: {reason}",
+            "A relative path starts at the folder of the job file.",
+        )
+        return ""
+    # A query can call whatever Spark can reach: it counts as a class of the job's own.
+    if doubt := Owners(parts.path).doubt(path, in_project=True):
+        findings.problem(
+            FILE,
+            f"would run the query in {path}, which {doubt}",
+            "Move it to a folder that others cannot write to.",
+        )
+    if not found.strip():
+        findings.problem(FILE, f"names {path}, which is empty", "Write the query into it.")
+    return found
+
+
+def function_ref(text: str) -> ClassRef | None:
+    """Return the module and the name of a function, None where a text names none."""
+    module, _, name = text.partition(":") if ":" in text else text.rpartition(".")
+    is_named = name.strip().isidentifier() and all(map(str.isidentifier, module.strip().split(".")))
+    return ClassRef(module.strip(), name.strip()) if is_named else None
+
+
+def _code_of(function: ClassRef, findings: Findings) -> str:
+    """Return the SHA-256 of a function's module; looks for it without importing it."""
+    try:
+        found = find_spec(function.module)
+    except (ImportError, ValueError):
+        found = None
+    if found is None or found.origin is None or not found.origin.endswith(".py"):
+        findings.problem(
+            FUNCTION,
+            f'is "{function}", and there is no module {function.module}',
+            "Modules are looked for in the installed packages, in the folder of the job file and in"
+            " ms.plugin.path.",
+        )
+        return ""
+    content = Path(found.origin).read_bytes()
+    names = list(_functions(content))
+    if function.qualname not in names:
+        findings.problem(
+            FUNCTION,
+            f'is "{function}", and {found.origin} has no function {function.qualname}',
+            nearest(function.qualname, names, f"It has: {', '.join(names) or 'none'}."),
+        )
+    return hashlib.sha256(content).hexdigest()
+
+
+def _functions(content: bytes) -> Iterator[str]:
+    """Yield what a module defines at its top, as far as its text tells."""
+    try:
+        body = ast.parse(content).body
+    except (SyntaxError, ValueError):
+        return
+    for node in body:
+        if isinstance(node, ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (each.asname or each.name for each in node.names)
+        elif isinstance(node, ast.Assign):
+            yield from (each.id for each in node.targets if isinstance(each, ast.Name))
+
+
+def _found_inputs(
+    section: QuerySection, parts: QueryParts, mode: QueryMode, findings: Findings
+) -> Iterator[DatasetInput]:
+    """Yield the datasets that inputs name; not where the job itself is looked up as an input."""
+    seen: dict[str, int] = {}
+    for number, item in enumerate(section.inputs):
+        where = f"[{number}]"
+        found = (
+            _of_store(item, item.store, where, parts, findings)
+            if item.store is not None
+            else _of_job_file(item, where, parts, mode, findings)
+        )
+        if found is None:
+            continue
+        if found.dataset == parts.job:
+            findings.problem(
+                INPUTS, f"{where} is the dataset of this job itself", "Name another job."
+            )
+        elif found.dataset in seen:
+            findings.problem(
+                INPUTS,
+                f"{where} is the dataset {found.dataset}, which [{seen[found.dataset]}] is, too",
+                "Name it once; a query may use a view several times.",
+            )
+        seen.setdefault(found.dataset, number)
+        yield found
+
+
+def _of_job_file(
+    item: QueryInput, where: str, parts: QueryParts, mode: QueryMode, findings: Findings
+) -> DatasetInput | None:
+    """Return the dataset of a job file, None where there is a problem, or nobody asks for it."""
+    if parts.load is None:
+        return None
+    try:
+        path = local_path(item.job, parts.path.resolve().parent)
+    except PathError as error:
+        findings.problem(INPUTS, f"{where}.job {error}", error.fix)
+        return None
+    if not path.is_file():
+        findings.problem(
+            INPUTS,
+            f"{where}.job names {path}, which is not there",
+            "A relative path starts at the folder of the job file.",
+        )
+        return None
+    try:
+        job = parts.load(path)
+    except ConfigError as error:
+        first, count = error.problems[0], len(error.problems)
+        more = f", and {count - 1} more" if count > 1 else ""
+        findings.problem(
+            INPUTS,
+            f"{where}.job names {path}, which is wrong: {first.key} {first.what}{more}",
+            f"dil validate {item.job} lists it all.",
+        )
+        return None
+    problem = _unfit(job, mode)
+    if problem is not None:
+        findings.problem(INPUTS, f"{where}.job names {path}, which {problem[0]}", problem[1])
+    return DatasetInput(job.name, item.view, job.state, str(path), job.writing)
+
+
+def _unfit(job: Job, mode: QueryMode) -> tuple[str, str] | None:
+    """Return why the dataset of a job cannot be read by its chain, and what to do."""
+    if job.publishing.warehouse is not None:
+        return (
+            f"publishes into a database, as {job.publishing.relation}",
+            "A query reads files: let that job publish files, or write the query as a view there.",
+        )
+    if job.writing.file_name:
+        return "publishes files as they are, and not rows", "Read them with a job of their own."
+    if not job.state.enabled:
+        return "keeps no state, so nobody knows which rows are new", f"Set {_ENABLED}=true there."
+    how = _taking_away(job.publishing)
+    if how and mode is QueryMode.APPEND:
+        return (
+            f"publishes by {how}: rows that were read are taken away later, and"
+            f" {MODE}=append cannot take back what it made of them",
+            f"Set {MODE}=full, which reads the whole input again and replaces the dataset.",
+        )
+    return None
+
+
+def _taking_away(spec: PublishingSpec) -> str:
+    return "" if spec.mode is PublishMode.APPEND else f"{_MODE_OF_PUBLISHING}={spec.mode}"
+
+
+def _of_store(
+    item: QueryInput, store: InputStore, where: str, parts: QueryParts, findings: Findings
+) -> DatasetInput | None:
+    """Return a dataset that is named with its state store."""
+    own = Findings(origins={"state.store.type": findings.origins[INPUTS]})
+    is_server = store.type in SERVER_KINDS
+    url = None
+    if is_server and store.url:
+        around = replace(parts.around, key=INPUTS)
+        try:
+            url = around.secret(store.url, f"{where}.state.store.url", is_always_read=True)
+        except ShapeError as error:
+            for what, fix in error.findings:
+                findings.problem(INPUTS, what, fix)
+            return None
+    section = StateSection(kind=store.type, directory=store.dir, url=url)
+    if not is_server and not store.dir:
+        findings.problem(
+            INPUTS, f"{where}.state.store has no dir", "Name the folder of that job's state."
+        )
+        return None
+    origins = {"state.store.type": findings.origins[INPUTS]}
+    values = Properties({}, origins, [section])
+    state = state_section(values, parts.path.resolve().parent, own)
+    for found in own.problems:
+        findings.problem(INPUTS, f"{where}: {found.key} {found.what}", found.fix)
+    return None if own.problems else DatasetInput(item.dataset, item.view, state)

@@ -1,0 +1,264 @@
+"""A query of a derived dataset on Spark: files to views, Spark SQL, and its rows to staged files.
+
+Rows come from files by our own reader and go to files by our own writers, both inside of tasks, so
+that types, file systems and formats are those of every other run.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+
+from dil.errors import DilError, QueryError
+from dil.execution import worker
+from dil.execution.coordinated import Coordinated
+from dil.execution.executor import Watch
+from dil.execution.frames import mapped_in_arrow, own_session
+from dil.execution.jvm_errors import stopping_error
+from dil.execution.memory import workers_at_once
+from dil.execution.overseer import Overseer
+from dil.execution.queries.query import Query, QueryResult, View, in_order, part_of
+from dil.execution.spark_types import arrow_schema, spark_schema
+from dil.model.job import QueryMode, QuerySpec
+from dil.model.task import RunContext, TaskReport
+from dil.model.work_unit import WorkUnit
+from dil.observe.redaction import shortened
+from dil.task.work_unit import run_attempt_over
+
+log = logging.getLogger(__name__)
+
+_LONGEST = 600
+_RESULT = StructType([StructField("part", IntegerType()), StructField("report", BinaryType())])
+# Nodes of Spark's plans whose result over new rows alone is not what it is over all of them.
+_NOT_BY_ROW = {
+    "Aggregate": "aggregates rows",
+    "Join": "joins datasets",
+    "LateralJoin": "joins datasets",
+    "AsOfJoin": "joins datasets",
+    "Window": "has a window function",
+    "Distinct": "looks for distinct rows",
+    "Deduplicate": "looks for distinct rows",
+    "Intersect": "compares rows with others",
+    "Except": "compares rows with others",
+    "GlobalLimit": "takes some of the rows (LIMIT)",
+    "Tail": "takes some of the rows",
+    "Offset": "leaves out some of the rows (OFFSET)",
+    "Sample": "takes a sample of the rows",
+}
+
+
+def run_query(
+    context: Any,  # noqa: ANN401 - a SparkContext; pyspark comes late
+    run: RunContext,
+    query: Query,
+    watch: Watch,
+) -> QueryResult:
+    """Run a query and stage its rows, each partition of the result by a task.
+
+    Raises:
+        QueryError: the query is wrong, or failed.
+        ExecutionError: Spark failed.
+    """
+    overseer = Overseer(context, Coordinated(run), watch, tuple)
+    with overseer.looking():
+        overseer.take_in()
+        try:
+            frame = _result(own_session(context), query)
+            body = _Body(run, query.unit, workers_at_once(context), tuple(frame.columns))
+            found = mapped_in_arrow(_with_plain_names(frame), body, _RESULT).collect()
+        except DilError:
+            raise
+        except (AnalysisException, ParseException) as error:
+            raise _refused(query.spec, _said(error)) from error
+        except (PySparkException, Py4JError) as error:
+            stopped = stopping_error(error)
+            said = _failure(error)
+            correct = f"Correct {_place(query.spec)}, or the rows of its inputs."
+            raise QueryError(
+                f"the query failed: {said or stopped.message}", correct if said else stopped.fix
+            ) from error
+    if overseer.stopped is not None:
+        raise QueryError(f"the query was stopped: {overseer.stopped.error}", overseer.stopped.fix)
+    reports = {row["part"]: _report(row["report"]) for row in found}
+    return in_order(query.unit, reports)
+
+
+def differing_rows(context: Any, one: View, other: View) -> int:  # noqa: ANN401 - a SparkContext
+    """Return how many rows of one view the other lacks, each as often as it is there.
+
+    Raises:
+        QueryError: the rows cannot be read, or not be compared.
+    """
+    session = own_session(context)
+    try:
+        lacking = frame_of(session, one).exceptAll(frame_of(session, other))
+        return int(lacking.count())
+    except (PySparkException, Py4JError) as error:
+        said = _failure(error) or stopping_error(error).message
+        raise QueryError(f"the rows cannot be compared: {said}") from error
+
+
+def frame_of(session: Any, view: View) -> Any:  # noqa: ANN401 - a session gives a DataFrame
+    """Return the rows of a view as a DataFrame, in the order of their offsets."""
+    schema = spark_schema(view.known)
+    count = len(view.tasks)
+    if not count:
+        return session.createDataFrame([], schema)
+    numbers = session.range(0, count, 1, count)
+    return mapped_in_arrow(numbers, _ReadBody(view, arrow_schema(schema)), schema)
+
+
+def _result(session: Any, query: Query) -> Any:  # noqa: ANN401 - a DataFrame
+    spec = query.spec
+    frames = {view.name: frame_of(session, view) for view in query.views}
+    for name, frame in frames.items():
+        frame.createOrReplaceTempView(name)
+    result = session.sql(spec.text) if spec.function is None else _called(spec, frames)
+    _refuse_unfit_columns(spec, result)
+    if spec.mode is QueryMode.APPEND:
+        _refuse_more_than_rows(result)
+    return result
+
+
+def _called(spec: QuerySpec, frames: dict[str, Any]) -> Any:  # noqa: ANN401 - a DataFrame
+    """Return what the job's own function makes of the inputs."""
+    from pyspark.sql import DataFrame
+
+    function = spec.function
+    assert function is not None  # noqa: S101 - for the type checker
+    try:
+        found = getattr(import_module(function.module), function.qualname)(dict(frames))
+    except (AnalysisException, ParseException):
+        raise
+    except Exception as error:
+        log.debug("the function of the query failed", exc_info=error)
+        raise QueryError(
+            f"{function} failed: {type(error).__name__}: {shortened(str(error), _LONGEST)}",
+            "Correct ms.query.function; -v shows the traceback.",
+        ) from error
+    if not isinstance(found, DataFrame):
+        raise QueryError(
+            f"{function} returned {type(found).__name__}, and a DataFrame is needed",
+            "Let ms.query.function return what it makes of its inputs.",
+        )
+    return found
+
+
+def _refuse_unfit_columns(spec: QuerySpec, frame: Any) -> None:  # noqa: ANN401 - a DataFrame
+    names = [name.lower() for name in frame.columns]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice or not names:
+        what = f'gives the column "{twice[0]}" more than once' if twice else "gives no column"
+        raise QueryError(f"the query {what}", f"Name each column once, in {_place(spec)}.")
+
+
+def _refuse_more_than_rows(frame: Any) -> None:  # noqa: ANN401 - a DataFrame
+    """Refuse a query whose result over new rows is not the new part of its result over all."""
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - pyspark shows no plan
+    found = next((_NOT_BY_ROW[name] for name in _nodes(plan) if name in _NOT_BY_ROW), "")
+    if not found and plan.subqueriesAll().size():
+        found = "looks rows up in a subquery"
+    if found:
+        raise QueryError(
+            f"the query {found}, and ms.query.mode=append gives it the new rows alone",
+            "Set ms.query.mode=full, which runs it over the whole inputs and replaces the dataset;"
+            " append is for queries that choose and change rows one by one.",
+        )
+
+
+def _nodes(plan: Any) -> Iterator[str]:  # noqa: ANN401 - a plan in the JVM
+    yield str(plan.getClass().getSimpleName())
+    children = plan.children()
+    for number in range(children.size()):
+        yield from _nodes(children.apply(number))
+
+
+def _refused(spec: QuerySpec, said: str) -> QueryError:
+    views = ", ".join(each.view for each in spec.inputs)
+    return QueryError(
+        f"Spark refuses the query: {said}", f"Correct {_place(spec)}. Views are {views}."
+    )
+
+
+def _place(spec: QuerySpec) -> str:
+    return "ms.query.function" if spec.function is not None else "ms.query.sql, or ms.query.file"
+
+
+def _said(error: PySparkException) -> str:
+    text = " ".join((error.getMessage() or str(error)).split("JVM stacktrace")[0].split())
+    return shortened(text, _LONGEST)
+
+
+def _failure(error: Exception) -> str:
+    """Return what Spark says of a value that made a query fail; empty for other failures."""
+    if not isinstance(error, PySparkException):
+        return ""
+    named = error.getCondition() if hasattr(error, "getCondition") else None
+    return _said(error) if named else ""
+
+
+def _with_plain_names(frame: Any) -> Any:  # noqa: ANN401 - a DataFrame
+    """Return the same rows under names that need no quotes."""
+    return frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
+
+
+def _report(content: bytes) -> TaskReport:
+    report = pickle.loads(bytes(content))  # noqa: S301 - of our own task
+    if not isinstance(report, TaskReport):
+        raise TypeError(f"a task reported {type(report).__name__}")
+    return report
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadBody:
+    """Reads the rows of a view; its input are the numbers of tasks."""
+
+    view: View
+    target: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from self.view.rows(number, self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """Stages the rows of one partition of the result; ``names`` are those of its columns.
+
+    Of rows that broke off in the middle it stages what came. That is never published: the task
+    has failed then, and what was staged counts only by the report of a task that succeeded.
+    """
+
+    run: RunContext
+    unit: WorkUnit
+    workers: int
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        spark = TaskContext.get()
+        number = 0 if spark is None else spark.partitionId()
+        attempt = 1 if spark is None else spark.attemptNumber() + 1
+        with worker.begun(self.run, self.workers) as run:
+            report = run_attempt_over(
+                self._named(batches), run, part_of(self.unit, number), attempt
+            )
+        yield pa.RecordBatch.from_pydict(
+            {"part": pa.array([number], pa.int32()), "report": [pickle.dumps(report)]}
+        )
+
+    def _named(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.num_rows:
+                yield pa.RecordBatch.from_arrays(batch.columns, names=list(self.names))

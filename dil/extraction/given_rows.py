@@ -1,0 +1,40 @@
+"""The source of a job that reads datasets: rows that Spark makes by its query, and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dil.errors import ConfigError
+from dil.spi.connector import Connector, RequestValues, RowSession, SessionContext
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class GivenRows(Connector):
+    """Stands where other jobs have a connector; it asks nobody."""
+
+    reads_window = False
+
+    def open(self, context: SessionContext) -> RowSession:
+        """Return a session over the rows of the context."""
+        return _Rows(context.rows)
+
+
+class _Rows(RowSession):
+    """Hands on rows, on one page."""
+
+    def __init__(self, rows: Iterator[pa.RecordBatch] | None) -> None:
+        if rows is None:
+            raise ConfigError.single(
+                "ms.query.inputs",
+                "names datasets, which only a run reads",
+                "`dil run` runs the query; `dil plan` shows what it would take.",
+            )
+        self._rows = rows
+
+    def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:
+        """Yield the rows."""
+        del values
+        yield from self._rows

@@ -1,0 +1,51 @@
+"""What one run of a derived dataset takes of its inputs, and what its commit says of the query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class InputSlice:
+    """Which blocks and rows of one input a query took; both intervals are half-open ``(]``."""
+
+    dataset_id: str
+    prev_block_hash: str | None
+    new_block_hash: str | None
+    prev_offset: int | None
+    new_offset: int | None
+
+    @property
+    def last_block(self) -> str | None:
+        """Return the hash of the last block taken so far."""
+        return self.new_block_hash or self.prev_block_hash
+
+    @property
+    def last_offset(self) -> int | None:
+        """Return the last offset taken so far. Null is not 0."""
+        return self.prev_offset if self.new_offset is None else self.new_offset
+
+    @property
+    def rows(self) -> int:
+        """Return how many records the slice holds (2.6). Null is not 0."""
+        if self.new_offset is None:
+            return 0
+        return (
+            self.new_offset + 1 if self.prev_offset is None else self.new_offset - self.prev_offset
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStep:
+    """The query of a commit: it makes the commit's data event an ExecuteQuery.
+
+    ``transform`` is the body of SetTransform that is to be in force, as compact JSON, ``inputs``
+    are the slices in its order. ``watermark`` is that of the dataset afterwards, as a block has it.
+    ``logical_hash`` is over the new rows in the order of their offsets, None where it was not asked
+    for.
+    """
+
+    transform: str
+    inputs: tuple[InputSlice, ...]
+    watermark: str | None = None
+    logical_hash: str | None = None

@@ -1,0 +1,115 @@
+"""What a run of a derived dataset takes of its inputs, for people and for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dil.model.derived import InputSlice
+from dil.observe.progress import counted
+from dil.text.zones import iso
+
+
+@dataclass(frozen=True, slots=True)
+class InputLine:
+    """What is taken of one input: blocks ``(first, last]``, and how many rows the query reads.
+
+    ``path`` is the job file of the input, empty where it is not known.
+    """
+
+    view: str
+    path: str
+    slice: InputSlice
+    first: int
+    last: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlanView:
+    """The plan of a derived dataset; ``waits`` say which inputs have nothing new.
+
+    ``is_due`` tells whether a run commits anything, ``runs`` whether it runs the query for it.
+    """
+
+    job: str
+    now: int
+    mode: str
+    is_due: bool
+    runs: bool
+    inputs: Sequence[InputLine]
+    waits: Sequence[str]
+    wait_ms: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows the query reads."""
+        return sum(each.rows for each in self.inputs)
+
+
+def query_json(view: QueryPlanView) -> dict[str, object]:
+    """Return what a plan's JSON has beside the members of every plan."""
+    return {
+        "query": {
+            "mode": view.mode,
+            "runs": view.runs,
+            "rows": view.rows,
+            "inputs": [_input_json(each) for each in view.inputs],
+            "waits": list(view.waits),
+        }
+    }
+
+
+def _input_json(line: InputLine) -> dict[str, object]:
+    item = line.slice
+    return {
+        "dataset": item.dataset_id,
+        "as": line.view,
+        "job": line.path or None,
+        "blocks": {"after": line.first, "last": line.last},
+        "offsets": {"after": item.prev_offset, "last": item.last_offset},
+        "new_rows": item.rows,
+        "rows": line.rows,
+    }
+
+
+def query_text(view: QueryPlanView) -> str:
+    """Return the plan for people: what is due, and what is taken of each input."""
+    return "\n".join(_lines(view)) + "\n"
+
+
+def _lines(view: QueryPlanView) -> Iterator[str]:
+    yield f"{view.job}  plan at {iso(view.now)}, a query over {_mode(view.mode)}"
+    if not view.is_due:
+        yield "  Nothing is due."
+    elif not view.runs:
+        yield "  Due: to remember that there are new blocks without rows; the query is not run."
+    else:
+        yield f"  Due: the query over {counted(view.rows, 'row')}."
+    for each in view.inputs:
+        yield f"  {each.slice.dataset_id} as {each.view}: {_taken(each)}"
+    for text in view.waits:
+        yield f"  waits for: {text}"
+    if view.waits and view.wait_ms:
+        yield f"  A run waits {view.wait_ms / 1000:g} s for that, at most (ms.query.wait)."
+
+
+def _mode(mode: str) -> str:
+    return "what is new" if mode == "append" else "everything, which replaces the dataset"
+
+
+def _taken(line: InputLine) -> str:
+    item = line.slice
+    if item.new_block_hash is None:
+        return f"nothing since block {line.first}" + _whole(line)
+    first = line.first + 1
+    blocks = f"block {first}" if first == line.last else f"blocks {first} to {line.last}"
+    if item.new_offset is None:
+        return f"{blocks}, no new rows" + _whole(line)
+    after = 0 if item.prev_offset is None else item.prev_offset + 1
+    rows = f"{counted(item.rows, 'row')}, offsets {after:,} to {item.new_offset:,}"
+    return f"{blocks}, {rows}" + _whole(line)
+
+
+def _whole(line: InputLine) -> str:
+    return f"; read: {counted(line.rows, 'row')}" if line.rows != line.slice.rows else ""

@@ -1,0 +1,271 @@
+"""Replays the queries of a derived dataset on the slices that its blocks record.
+
+What a query gives now is staged, compared with what was published, and deleted. Nothing is
+published and no state changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from dil import publishing
+from dil.errors import ConfigError, DilError
+from dil.execution.queries.query import Query, QueryExecutor, QueryResult, View, view_of
+from dil.execution.stages import Executors
+from dil.model.interval import Interval
+from dil.model.job import ClassRef, Job, PublishMode, QueryMode, QuerySpec
+from dil.model.json import JsonObject
+from dil.model.schema_text import parse_schema
+from dil.model.task import RunContext
+from dil.model.work_unit import Reason, WorkUnit
+from dil.reshaping.dataset_rows import WantedRows, rows_of_tasks
+from dil.reshaping.files import Workshop
+from dil.reshaping.row_hash import logical_hash
+from dil.run.lease import new_run_id
+from dil.run.options import RunOptions
+from dil.run.queries.slices import input_chains
+from dil.spi.state_store import StateStore
+from dil.state.blocks.block import read_block
+from dil.state.blocks.events import ConfigEvent, DataEvent
+from dil.state.derived.dataset_rows import DatasetChain, PartRows, Position
+from dil.state.derived.inputs import StoredInput
+from dil.storage import filesystem_for
+
+
+class Outcome(StrEnum):
+    """What a replay found."""
+
+    SAME = "same"
+    SAME_ROWS = "same rows, in another order"
+    DIFFERS = "differs"
+    SKIPPED = "not replayed"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedBlock:
+    """What the replay of one block found; ``why`` says more, empty where nothing is to be said."""
+
+    sequence: int
+    outcome: Outcome
+    why: str = ""
+
+    @property
+    def problem(self) -> str:
+        """Return what is wrong, empty where nothing is."""
+        if self.outcome is not Outcome.DIFFERS:
+            return ""
+        return (
+            f"the query of block {self.sequence} gives other rows than were published: {self.why}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """A block of a query, with what was in force."""
+
+    sequence: int
+    event: DataEvent
+    transform: JsonObject
+    schema: str
+
+
+def replay(
+    job: Job, spec: QuerySpec, store: StateStore, options: RunOptions, *, first: int = 0
+) -> Iterator[ReplayedBlock]:
+    """Run the queries of all blocks from ``first`` on again; yield what each comparison found.
+
+    Raises:
+        ConfigError: rows were merged by key, so that blocks do not hold what queries gave.
+        ExecutionError: Spark failed.
+    """
+    if job.publishing.mode is PublishMode.MERGE:
+        raise ConfigError.single(
+            "--replay",
+            "compares what a query gives with what was published, and ms.publish.mode=merge"
+            " publishes it merged with other rows",
+            "Use `dil state verify --full`, which compares the files.",
+        )
+    run_id = f"replay-{new_run_id(options.clock())}"
+    executors = Executors(
+        job, options.environ, options.cache, options.executor, spark=options.spark,
+        is_embedded=options.is_embedded,
+    )  # fmt: skip
+    staging = publishing.run_staging_dir(job.publishing, job.name, run_id)
+    replayer = _Replayer(job, spec, options, run_id, staging, executors)
+    try:
+        with input_chains(spec, options.clock) as chains:
+            for recorded in _recorded(store, first):
+                yield replayer.replayed(recorded, chains)
+    finally:
+        with suppress(DilError):
+            publishing.sweep(filesystem_for(job.publishing.final_dir), staging)
+        executors.close()
+
+
+def _recorded(store: StateStore, first: int) -> Iterator[_Recorded]:
+    """Yield the blocks with queries, oldest first."""
+    found: list[tuple[int, DataEvent]] = []
+    settings: list[tuple[int, ConfigEvent]] = []
+    for fields in store.blocks():
+        block = read_block({name: value for name, value in fields.items() if name != "hash"})
+        event = block.event
+        if isinstance(event, DataEvent) and event.inputs is not None and block.sequence >= first:
+            found.append((block.sequence, event))
+        elif isinstance(event, ConfigEvent):
+            settings.append((block.sequence, event))
+    transform: JsonObject = {}
+    schema = ""
+    settings.reverse()
+    for sequence, event in reversed(found):
+        while settings and settings[0][0] < sequence:
+            _, config = settings.pop(0)
+            if config.kind == "SetTransform":
+                transform = config.body
+            elif config.kind == "SetDataSchema":
+                schema = str(config.body.get("schema") or "")
+        yield _Recorded(sequence, event, transform, schema)
+
+
+class _SkippedError(Exception):
+    """Why a block cannot be replayed."""
+
+
+@dataclass(slots=True)
+class _Replayer:
+    job: Job
+    spec: QuerySpec
+    options: RunOptions
+    run_id: str
+    staging: str
+    executors: Executors
+    _executor: QueryExecutor | None = None
+
+    def replayed(self, recorded: _Recorded, chains: Mapping[str, StoredInput]) -> ReplayedBlock:
+        """Replay one block."""
+        try:
+            views = tuple(self._views(recorded, chains))
+            if not any(view.tasks for view in views) and recorded.event.new_data is None:
+                return ReplayedBlock(recorded.sequence, Outcome.SAME)
+            result = self._run(recorded, views)
+            return self._compared(recorded, result)
+        except _SkippedError as reason:
+            return ReplayedBlock(recorded.sequence, Outcome.SKIPPED, str(reason))
+        except DilError as error:
+            return ReplayedBlock(recorded.sequence, Outcome.DIFFERS, error.message)
+
+    def _views(self, recorded: _Recorded, chains: Mapping[str, StoredInput]) -> Iterator[View]:
+        inputs = {each.dataset: each for each in self.spec.inputs}
+        aliases = _texts(recorded.transform, "aliases")
+        for item, view in zip(recorded.event.inputs or (), aliases, strict=True):
+            known, chain = inputs.get(item.dataset_id), chains.get(item.dataset_id)
+            if known is None or chain is None:
+                raise _SkippedError(f"{item.dataset_id} is no input of the job any more")
+            dataset = DatasetChain(chain)
+            parts: tuple[PartRows, ...] = ()
+            schema = ""
+            if item.last_block is not None:
+                last = chain.sequence_of(item.last_block)
+                if last is None:
+                    raise _SkippedError(
+                        f"the chain of {item.dataset_id} has no such block any more"
+                    )
+                end, schema = dataset.at(last), dataset.schema_at(last)
+                if _mode(recorded) is QueryMode.FULL:
+                    parts = dataset.parts_at(end)
+                elif item.new_offset is not None:
+                    parts = dataset.parts_between(
+                        _start(item.prev_block_hash, item.prev_offset, chain), end
+                    )
+            place = parts[0].uri if parts else ""
+            workshop = Workshop(place, "", known.writing)
+            yield view_of(view, schema, tuple(rows_of_tasks(parts)), workshop)
+
+    def _run(self, recorded: _Recorded, views: tuple[View, ...]) -> QueryResult:
+        run = RunContext(
+            job=replace(self.job.for_tasks(), path=str(Path(self.job.path).absolute())),
+            run_id=self.run_id,
+            run_now=self.options.now_ms,
+            full_extract=_mode(recorded) is QueryMode.FULL,
+            staging_dir=f"{self.staging}/{recorded.sequence}",
+            log_level=self.options.log_level,
+            log_json=self.options.log_json,
+            known_schema=recorded.schema,
+        )
+        whole = Interval(0, max(self.options.now_ms, 1))
+        name = f"replay.{recorded.sequence}"
+        unit = WorkUnit(name, whole.low, whole.high, whole, "query", "{}", Reason.INCREMENTAL)
+        query = Query(self._spec(recorded), views, unit)
+        result = self._started().query(run, query, lambda _reports: None)
+        for report in result.reports:
+            if report.failure is not None:
+                raise _SkippedError(f"its rows could not be written: {report.failure.error}")
+        return result
+
+    def _spec(self, recorded: _Recorded) -> QuerySpec:
+        text = str(recorded.transform.get("query") or "")
+        code = str(recorded.transform.get("code") or "")
+        found = replace(self.spec, mode=_mode(recorded), text=text, function=None, code=code)
+        if not code:
+            return found
+        if code != self.spec.code:
+            raise _SkippedError(f"the module of the function {text} has changed since")
+        module, _, name = text.partition(":")
+        return replace(found, text="", function=ClassRef(module, name))
+
+    def _compared(self, recorded: _Recorded, result: QueryResult) -> ReplayedBlock:
+        data, number = recorded.event.new_data, recorded.sequence
+        files = [file for report in result.reports for file in report.files]
+        rows, published = sum(file.rows for file in files), 0 if data is None else data.rows
+        if rows != published:
+            why = f"{rows:,} rows now, {published:,} then"
+            return ReplayedBlock(number, Outcome.DIFFERS, why)
+        if data is None or not rows:
+            return ReplayedBlock(number, Outcome.SAME)
+        workshop = Workshop(self.job.publishing.final_dir, "", self.job.writing)
+        schema = parse_schema(recorded.schema)
+        if data.logical_hash is not None:
+            paths = [file.path for file in files]
+            if logical_hash(workshop, paths, schema) == data.logical_hash:
+                return ReplayedBlock(number, Outcome.SAME)
+        uri = workshop.filesystem.uri
+        now = tuple((WantedRows(uri(file.path), file.rows, 0, file.rows),) for file in files)
+        then = tuple((WantedRows(part.path, part.rows, 0, part.rows),) for part in data.parts or ())
+        count = self._started().differing(
+            View("now", schema, now, workshop), View("then", schema, then, workshop)
+        )
+        if count:
+            return ReplayedBlock(number, Outcome.DIFFERS, f"{count:,} of {rows:,} rows are others")
+        return ReplayedBlock(number, Outcome.SAME_ROWS)
+
+    def _started(self) -> QueryExecutor:
+        if self._executor is None:
+            self._executor = self.executors.for_query()
+        return self._executor
+
+
+def _mode(recorded: _Recorded) -> QueryMode:
+    return QueryMode(str(recorded.transform.get("mode") or QueryMode.APPEND))
+
+
+def _texts(body: JsonObject, name: str) -> tuple[str, ...]:
+    found: Any = body.get(name) or ()
+    return tuple(map(str, found))
+
+
+def _start(block_hash: str | None, offset: int | None, chain: StoredInput) -> Position:
+    if block_hash is None:
+        return Position()
+    sequence = chain.sequence_of(block_hash)
+    if sequence is None:
+        raise _SkippedError(f"the chain of {chain.dataset_id} has no such block any more")
+    return Position(sequence, -1 if offset is None else offset, block_hash)
+
+
+def replay_json(found: ReplayedBlock) -> dict[str, object]:
+    """Return what machines read of the replay of a block."""
+    return {"block": found.sequence, "outcome": found.outcome.name.lower(), "why": found.why}

@@ -1,0 +1,83 @@
+"""Files of rows beside a dataset, in ``<dataset>_late``, whatever the job does with such rows now.
+
+A job that put late rows beside its dataset may do something else with them today, and what it put
+there then is still its own: rows that are read again must not be in both places. So the folder is
+looked into whenever it is there, and so is the table of late rows of a warehouse.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Protocol, runtime_checkable
+
+from dil.model.dataset import source_name
+from dil.model.job import Job, PublishingSpec, PublishMode
+from dil.publishing import layout
+from dil.publishing.landed import CountingDestination
+from dil.publishing.owner import owning_jobs
+from dil.storage import FileInfo, Filesystem
+
+# A folder of late rows has none of these, and a dataset, of ours or of another program, has one.
+_OF_DATASETS = (layout.META, "_delta_log", "metadata")
+_NAME = re.compile(r"part-.+-[0-9a-f]{16}-\d+\.\w+")
+# Under these modes other jobs may publish into the same dataset, or load into the same table.
+_SHARED = frozenset({PublishMode.APPEND, PublishMode.MERGE})
+
+
+@runtime_checkable
+class LateRowsDestination(Protocol):
+    """A destination that has a table of late rows, and knows itself which files are in it."""
+
+    def late_files(self) -> tuple[str, ...]:
+        """Return the names of the files whose rows are in the table; none where there is none."""
+
+
+def late_files(spec: PublishingSpec, filesystem: Filesystem) -> tuple[FileInfo, ...]:
+    """Return the files of late rows beside a dataset, none where the folder is another dataset."""
+    if not spec.dataset_path.strip("/"):
+        return ()  # what lies beside data.publisher.final.dir is not the job's
+    folder = layout.late_dir(spec)
+    files = iter(filesystem.files(folder))
+    first = next(files, None)
+    if first is None or is_other_dataset(folder, filesystem):
+        return ()
+    return tuple(file for file in (first, *files) if _is_late(file, folder))
+
+
+def is_other_dataset(folder: str, filesystem: Filesystem) -> bool:
+    """Return whether the folder where late rows would go is that of a dataset."""
+    return any(filesystem.exists(f"{folder}/{name}") for name in _OF_DATASETS)
+
+
+def late_rows_there(job: Job, filesystem: Filesystem, destination: object) -> tuple[str, ...]:
+    """Return the URIs of the files of late rows that a run of a job may take away.
+
+    Also of those that somebody deleted, as long as their rows are in a table. Under append a run
+    only takes away what came for closed timelabels: else each reading adds its rows, and what an
+    earlier one had is not there again. Where other jobs publish into the same dataset nobody can
+    say whose work unit a file is of, so none is taken away.
+    """
+    spec = job.publishing
+    labels = job.planning.timelabel
+    if spec.mode is PublishMode.APPEND and (labels is None or not labels.closes):
+        return ()
+    if spec.mode in _SHARED and not _is_alone(job, filesystem, destination):
+        return ()
+    there = [filesystem.uri(file.path) for file in late_files(spec, filesystem)]
+    if isinstance(destination, LateRowsDestination):
+        folder = layout.late_dir(spec)
+        there += [filesystem.uri(f"{folder}/{name}") for name in destination.late_files()]
+    return tuple(dict.fromkeys(there))
+
+
+def _is_alone(job: Job, filesystem: Filesystem, destination: object) -> bool:
+    if not owning_jobs(filesystem, layout.dataset_dir(job.publishing)) <= {job.name}:
+        return False
+    if not isinstance(destination, CountingDestination):
+        return True
+    return destination.landed(source_name(job.name)) is not None
+
+
+def _is_late(file: FileInfo, folder: str) -> bool:
+    above, _, name = file.path.rpartition("/")
+    return above == folder and _NAME.fullmatch(name) is not None

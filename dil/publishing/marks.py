@@ -1,0 +1,20 @@
+"""Tells the registry of a database which timelabels are closed and which are reopened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dil.model.job import PublishingSpec
+from dil.publishing.books import LabelMark
+from dil.storage import Filesystem
+
+
+def mark_labels(spec: PublishingSpec, filesystem: Filesystem, marks: Sequence[LabelMark]) -> None:
+    """Write into the registry what is closed and reopened, in this order; may be done again.
+
+    Raises:
+        WriteError: the database refused.
+    """
+    from dil.publishing.timeseries.access import open_access  # few runs close labels of a database
+
+    open_access(spec, filesystem).mark(marks)

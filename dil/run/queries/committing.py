@@ -1,0 +1,56 @@
+"""What the commit of a query says of it, checked against its inputs before anything is visible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dil import publishing
+from dil.model.dataset import Commit
+from dil.model.schema_text import parse_schema
+from dil.reshaping.files import Workshop
+from dil.reshaping.row_hash import logical_hash
+from dil.run.active_run import ActiveRun
+from dil.run.queries.slices import PlannedQuery, require_sound
+
+
+def with_query(run: ActiveRun, planned: PlannedQuery, commit: Commit) -> Commit:
+    """Return the commit with the query that made its rows.
+
+    Where the query was not run, because the inputs have no new rows, nothing is touched.
+
+    Raises:
+        StateError: a rule of the chain would break (V30 to V40); nothing is visible.
+    """
+    spec, step = run.job.query, planned.step
+    if spec is None or step is None:
+        return commit
+    if not planned.runs:
+        commit = replace(commit, moves=(), removes=(), schema="", quarantine_removes=())
+    hashed = _hash_of(run, commit) if spec.hashes_rows and commit.moves else None
+    found = replace(commit, query=replace(step, logical_hash=hashed))
+    require_sound(run.job, spec, found, run.options.clock)
+    return found
+
+
+def _hash_of(run: ActiveRun, commit: Commit) -> str:
+    """Return the hash of the rows that are staged, computed by a task where there are many."""
+    work = _Hashing(
+        Workshop(run.job.publishing.final_dir, "", run.job.writing),
+        commit.schema or publishing.recorded_schema(run.store),
+    )
+    paths = tuple(move.source for move in commit.moves)
+    size = sum(move.target.bytes for move in commit.moves)
+    if size < run.options.stage_bytes:
+        return work(paths)
+    return run.executors.for_steps(1).map(work, [paths])[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Hashing:
+    """Hashes the rows of staged files in their order; pickles, to be used by a task."""
+
+    workshop: Workshop
+    schema: str
+
+    def __call__(self, paths: tuple[str, ...]) -> str:
+        return logical_hash(self.workshop, paths, parse_schema(self.schema))

@@ -1,0 +1,268 @@
+"""What a run of a derived dataset takes of its inputs: slices of their chains; reads state alone.
+
+Work grows with the number of inputs and with the blocks that are new in them, never with the length
+of a chain (rule C23).
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+
+from dil.model.dataset import Commit
+from dil.model.derived import InputSlice, QueryStep
+from dil.model.interval import Interval
+from dil.model.job import DatasetInput, Job, QueryMode, QuerySpec
+from dil.model.json import JsonObject, compact
+from dil.model.work_unit import Plan, Reason, WorkUnit
+from dil.observe.query_view import InputLine, QueryPlanView
+from dil.run.options import RunOptions
+from dil.state.databases.database import Transaction
+from dil.state.derived.appending import require_sound_query
+from dil.state.derived.dataset_rows import DatasetChain, PartRows, Position
+from dil.state.derived.inputs import StoredInput, open_input
+from dil.state.derived.planning import SliceLimits, plan_query
+from dil.state.opening import open_database
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 5.0
+Clock = Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedInput:
+    """What is taken of one input.
+
+    ``first`` and ``last`` are the sequences of the block before the slice, -1 for none, and of its
+    last block. ``rows`` are those of the slice, ``parts`` what the query reads: these, or all rows
+    of the dataset. ``schema`` is the text of the schema in force at the end.
+    """
+
+    input: DatasetInput
+    slice: InputSlice
+    first: int
+    last: int
+    parts: tuple[PartRows, ...] = ()
+    schema: str = ""
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows the query reads of it."""
+        return sum(part.count for part in self.parts)
+
+    @property
+    def has_news(self) -> bool:
+        """Return whether the input has blocks that were not taken yet."""
+        return self.slice.new_block_hash is not None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedQuery:
+    """The next transaction of a derived dataset.
+
+    ``step`` is None where there is nothing to do. ``runs`` says whether the query is to be run:
+    else only places in the inputs are remembered. ``waits`` say which inputs have nothing new.
+    """
+
+    step: QueryStep | None = None
+    runs: bool = False
+    inputs: tuple[PlannedInput, ...] = ()
+    waits: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows the query reads."""
+        return sum(each.rows for each in self.inputs)
+
+
+def plan_slices(job: Job, spec: QuerySpec, clock: Clock) -> PlannedQuery:
+    """Return what the next run takes.
+
+    Raises:
+        StateError: an input was begun anew since it was read (V40), or takes away rows that were
+            read; or a store cannot be read.
+    """
+    with ExitStack() as opened:
+        own = opened.enter_context(_snapshot(job, clock))
+        chains = opened.enter_context(input_chains(spec, clock))
+        missing = [each for each in spec.inputs if each.dataset not in chains]
+        if missing:
+            return PlannedQuery(waits=tuple(map(_unpublished, missing)))
+        return _planned(own, job.name, spec, chains)
+
+
+def _unpublished(item: DatasetInput) -> str:
+    run = f" (dil run {shlex.quote(item.path)})" if item.path else ""
+    return f"{item.dataset} has published nothing yet{run}"
+
+
+def awaited_slices(job: Job, spec: QuerySpec, options: RunOptions) -> PlannedQuery:
+    """Return what a run takes, when each input has something new or ``ms.query.wait`` is over.
+
+    Raises:
+        StateError: as ``plan_slices``.
+    """
+    left = spec.wait_ms / 1000
+    found = plan_slices(job, spec, options.clock)
+    if found.waits and left > 0:
+        log.info("waiting, at most %g s: %s", left, "; ".join(found.waits))
+    while found.waits and left > 0:
+        pause = min(_LOOK_S, left)
+        options.sleep(pause)
+        left -= pause
+        found = plan_slices(job, spec, options.clock)
+    return found
+
+
+@contextmanager
+def input_chain(item: DatasetInput, clock: Clock) -> Iterator[StoredInput | None]:
+    """Open the chain of an input as it is at this moment, None where nothing was published.
+
+    Raises:
+        StateError: the store cannot be read.
+    """
+    with (
+        closing(open_database(item.state, item.dataset, clock=clock)) as database,
+        closing(database.snapshot()) as tx,
+    ):
+        yield open_input(tx, item.dataset)
+
+
+@contextmanager
+def input_chains(spec: QuerySpec, clock: Clock) -> Iterator[dict[str, StoredInput]]:
+    """Open the chains of all inputs that have published anything, by name.
+
+    Raises:
+        StateError: a store cannot be read.
+    """
+    with ExitStack() as opened:
+        found = {
+            each.dataset: opened.enter_context(input_chain(each, clock)) for each in spec.inputs
+        }
+        yield {name: chain for name, chain in found.items() if chain is not None}
+
+
+@contextmanager
+def _snapshot(job: Job, clock: Clock) -> Iterator[Transaction]:
+    with (
+        closing(open_database(job.state, job.name, clock=clock)) as database,
+        closing(database.snapshot()) as tx,
+    ):
+        yield tx
+
+
+def _planned(
+    own: Transaction, name: str, spec: QuerySpec, chains: dict[str, StoredInput]
+) -> PlannedQuery:
+    is_full = spec.mode is QueryMode.FULL
+    plan = plan_query(
+        own,
+        name,
+        SliceLimits(spec.max_blocks, spec.max_rows),
+        inputs=tuple(each.dataset for each in spec.inputs),
+        chains=chains,
+        takes_all=is_full,
+    )
+    if plan is None:
+        return PlannedQuery(waits=tuple(f"{each.dataset} has nothing new" for each in spec.inputs))
+    slices = plan.event.inputs or ()
+    places = [
+        _place(item, taken, chains[item.dataset])
+        for item, taken in zip(spec.inputs, slices, strict=True)
+    ]
+    runs = any(each.slice.rows for each in places)
+    if is_full:
+        runs = any(chains[each.input.dataset].has_data_in(each.first, each.last) for each in places)
+    if runs:
+        places = [_with_rows(each, chains[each.input.dataset], is_full=is_full) for each in places]
+        # A compaction gives new offsets to rows that were read before.
+        runs = is_full or any(each.parts for each in places)
+    return PlannedQuery(
+        QueryStep(spec.transform, slices, plan.event.new_watermark),
+        runs,
+        tuple(places),
+        tuple(f"{each.input.dataset} has nothing new" for each in places if not each.has_news),
+    )
+
+
+def _place(item: DatasetInput, taken: InputSlice, chain: StoredInput) -> PlannedInput:
+    first = -1 if taken.prev_block_hash is None else chain.sequence_of(taken.prev_block_hash)
+    last = None if taken.last_block is None else chain.sequence_of(taken.last_block)
+    assert first is not None  # noqa: S101 - plan_query has found it
+    return PlannedInput(item, taken, first, first if last is None else last)
+
+
+def _with_rows(place: PlannedInput, chain: StoredInput, *, is_full: bool) -> PlannedInput:
+    """Return the place with the rows that the query reads of it."""
+    dataset = DatasetChain(chain)
+    if place.last < 0:
+        return place
+    end = dataset.at(place.last)
+    if is_full:
+        parts = dataset.parts_at(end)
+    elif place.slice.rows:
+        parts = dataset.parts_between(_reached(place), end)
+    else:
+        parts = ()
+    schema = dataset.schema_at(place.last)
+    return PlannedInput(place.input, place.slice, place.first, place.last, parts, schema)
+
+
+def _reached(place: PlannedInput) -> Position:
+    """Return the place up to which an input was read."""
+    item = place.slice
+    if item.prev_block_hash is None:
+        return Position()
+    offset = -1 if item.prev_offset is None else item.prev_offset
+    return Position(place.first, offset, item.prev_block_hash)
+
+
+def require_sound(job: Job, spec: QuerySpec, commit: Commit, clock: Clock) -> None:
+    """Check a commit against the inputs, before anything of it becomes visible (V30 to V40).
+
+    Raises:
+        StateError: a rule would be broken.
+    """
+    if commit.query is None:
+        return
+    with _snapshot(job, clock) as own, input_chains(spec, clock) as chains:
+        require_sound_query(own, job.name, commit, commit.query, chains)
+
+
+def as_plan(job: Job, spec: QuerySpec, planned: PlannedQuery, now_ms: int) -> Plan:
+    """Return what is due as a plan of one work unit at most; ``now_ms`` is epoch ms UTC."""
+    units: tuple[WorkUnit, ...] = ()
+    if planned.step is not None:
+        whole = Interval(0, max(now_ms, 1))
+        name = _signature(planned)
+        units = (WorkUnit(name, whole.low, whole.high, whole, "query", "{}", Reason.INCREMENTAL),)
+    return Plan(now_ms, job.planning.zone, spec.mode is QueryMode.FULL, None, units)
+
+
+def view_of_plan(job: Job, spec: QuerySpec, planned: PlannedQuery, now_ms: int) -> QueryPlanView:
+    """Return the plan as people and machines see it."""
+    lines = tuple(
+        InputLine(each.input.view, each.input.path, each.slice, each.first, each.last, each.rows)
+        for each in planned.inputs
+    )
+    is_due = planned.step is not None
+    return QueryPlanView(
+        job.name,
+        now_ms,
+        spec.mode.value,
+        is_due,
+        planned.runs,
+        lines,
+        planned.waits,
+        spec.wait_ms,
+    )
+
+
+def _signature(planned: PlannedQuery) -> str:
+    """Return what names the work unit of a query: the blocks that it takes of each input."""
+    places: JsonObject = {each.input.dataset: [each.first, each.last] for each in planned.inputs}
+    return f"query.{compact(places)}"

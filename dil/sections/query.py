@@ -1,0 +1,223 @@
+"""The query of a derived dataset: its properties, and the JSON of its inputs."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from annotated_types import Ge
+
+from dil.model.json import JsonValue
+from dil.model.members import Setting, member
+from dil.model.section import (
+    ONE_OF,
+    Bool,
+    ClassName,
+    Duration,
+    Int,
+    Long,
+    PathText,
+    Scope,
+    Section,
+    Text,
+    ValueType,
+    Written,
+    prop,
+)
+from dil.sections.reading import ShapeError, Surroundings, as_array, as_object, build, each
+
+INPUTS = "ms.query.inputs"
+SQL, FILE, FUNCTION = "ms.query.sql", "ms.query.file", "ms.query.function"
+MODE, WAIT = "ms.query.mode", "ms.query.wait"
+MAX_BLOCKS, MAX_ROWS = "ms.query.input.max.blocks", "ms.query.input.max.rows"
+LOGICAL_HASH = "ms.query.logical.hash"
+# What a job has that reads a source, and one that reads datasets has not.
+SOURCE_KEYS = frozenset({"source.class", "ms.source.uri", "ms.extractor.class"})
+_NAMED = {True: "both job and dataset", False: "neither job nor dataset"}
+_VIEW = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class InputStore(Setting):
+    """Where the state of an input is kept that no job file here describes."""
+
+    type: Literal["sqlite", "fs", "filelog", "postgresql", "mysql"] = member(
+        "Kind of store, as `state.store.type`.", default="sqlite"
+    )
+    dir: str = member(
+        "Folder of the store, as `state.store.dir`. Relative, it starts at the folder of the job"
+        " file.",
+        default="",
+    )
+    url: str = member(
+        "Database of the store, as `state.store.db.url`; `env:NAME` and other references to"
+        " secrets are read.",
+        default="",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class QueryInput(Setting):
+    """One entry of ``ms.query.inputs``: a dataset, by its job file or by name and store."""
+
+    view: str = member("Name of the view that the query reads.", name="as")
+    job: str = member(
+        "Job file that publishes the dataset. Relative, it starts at the folder of this job file.",
+        default="",
+    )
+    dataset: str = member(
+        "`job.name` of the job that publishes it, where its job file is not here.", default=""
+    )
+    store: InputStore | None = member(
+        "Of `dataset`: where that job keeps its state.", name="state.store", default=None
+    )
+    late: bool = member(
+        "Whether late rows beside the dataset are read, too. Only false works.",
+        default=False,
+    )
+
+
+def _inputs(value: JsonValue, around: Surroundings) -> tuple[QueryInput, ...]:
+    found = each(as_array(value), _input)
+    counts = Counter(item.view.lower() for item in found)
+    twice = sorted(name for name, count in counts.items() if count > 1)
+    if twice:
+        raise ShapeError(
+            (
+                f'names the view "{twice[0]}" more than once',
+                'Give each input an "as" of its own; upper and lower case do not differ in SQL.',
+            )
+        )
+    del around
+    return found
+
+
+def _input(item: JsonValue, where: str) -> QueryInput:
+    found = build(QueryInput, as_object(item, where), where)
+    findings = []
+    if not _VIEW.fullmatch(found.view):
+        findings.append(
+            (
+                f'{where}.as is "{found.view}", which is no name of a view',
+                "Write letters, digits and underscores, no digit first.",
+            )
+        )
+    if bool(found.job) == bool(found.dataset):
+        findings.append(
+            (
+                f"{where} names {_NAMED[bool(found.job)]}",
+                f'Write {{"job": "orders.conf", "as": "{found.view}"}}, or "dataset" with'
+                ' "state.store" where the job file is not here.',
+            )
+        )
+    elif found.dataset and found.store is None:
+        findings.append(
+            (
+                f'{where} lacks the member "state.store"',
+                'Say where that job keeps its state: {"type": "sqlite", "dir": "/data/state"}.',
+            )
+        )
+    elif found.job and found.store is not None:
+        findings.append(
+            (f"{where} has state.store beside job", "Leave it out: the job file says it.")
+        )
+    if found.late:
+        findings.append(
+            (
+                f"{where}.late is true, and late rows beside a dataset cannot be read by a query",
+                "Leave it out. Late rows are in the folder <dataset>_late, which Spark reads.",
+            )
+        )
+    if findings:
+        raise ShapeError(*findings)
+    return found
+
+
+_Inputs = Annotated[tuple[QueryInput, ...], Written(ValueType.JSON_ARRAY, read=_inputs)]
+_Mode = Annotated[Literal["append", "full", "windowed"], ONE_OF]
+_EXAMPLE = """\
+[{"job": "orders.conf", "as": "orders"},
+ {"dataset": "customers", "as": "customers",
+  "state.store": {"type": "postgresql", "url": "env:CUSTOMERS_STATE"}}]"""
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySection(Section):
+    """A dataset that is derived from others by a query."""
+
+    inputs: _Inputs = prop(
+        INPUTS,
+        "Datasets that the job reads in place of a source, each as a view of its query. Such a job "
+        "has no `source.class` and nothing else of a source.",
+        default=(),
+        example=_EXAMPLE,
+        scope=Scope.JOB,
+    )
+    sql: Text = prop(
+        SQL,
+        "The query, in Spark SQL over the views of the inputs. One of this, `ms.query.file` and "
+        "`ms.query.function` is needed.",
+        default="",
+        example="SELECT id, amount FROM orders WHERE amount > 100",
+        scope=Scope.JOB,
+    )
+    file: PathText = prop(
+        FILE,
+        "File with the query. A relative path starts at the folder of the job file.",
+        default="",
+        example="big_orders.sql",
+        scope=Scope.JOB,
+    )
+    function: ClassName = prop(
+        FUNCTION,
+        "Python function that gets the inputs as DataFrames by the names of their views and gives "
+        "a DataFrame: `def big(inputs): return inputs['orders'].where('amount > 100')`. It is "
+        "looked for as classes of your own are, see `ms.plugin.path`.",
+        default="",
+        example="queries:big",
+        scope=Scope.JOB,
+    )
+    mode: _Mode = prop(
+        MODE,
+        "append runs the query over the new rows of the inputs alone and appends what it gives, so "
+        "it may only map and filter rows; full runs it over the whole inputs again and replaces "
+        "the dataset.",
+        default="append",
+        scope=Scope.JOB,
+    )
+    max_blocks: Annotated[Int, Ge(1)] | None = prop(
+        MAX_BLOCKS,
+        "How many blocks of each input a run takes at most; the next run goes on.",
+        default=None,
+        example="100",
+        scope=Scope.JOB,
+        identity=False,
+    )
+    max_rows: Annotated[Long, Ge(1)] | None = prop(
+        MAX_ROWS,
+        "How many rows of each input a run takes at most. A block is never split: one that holds "
+        "more is taken alone.",
+        default=None,
+        example="10000000",
+        scope=Scope.JOB,
+        identity=False,
+    )
+    hashes_rows: Bool = prop(
+        LOGICAL_HASH,
+        "Whether each block gets a hash of its rows, independent of files: `dil state verify "
+        "--replay` compares it. It costs a pass over the new rows.",
+        default=True,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    wait_ms: Annotated[Duration, Ge(0)] = prop(
+        WAIT,
+        "How long `dil run` waits until each input has something new. Then it takes what is there.",
+        default=0,
+        shown="PT0S",
+        example="PT10M",
+        scope=Scope.JOB,
+        identity=False,
+    )

@@ -1,0 +1,127 @@
+"""Jobs that derive datasets from others, in one folder, and runs of them without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from dil import config
+from dil.model.job import Job
+from dil.model.report import RunReport
+from dil.run.job_run import run_job
+from dil.run.options import RunOptions
+from dil.run.queries.slices import input_chains
+from dil.state import open_store
+from dil.state.blocks.verification import ChainReport, verify_chain
+from dil.testing.in_process import InProcessExecutor
+
+NOW = 1_704_067_200_000  # 2024-01-01T00:00:00Z
+_OUTPUT = {
+    "extract.namespace": "shop",
+    "ms.timezone": "UTC",
+    "writer.output.format": "PARQUET",
+    "writer.file.path.type": "namespace_table",
+}
+SCHEMA = [
+    {"columnName": "id", "dataType": {"type": "long"}},
+    {"columnName": "amount", "dataType": {"type": "long"}},
+]
+
+
+class Lake:
+    """A folder with a root job ``orders``, whose source are files, and with jobs derived from it.
+
+    The clock goes on by a minute with each run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "in").mkdir(parents=True)
+        self.now = NOW
+        self._files = 0
+        self.orders = self.write(
+            "orders",
+            {
+                "source.class": "file",
+                "ms.extractor.class": "json",
+                "ms.source.uri": str(folder / "in"),
+                "ms.source.files.once": "path",
+                "ms.output.schema": json.dumps(SCHEMA),
+            },
+        )
+
+    def write(self, name: str, properties: dict[str, str]) -> Path:
+        """Write a job file; an empty text leaves a property out."""
+        found = {
+            "job.name": name,
+            "extract.table.name": name,
+            **_OUTPUT,
+            "data.publisher.final.dir": str(self.folder / "lake"),
+            "state.store.dir": str(self.folder / "state"),
+            **properties,
+        }
+        path = self.folder / f"{name}.conf"
+        path.write_text("".join(f"{key}={text}\n" for key, text in found.items() if text))
+        return path
+
+    def derive(self, name: str, sql: str, *inputs: str, **changes: str) -> Path:
+        """Write the job file of a derived dataset; dots in names are double underscores here."""
+        read = [{"job": f"{each}.conf", "as": each} for each in inputs or ("orders",)]
+        properties = {"ms.query.inputs": json.dumps(read), "ms.query.sql": sql}
+        given = {key.replace("__", "."): text for key, text in changes.items()}
+        return self.write(name, {**properties, **given})
+
+    def add(self, *ids: int) -> None:
+        """Let the source have a file more, with these rows; amounts are ten times the id."""
+        self._files += 1
+        rows = [{"id": each, "amount": each * 10} for each in ids]
+        (self.folder / "in" / f"{self._files:04}.json").write_text(json.dumps(rows))
+
+    def job(self, path: Path) -> Job:
+        return config.load(path, environ={}).job
+
+    def options(self, **changes: object) -> RunOptions:
+        self.now += 60_000
+        now = self.now
+        options = RunOptions(now_ms=now, clock=lambda: now, executor=InProcessExecutor())
+        return replace(options, **changes)  # type: ignore[arg-type]
+
+    def run(self, path: Path, **changes: object) -> RunReport:
+        """Run a job."""
+        return run_job(self.job(path), self.options(**changes))
+
+    def feed(self, *ids: int) -> None:
+        """Let the source have these rows, and run the root."""
+        self.add(*ids)
+        report = self.run(self.orders)
+        assert report.exit_code == 0, report.failures
+
+    def ids(self, name: str) -> Counter[int]:
+        """Count the rows of a dataset by id, as a reader of its folder finds them."""
+        found: Counter[int] = Counter()
+        for file in sorted((self.folder / "lake" / "shop" / name).rglob("part-*.parquet")):
+            found.update(pq.read_table(file, columns=["id"])["id"].to_pylist())
+        return found
+
+    def blocks(self, path: Path) -> list[dict]:
+        """Return the blocks of a job's chain, oldest first."""
+        job = self.job(path)
+        with open_store(job.state, job.name, clock=lambda: self.now) as store:
+            return list(store.blocks())[::-1]
+
+    def data(self, path: Path) -> list[dict]:
+        """Return the data events of a job's chain, oldest first."""
+        events = [block["event"] for block in self.blocks(path)]
+        return [event for event in events if event["kind"] in {"AddData", "ExecuteQuery"}]
+
+    def verify(self, path: Path) -> ChainReport:
+        job = self.job(path)
+        with open_store(job.state, job.name, clock=lambda: self.now) as store:
+            if job.query is None:
+                return verify_chain(store)
+            with input_chains(job.query, lambda: self.now) as chains:
+                return verify_chain(store, chains=chains)

@@ -1,0 +1,63 @@
+"""Kill -9 between any two steps of a run of a derived dataset, then run again.
+
+The dataset holds what the query makes of its inputs, each row once; its chain is sound, and what
+it took of the inputs goes on where it was.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import pytest
+
+from tests.derived import Lake
+from tests.torture.kills import restore, steps
+
+# The short form kills at this many steps of each path; the long form (make torture) at all.
+KILLS = int(os.environ.get("DIL_KILLS", "8"))
+BIG = "SELECT id, amount FROM orders WHERE amount >= 50"
+PATHS = {
+    "append": {},
+    "append, shared files": {"ms__output__file__per__work__unit": "false"},
+    "append, a folder for each run": {"writer__file__path__type": "default"},
+    "full": {"ms__query__mode": "full"},
+    "merge": {"ms__publish__mode": "merge", "extract__primary__key__fields": "id"},
+}
+
+
+def chosen(events: list[str]) -> list[int]:
+    """Return the steps at which to kill: of all, or some evenly spread."""
+    numbers = sorted(set(steps(events).values()))
+    return numbers[:: max(1, len(numbers) // KILLS)]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_query_killed_at_any_step_and_run_again_takes_each_row_once(path, tmp_path, kills):
+    live, base = tmp_path / "lake", tmp_path / "before"
+    lake = Lake(live)
+    big = lake.derive("big", BIG, **PATHS[path])
+    lake.feed(*range(10))
+    assert lake.run(big).rows == 5
+    lake.feed(*range(10, 20))
+    lake.feed(*range(20, 22))
+    expected = Counter(range(5, 22))
+    restore(live, base)
+
+    whole = kills.run(big, lake.now)
+    assert whole["exit"] == 0
+    assert lake.ids("big") == expected
+
+    for at in chosen(whole["events"]):
+        restore(base, live)
+        assert kills.run(big, lake.now, at)["killed"], f"step {at} was never reached"
+        step = f"killed at {at}: {whole['events'][at]}"
+        assert kills.run(big, lake.now)["exit"] == 0, step
+        found = lake.ids("big")
+        assert found - expected == Counter(), f"doubled, {step}"
+        assert expected - found == Counter(), f"lost, {step}"
+        assert lake.verify(big).problems == (), step
+        taken = lake.data(big)[-1]["queryInputs"][0]
+        assert max(filter(None, (taken["newOffset"], taken["prevOffset"]))) == 21, step
+        assert kills.run(big, lake.now)["exit"] == 0, step
+        assert lake.ids("big") == expected, step

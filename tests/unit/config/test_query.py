@@ -1,0 +1,165 @@
+"""The properties of derived datasets: what is read of them, and what is wrong at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from dil import config
+from dil.errors import ConfigError
+from dil.model.job import PublishMode, QueryMode
+from tests.derived import Lake
+
+BIG = "SELECT id, amount FROM orders WHERE amount >= 50"
+
+
+@pytest.fixture
+def lake(tmp_path):
+    return Lake(tmp_path)
+
+
+def problems(path) -> str:
+    with pytest.raises(ConfigError) as error:
+        config.load(path, environ={})
+    return str(error.value)
+
+
+def test_a_job_of_a_query_needs_nothing_of_a_source(lake):
+    job = lake.job(lake.derive("big", BIG))
+
+    assert job.query.mode is QueryMode.APPEND
+    assert job.query.text == BIG
+    (item,) = job.query.inputs
+    assert (item.dataset, item.view, item.path) == ("orders", "orders", str(lake.orders))
+    assert job.publishing.mode is PublishMode.APPEND
+
+
+def test_all_that_is_wrong_is_said_at_once_with_its_line(lake):
+    path = lake.write(
+        "big",
+        {
+            "ms.query.inputs": '[{"job": "orders.conf", "as": "1"}, {"as": "b"},'
+            ' {"dataset": "c", "as": "c"}, {"job": "orders.conf", "as": "d", "late": true}]',
+            "ms.source.uri": "/in",
+            "ms.parameters": '[{"name": "a", "value": "b"}]',
+            "ms.query.max.blocks": "4",
+        },
+    )
+    text = problems(path)
+
+    for part in (
+        '[0].as is "1", which is no name of a view',
+        "[1] names neither job nor dataset",
+        '[2] lacks the member "state.store"',
+        "[3].late is true",
+        "ms.source.uri has no effect beside ms.query.inputs",
+        "ms.parameters has no effect beside ms.query.inputs",
+        "ms.query.max.blocks",
+    ):
+        assert part in text
+    assert f"{path}:9: ms.query.inputs" in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"ms__query__sql": ""}, "needs a query, and has none"),
+        ({"ms__query__function": "a:b"}, "is set, and ms.query.function too"),
+        ({"ms__query__mode": "windowed"}, "Use full, which aggregates the whole input again"),
+        ({"ms__publish__mode": "replace"}, "ms.query.mode is append, and rows would be published"),
+        ({"ms__publish__mode": "window_replace"}, "ms.query.mode is append, and rows would be"),
+        ({"state__store__enabled": "false"}, "what was taken of the inputs is kept in the state"),
+        ({"ms__query__inputs": '[{"job": "no.conf", "as": "a"}]'}, "no.conf, which is not there"),
+        (
+            {"ms__query__inputs": '[{"job": "big.conf", "as": "a"}]'},
+            "the dataset of this job itself",
+        ),
+        (
+            {
+                "ms__query__inputs": '[{"job": "orders.conf", "as": "a"},'
+                ' {"job": "orders.conf", "as": "b"}]'
+            },
+            "[1] is the dataset orders, which [0] is, too",
+        ),
+        (
+            {
+                "ms__query__inputs": '[{"job": "orders.conf", "as": "a"},'
+                ' {"job": "orders.conf", "as": "A"}]'
+            },
+            'names the view "a" more than once',
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused(lake, changes, what):
+    assert what in problems(lake.derive("big", BIG, **changes))
+
+
+def test_properties_of_a_query_without_inputs_have_no_effect_and_are_refused(lake):
+    text = lake.orders.read_text() + "ms.query.mode=full\n"
+    lake.orders.write_text(text)
+
+    assert "ms.query.mode has no effect without ms.query.inputs" in problems(lake.orders)
+
+
+def test_an_input_that_is_wrong_is_named_with_its_first_problem(lake):
+    lake.orders.write_text(lake.orders.read_text() + "ms.pagination={}x\n")
+    text = problems(lake.derive("big", BIG))
+
+    assert f"[0].job names {lake.orders}, which is wrong: ms.pagination" in text
+    assert "dil validate orders.conf lists it all." in text
+
+
+def test_an_input_that_goes_into_a_database_cannot_be_read(lake):
+    text = lake.orders.read_text()
+    lake.orders.write_text(
+        f"{text}ms.warehouse.url=sqlite:///{lake.folder}/w.db\nextract.table.type=APPEND_ONLY\n"
+    )
+
+    assert "publishes into a database, as" in problems(lake.derive("big", BIG))
+
+
+def test_a_file_of_sql_is_read_and_one_that_others_may_change_is_refused(lake):
+    (lake.folder / "big.sql").write_text(BIG)
+    path = lake.derive("big", "", ms__query__file="big.sql")
+    assert lake.job(path).query.text == BIG
+
+    (lake.folder / "big.sql").chmod(0o666)
+    assert "would run the query in" in problems(path)
+    assert "which is not there" not in problems(path)
+    (lake.folder / "big.sql").unlink()
+    assert "which cannot be read" in problems(path)
+
+
+def test_a_function_is_found_without_being_imported(lake):
+    (lake.folder / "lake_queries.py").write_text(
+        "raise RuntimeError\ndef big(inputs):\n    return inputs['orders']\n"
+    )
+    path = lake.derive("big", "", ms__query__function="lake_queries:big")
+    query = lake.job(path).query
+    assert str(query.function) == "lake_queries:big"
+    assert len(query.code) == 64
+
+    lake.derive("big", "", ms__query__function="lake_queries:bik")
+    assert "has no function bik" in problems(path)
+    lake.derive("big", "", ms__query__function="lake_query:big")
+    assert "there is no module lake_query" in problems(path)
+    lake.derive("big", "", ms__query__function="big")
+    assert "not of the form module:function" in problems(path)
+
+
+def test_what_a_job_inherits_of_sources_is_passed_over(lake):
+    (lake.folder / ".dil-project").touch()
+    (lake.folder / "all.properties").write_text("ms.http.retry.max=3\n")
+
+    assert lake.job(lake.derive("big", BIG)).query is not None
+
+
+def test_full_replaces_and_warehouses_are_appended_to_as_files_are(lake):
+    assert lake.job(lake.derive("big", BIG, ms__query__mode="full")).publishing.mode == "replace"
+    url = f"sqlite:///{lake.folder}/w.db"
+    job = lake.job(lake.derive("big", BIG, ms__warehouse__url=url, writer__file__path__type=""))
+    assert job.publishing.mode is PublishMode.APPEND
+
+
+def test_a_derived_dataset_is_no_stream(lake):
+    text = problems(lake.derive("big", BIG, **{"ms.stream.mode": "ingest"}))
+    assert "ms.stream.mode is ingest, and the job has ms.query.inputs" in text

@@ -1,0 +1,133 @@
+"""Queries of derived datasets run again on their recorded slices; without Spark."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dil.errors import ConfigError
+from dil.operator.replaying import Outcome, replay
+from dil.state import open_store
+from tests.derived import Lake
+
+BIG = "SELECT id, amount FROM orders WHERE amount >= 50"
+
+
+@pytest.fixture
+def lake(tmp_path):
+    return Lake(tmp_path)
+
+
+def replayed(lake, path, first=0):
+    job = lake.job(path)
+    with open_store(job.state, job.name, clock=lambda: lake.now) as store:
+        return list(replay(job, job.query, store, lake.options(), first=first))
+
+
+def parts(lake, path):
+    return [
+        part["path"].removeprefix("file://")
+        for event in lake.data(path)
+        for part in (event["newData"] or {}).get("parts", ())
+    ]
+
+
+def test_every_block_gives_what_was_published_and_nothing_is_left_behind(lake):
+    big = lake.derive("big", BIG)
+    for start in range(0, 30, 10):
+        lake.feed(*range(start, start + 10))
+        lake.run(big)
+    lake.feed()
+    lake.run(big)
+    before = lake.blocks(big)
+
+    found = replayed(lake, big)
+
+    assert [each.outcome for each in found] == [Outcome.SAME] * 4
+    assert [each.sequence for each in replayed(lake, big, first=found[1].sequence)] == [
+        each.sequence for each in found[1:]
+    ]
+    assert lake.blocks(big) == before
+    assert list((lake.folder / "lake").rglob("*replay*")) == []
+
+
+def test_an_input_file_that_was_changed_is_found(lake):
+    big = lake.derive("big", BIG)
+    lake.feed(*range(10))
+    lake.run(big)
+    (path,) = parts(lake, lake.orders)
+    table = pq.read_table(path)
+    changed = [70 + (each == 6) for each in table["id"].to_pylist()]
+    place = table.schema.get_field_index("amount")
+    kind = table.schema.field(place)
+    pq.write_table(table.set_column(place, kind, pa.array(changed, kind.type)), path)
+
+    (found,) = replayed(lake, big)
+
+    assert found.outcome is Outcome.DIFFERS
+    assert found.problem.startswith(f"the query of block {found.sequence} gives other rows")
+
+
+def test_an_input_file_that_is_gone_is_named(lake):
+    big = lake.derive("big", BIG)
+    lake.feed(*range(10))
+    lake.run(big)
+    (path,) = parts(lake, lake.orders)
+    (lake.folder / path).unlink()
+
+    (found,) = replayed(lake, big)
+
+    assert found.outcome is Outcome.DIFFERS
+    assert f"{path} is gone" in found.why
+
+
+def test_each_block_is_replayed_by_the_query_that_was_in_force(lake):
+    big = lake.derive("big", BIG)
+    lake.feed(*range(10))
+    lake.run(big)
+    lake.derive("big", "SELECT id, amount FROM orders WHERE id < 12")
+    lake.feed(*range(10, 20))
+    lake.run(big)
+
+    assert [each.outcome for each in replayed(lake, big)] == [Outcome.SAME] * 2
+
+
+def test_rows_without_a_hash_are_compared_one_by_one(lake):
+    big = lake.derive("big", BIG, ms__query__logical__hash="false")
+    lake.feed(*range(10))
+    lake.run(big)
+
+    assert [each.outcome for each in replayed(lake, big)] == [Outcome.SAME_ROWS]
+
+
+def test_a_full_query_is_replayed_over_the_whole_input_of_its_time(lake):
+    total = lake.derive(
+        "total", "SELECT count(*) AS id, sum(amount) AS amount FROM orders", ms__query__mode="full"
+    )
+    lake.feed(*range(10))
+    lake.run(total)
+    lake.feed(*range(10, 12))
+    lake.run(total)
+
+    assert [each.outcome for each in replayed(lake, total)] == [Outcome.SAME] * 2
+
+
+def test_a_function_that_was_changed_is_not_replayed(lake):
+    module = lake.folder / "replayed_queries.py"
+    module.write_text("def big(inputs):\n    return inputs['orders'].slice(5)\n")
+    big = lake.derive("big", "", ms__query__function="replayed_queries:big")
+    lake.feed(*range(10))
+    assert lake.run(big).rows == 5
+    assert [each.outcome for each in replayed(lake, big)] == [Outcome.SAME]
+
+    module.write_text("def big(inputs):\n    return inputs['orders']\n")
+    (found,) = replayed(lake, big)
+    assert found.outcome is Outcome.SKIPPED
+    assert "has changed since" in found.why
+
+
+def test_merged_rows_are_not_what_a_query_gave(lake):
+    big = lake.derive("big", BIG, ms__publish__mode="merge", extract__primary__key__fields="id")
+    with pytest.raises(ConfigError, match="merged with other rows"):
+        replayed(lake, big)
