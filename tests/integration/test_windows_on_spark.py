@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC
+import shutil
+from datetime import UTC, timedelta
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+import dil.api
 from dil.operator.replaying import Outcome, replay
 from dil.state import open_store
 from tests.derived import NOW, Lake
@@ -15,6 +18,7 @@ from tests.integration.spark_sessions import spark_session
 
 pytestmark = pytest.mark.spark
 
+ROOT = Path(__file__).parents[2]
 MINUTE = 60_000
 SCHEMA = [
     {"columnName": "id", "dataType": {"type": "long"}},
@@ -134,6 +138,39 @@ def test_a_row_that_comes_after_its_window_was_emitted_changes_nothing(context, 
 
     assert lake.emitted("plain")[:1] == before
     assert [row[2] for row in lake.emitted("plain")] == [1, 1]
+
+
+def test_the_example_has_each_day_that_is_over(context, tmp_path) -> None:
+    for name in ("stream", "files/incoming"):
+        place = tmp_path / "conf" / "examples" / name
+        shutil.copytree(ROOT / "conf" / "examples" / name, place)
+    folder = tmp_path / "conf" / "examples" / "stream"
+    once = {"ms.stream.trigger": "available_now"}
+    read = dil.api.run(folder / "weather.conf", properties=once, spark=context)
+    days = dil.api.run(folder / "days.conf", spark=context)
+    assert (read.exit_code, days.exit_code) == (0, 0), (read.failures, days.failures)
+
+    rows = [
+        row
+        for path in (tmp_path / ".demo" / "lake" / "weather_stream").glob("part-*")
+        for row in pq.read_table(path).to_pylist()
+    ]
+    watermark = max(row["time_hour"] for row in rows) - timedelta(hours=1)
+    temps: dict[tuple[object, object], list[float]] = {}
+    for row in rows:
+        day = row["time_hour"].replace(hour=0)
+        if day + timedelta(days=1) <= watermark:
+            temps.setdefault((day, row["origin"]), []).append(row["temp"])
+    found = [
+        row
+        for path in (tmp_path / ".demo" / "lake" / "weather_days").glob("part-*")
+        for row in pq.read_table(path).to_pylist()
+    ]
+    assert len(found) == days.rows > 0
+    assert {
+        (row["window_start"], row["origin"]): (row["coldest"], row["warmest"], row["hours"])
+        for row in found
+    } == {key: (min(some), max(some), len(some)) for key, some in temps.items()}
 
 
 def test_a_column_that_holds_no_times_is_refused(context, tmp_path) -> None:
