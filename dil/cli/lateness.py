@@ -76,7 +76,7 @@ def _lines(job: Job, meter: LatenessMeter) -> Iterator[str]:
     column = job.events.column if job.events is not None else ""
     yield f"{job.name}  how late new rows came, by {_COLUMN}={column}\n"
     yield f"  {counted(rows, 'new row')} in {counted(commits, 'commit')}\n"
-    if job.publishing.warehouse is not None:
+    if not job.publishing.keeps_files:
         yield "  rows that are read again are not compared with those of a database\n"
     if not rows:
         yield "  nothing is measured yet: the first commit is what later rows are compared with\n"

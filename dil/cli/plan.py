@@ -265,13 +265,13 @@ class _ShownRequest:
 
 def _first_request(call: JobCall, job: Job, now_ms: int, signature: str | None) -> _ShownRequest:
     # Imported here: other plans do without a connector.
-    from dil.observe.request_view import curl_line, masked, request_json, request_lines
+    from dil.observe.request_view import curl_line, masked_view, request_json, request_lines
     from dil.operator.request_preview import first_request
 
     unit, view = first_request(job, now_ms=now_ms, signature=signature, clock=real_clock)
     if unit is None or view is None:
         return _ShownRequest("\nno request is known before the run\n", None)
-    clean = masked(view, call.invocation.redact)
+    clean = masked_view(view, call.invocation.redact)
     lines = [f"first request of {unit.signature}", *request_lines(clean), curl_line(clean)]
     text = "\n  ".join(filter(None, lines))
     return _ShownRequest(f"\n{text}\n", {"signature": unit.signature, **request_json(clean)})

@@ -137,18 +137,20 @@ class _Look:
 
     def lines(self, view: RequestView) -> Iterator[str]:
         """Yield the lines of a request."""
-        from dil.observe.request_view import curl_line, masked, request_lines
+        from dil.observe.request_view import curl_line, masked_view, request_lines
 
-        clean = masked(view, self.call.invocation.redact)
+        clean = masked_view(view, self.call.invocation.redact)
         yield from request_lines(clean)
         if self.show_curl and clean.is_http:
             yield f"  {curl_line(clean)}"
 
     def json(self, view: RequestView | None) -> dict[str, object] | None:
         """Return the members of a request."""
-        from dil.observe.request_view import masked, request_json
+        from dil.observe.request_view import masked_view, request_json
 
-        return None if view is None else request_json(masked(view, self.call.invocation.redact))
+        return (
+            None if view is None else request_json(masked_view(view, self.call.invocation.redact))
+        )
 
 
 def _preview_json(look: _Look, job: Job, found: SourcePreview) -> dict[str, object]:

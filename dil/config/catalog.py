@@ -11,8 +11,7 @@ from typing import Annotated, Literal
 from dil.config.findings import Findings
 from dil.config.identity import DatasetSection
 from dil.config.publishing import FINAL_DIR, PublishingSection
-from dil.config.tables import FORMAT, TablesSection, is_of_files
-from dil.config.warehouse import URL, WarehouseSection
+from dil.config.tables import TablesSection, other_place
 from dil.config.writing import FORMAT as WRITTEN
 from dil.config.writing import PATH_TYPE, WritingSection
 from dil.model.catalog import LABEL_FIELDS, CatalogSpec, CatalogType
@@ -141,8 +140,7 @@ def _note_unused(values: Properties, findings: Findings) -> None:
 def _check_output(values: Properties, findings: Findings, *, run_folder: bool) -> None:
     """Refuse output that a reader who lists folders would misread."""
     kind, origin = values.section(CatalogSection).type, values.origin(TYPE)
-    if not is_of_files(values):
-        key = URL if values.section(WarehouseSection).url else FORMAT
+    if key := other_place(values):
         findings.problem(
             TYPE,
             f"is {quote(kind)}, and {key} is set: what registers there is a folder of plain files",

@@ -6,11 +6,13 @@ import re
 from collections.abc import Mapping
 
 from dil.config.canonical import DEPRECATED, MISSPELLED
+from dil.config.destinations import DESTINATION
 from dil.config.identity import CLASS
 from dil.config.json_forms import Member, form_of
 from dil.config.preprocessing import NAMES as PREPROCESSORS
 from dil.config.property import Group, Property
 from dil.config.table import ALIASES, GROUPS, TABLE, lookup
+from dil.config.writers import WRITER
 from dil.errors import ConfigError
 from dil.model.json import JsonObject, JsonValue
 from dil.model.section import Support, ValueType
@@ -29,6 +31,8 @@ _KINDS: Mapping[str, PluginKind] = {
     EXTRACTOR: PluginKind.EXTRACTOR,
     CONVERTERS: PluginKind.CONVERTER,
     PREPROCESSORS: PluginKind.PREPROCESSOR,
+    DESTINATION: PluginKind.DESTINATION,
+    WRITER: PluginKind.WRITER,
 }
 _SAMPLES_BY_TYPE: Mapping[ValueType, str] = {
     ValueType.BOOL: "true",

@@ -23,6 +23,7 @@ from dil.config import (
 from dil.config.canonical import canonical
 from dil.config.catalog import with_catalog
 from dil.config.closing import puts_closed_beside, with_closing
+from dil.config.destinations import with_destination
 from dil.config.digest import digest
 from dil.config.entry import Entry
 from dil.config.event_jobs import EventParts, job_events
@@ -60,6 +61,7 @@ from dil.config.table import ALIASES, SECTIONS
 from dil.config.tables import check_rows_apart
 from dil.config.templates import with_templates
 from dil.config.timeseries import with_labels
+from dil.config.writers import with_writer
 from dil.config.writing import check_writing, writing_spec
 from dil.errors import ConfigError, Origin, Problem
 from dil.model.event_time import EventTimeSpec
@@ -269,6 +271,8 @@ class _Builder(Struct):
         planning = planning_section(properties, findings)
         writing = writing_spec(properties)
         publishing = publishing_spec(properties, folder, findings)
+        publishing = with_destination(publishing, plugins, properties, findings)
+        writing = with_writer(writing, publishing, plugins, properties, findings)
         publishing = with_catalog(publishing, properties, folder, findings)
         state = state_section(properties, folder, findings)
         planning = with_closing(planning, publishing, state, properties, findings)
@@ -313,7 +317,7 @@ class _Builder(Struct):
             findings,
             has_events=events is not None,
             keeps_state=state.enabled,
-            compares_rows=publishing.warehouse is None,
+            compares_rows=publishing.keeps_files,
         )
         is_beside = puts_closed_beside(parts, findings)
         is_beside |= events is not None and events.late_action == "side_table"

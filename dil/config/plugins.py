@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from dil.config.canonical import shown
+from dil.config.destinations import DESTINATION, DestinationSection, refuse_word_of_table
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.identity import CLASS, JobSection
@@ -15,6 +16,7 @@ from dil.config.property import properties_of
 from dil.config.sections import at_entry, read_section
 from dil.config.surroundings import Surroundings
 from dil.config.table import PLUGIN_PREFIX
+from dil.config.writers import WRITER, WriterSection, refuse_format
 from dil.errors import PluginError, Problem
 from dil.model.job import ClassRef, Plugins
 from dil.model.properties import Properties
@@ -26,6 +28,7 @@ from dil.sections.query import FUNCTION, INPUTS, QuerySection
 from dil.sections.reading import ShapeError
 from dil.spi.connector import Connector, PluginProperty
 from dil.spi.converter import Converter
+from dil.spi.destination import Destination
 from dil.spi.extractor import Extractor
 from dil.spi.plugin_failures import plugin_failure
 from dil.spi.registry import (
@@ -37,6 +40,7 @@ from dil.spi.registry import (
     resolve,
     simple_name,
 )
+from dil.spi.writer import FileWriter
 
 # What these do is done by the writers here (rules F7 and U7).
 _FORMAT_CONVERTERS = {
@@ -53,6 +57,8 @@ _BASES: Mapping[PluginKind, type] = {
     PluginKind.CONNECTOR: Connector,
     PluginKind.EXTRACTOR: Extractor,
     PluginKind.CONVERTER: Converter,
+    PluginKind.DESTINATION: Destination,
+    PluginKind.WRITER: FileWriter,
 }
 
 
@@ -63,6 +69,8 @@ def own_classes(values: Properties) -> Iterator[str]:
         EXTRACTOR: (values.section(ExtractionSection).extractor,),
         CONVERTERS: values.section(ConversionSection).classes,
         PREPROCESSORS: values.section(PreprocessingSection).names,
+        DESTINATION: (values.section(DestinationSection).name,),
+        WRITER: (values.section(WriterSection).name,),
     }
     if values.section(QuerySection).function:
         yield FUNCTION
@@ -91,7 +99,21 @@ def find_plugins(values: Properties, findings: Findings) -> Plugins:
         ),
         tuple(ref for ref in converters if ref is not None),
         find_preprocessors(values, findings),
+        _find_destination(values.section(DestinationSection).name, findings),
+        _find_writer(values.section(WriterSection).name, findings),
     )
+
+
+def _find_destination(text: str, findings: Findings) -> ClassRef | None:
+    if refuse_word_of_table(text, findings):
+        return None
+    return _find(PluginKind.DESTINATION, DESTINATION, text, findings)
+
+
+def _find_writer(text: str, findings: Findings) -> ClassRef | None:
+    if refuse_format(text, findings):
+        return None
+    return _find(PluginKind.WRITER, WRITER, text, findings)
 
 
 def read_plugin_properties(
@@ -174,7 +196,9 @@ def _own(refs: Iterable[ClassRef]) -> tuple[ClassRef, ...]:
 def _checked(ref: ClassRef, values: Properties) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
     """Return the problems and the warnings of a class."""
     found = load(ref)
-    if not issubclass(found, Connector | Extractor | Converter):
+    if issubclass(found, Destination):
+        return tuple(found.check_properties(values)), ()
+    if not issubclass(found, Connector | Extractor | Converter | FileWriter):
         return (), ()
     notes = tuple(found.warnings(values)) if issubclass(found, Connector) else ()
     return tuple(found.check(values)), notes

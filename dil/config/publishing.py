@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal, TypeAlias
 
+from dil.config.destinations import DESTINATION
 from dil.config.findings import Findings
 from dil.config.identity import NAMESPACE, TABLE, DatasetSection
 from dil.config.merging import merge_spec
@@ -19,6 +20,7 @@ from dil.config.tables import (
     FORMAT,
     TablesSection,
     is_of_files,
+    other_place,
     refuse_table_of_dumps,
     table_spec,
 )
@@ -257,9 +259,11 @@ def _shares_files(values: Properties, mode: PublishMode, findings: Findings) -> 
     """Return whether small work units of a run share files; refuse it where they cannot."""
     if values.section(PublishingSection).file_per_unit:
         return False
-    if values.section(WarehouseSection).url is not None:
+    key = other_place(values)
+    if key in (URL, DESTINATION):
+        where = "into a database" if key == URL else "to a destination of the job's own"
         findings.problem(
-            _FILE_EACH, f"is false, and the rows go into a database: {URL} is set", "Leave it out."
+            _FILE_EACH, f"is false, and the rows go {where}: {key} is set", "Leave it out."
         )
     elif mode not in _SHARING:
         findings.problem(
@@ -435,8 +439,7 @@ def _check_label_folders(values: Properties, findings: Findings) -> None:
         findings.problem(
             _LAYOUT, 'is "timelabel", and the job has no timelabels', f"Set {SCHEDULE} too."
         )
-    if not is_of_files(values):
-        key = URL if values.section(WarehouseSection).url else FORMAT
+    if key := other_place(values):
         findings.problem(
             _LAYOUT,
             f'is "timelabel", which is a layout of plain files, and {key} is set',

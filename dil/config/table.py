@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from dil.config.catalog import CatalogSection
 from dil.config.date_patterns import LintSection
+from dil.config.destinations import DestinationSection
 from dil.config.egress import EgressSection, ProgressSection
 from dil.config.event_time import EventTimeSection
 from dil.config.grace import GraceSection
@@ -23,6 +24,7 @@ from dil.config.timelabels import TimelabelsSection
 from dil.config.timeseries import TimeseriesSection
 from dil.config.warehouse import WarehouseSection
 from dil.config.watermarks import PlanningSection
+from dil.config.writers import WriterSection
 from dil.config.writing import WritingSection
 from dil.model.section import Section
 from dil.sections.conversion import (
@@ -88,8 +90,8 @@ GROUPS: tuple[Group, ...] = (
         ValidationSection,
         RangesSection,
     ),
-    _group("writing", "Writing files", WritingSection),
-    _group("publishing", "Publishing", PublishingSection),
+    _group("writing", "Writing files", WritingSection, WriterSection),
+    _group("publishing", "Publishing", PublishingSection, DestinationSection),
     _group("file-systems", "File systems", FileSystemsSection),
     _group("tables", "Tables of files", TablesSection),
     _group("merging", "Merging by key", MergingSection),

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
+from dil.config.destinations import DESTINATION, DestinationSection
 from dil.config.egress import progress_key
 from dil.config.findings import Findings
 from dil.config.identity import NAMESPACE, DatasetSection
@@ -71,9 +72,17 @@ class TablesSection(Section):
 
 
 def is_of_files(values: Properties) -> bool:
-    """Return whether rows are published as plain files, and not to a table or a warehouse."""
-    is_table = values.section(TablesSection).format is not TableFormat.FILES
-    return not is_table and values.section(WarehouseSection).url is None
+    """Return whether rows are published as plain files, and to nothing else."""
+    return other_place(values) is None
+
+
+def other_place(values: Properties) -> str | None:
+    """Return the property that names a place other than plain files, None for those."""
+    if values.section(DestinationSection).name:
+        return DESTINATION
+    if values.section(WarehouseSection).url is not None:
+        return URL
+    return None if values.section(TablesSection).format is TableFormat.FILES else FORMAT
 
 
 def table_spec(values: Properties, folder: Path, place: str, findings: Findings) -> TableSpec:

@@ -58,6 +58,7 @@ _CODES: Mapping[Fault, tuple[int, ...]] = {
 _FAULTS = {code: fault for fault, codes in _CODES.items() for code in codes}
 # Classes of SQLSTATE that are about what is asked for, and about its values.
 _REFUSED = ("0A", "21", "22", "23", "3D", "42")
+HOST_BLOCKED = "The server blocks this host after failed connections: FLUSH HOSTS on the server."
 _GRANT = "Give the user the right: GRANT ALL ON name.* TO user."
 
 
@@ -268,8 +269,7 @@ def advice(names: LoginProperties) -> Mapping[Fault, str]:
         **server_advice(names),
         Fault.NO_DATABASE_RIGHT: _GRANT,
         Fault.DENIED: _GRANT,
-        Fault.HOST_BLOCKED: "The server blocks this host after failed connections: FLUSH HOSTS on"
-        " the server.",
+        Fault.HOST_BLOCKED: HOST_BLOCKED,
         Fault.TOO_LARGE: "Raise the server's max_allowed_packet; 64M is enough for most jobs.",
         Fault.UNSAFE_BINLOG: "Set the server's binlog_format to ROW or MIXED.",
         Fault.OPTIONS: options,

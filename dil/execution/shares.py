@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from math import ceil
 
-from dil.execution.shipping import plugin_modules
+from dil.execution.shipping import task_modules
 from dil.model.job import Job
 from dil.model.work_unit import WorkUnit
 from dil.spi.registry import load
@@ -25,7 +25,7 @@ def overlaps(job: Job) -> bool:
     """
     connector = load(job.source.connector)
     # A subclass may keep what its parent does not, so what the parent declares is not its word.
-    return bool(vars(connector).get("overlaps", False)) and set(plugin_modules(job)) <= {
+    return bool(vars(connector).get("overlaps", False)) and set(task_modules(job)) <= {
         connector.__module__.partition(".")[0]
     }
 

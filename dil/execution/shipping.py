@@ -16,11 +16,23 @@ _OURS = frozenset({"dil", "connectors"})
 
 
 def plugin_modules(job: Job) -> tuple[str, ...]:
-    """Return the top-level modules of the classes that the job names and we do not ship."""
+    """Return the top-level modules of the classes that the job names and we do not ship.
+
+    Tasks publish nothing, and get the properties that a destination of the job's own declares.
+    """
+    destination = job.publishing.destination
+    own = set() if destination is None else {destination.ref.module.partition(".")[0]}
+    return tuple(sorted({*task_modules(job), *own} - _OURS))
+
+
+def task_modules(job: Job) -> tuple[str, ...]:
+    """Return those of ``plugin_modules`` whose classes run in tasks."""
     filters = (each.filter for each in job.extraction.preprocessors)
+    own = () if job.writing.own is None else (job.writing.own.ref,)
+    rows = (*job.conversion.converters, *filters, *own)
     function = None if job.query is None else job.query.function
-    named = (job.source.connector, job.extraction.extractor, *job.conversion.converters, *filters)
-    classes = named if function is None else (*named, function)
+    classes = [job.source.connector, job.extraction.extractor, *rows]
+    classes += [] if function is None else [function]
     names = {reference.module.partition(".")[0] for reference in classes}
     return tuple(sorted(names - _OURS))
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from dil.errors import ConversionError
-from dil.extraction.excerpt import kind_of, masked
+from dil.extraction.excerpt import bracketed_form, kind_of
 from dil.extraction.numbers import NumberText
 from dil.extraction.shapes import member_values
 from dil.model.arrow import type_word
@@ -64,7 +64,7 @@ class _UnfitError(ValueError):
         super().__init__(wanted)
         self.wanted = wanted
         self.kind = kind_of(value)
-        self.sample = masked(value)
+        self.sample = bracketed_form(value)
         self.path = path
 
     def below(self, segment: str) -> _UnfitError:

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from dil.extraction.numbers import NumberText
 from dil.model.secret import MASK
-from dil.secrets.masking import masked as without_secrets
+from dil.secrets.masking import masked
 
 _LIMIT = 200
 _FORM = 30
@@ -33,24 +33,24 @@ def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
     body of a refusal, the members that tell what is wrong are shown.
     """
     # Secrets first: what is left of one by the masks below, or by a cut, would not be found.
-    clean = without_secrets(body[: 16 * _LIMIT].decode("utf-8", "replace"))
+    clean = masked(body[: 16 * _LIMIT].decode("utf-8", "replace"))
     text = _BLANKS.sub(" ", clean)[: 4 * _LIMIT].strip()
-    masked = _LONG_WORD.sub(
+    hidden = _LONG_WORD.sub(
         MASK, _MEMBER.sub(_masked_unless_telling if is_refusal else _masked_member, text)
     )
-    return masked if len(masked) <= _LIMIT else masked[: _LIMIT - 3] + "..."
+    return hidden if len(hidden) <= _LIMIT else hidden[: _LIMIT - 3] + "..."
 
 
 def glimpse(body: bytes) -> str:
     r"""Return what may be shown of a body that was not asked for: one line, and no row's values.
 
     Of HTML and JSON objects it is an excerpt, of XML the names, of all else the kinds of its
-    characters, as ``masked`` tells them.
+    characters, as ``bracketed_form`` has them.
 
     >>> glimpse(b"id,name\n7,Zoe"), glimpse(b'<a k="v">Zoe</a>')
     ('aa,aaaa 9,Aaa', '<a k=***>***</a>')
     """
-    clean = without_secrets(body.decode("utf-8", "replace"))
+    clean = masked(body.decode("utf-8", "replace"))
     text = _BLANKS.sub(" ", clean).lstrip("\ufeff ").rstrip()
     if _SHOWN.match(text):
         return excerpt(text.encode())
@@ -87,10 +87,10 @@ def kind_of(value: object) -> str:
     return "an array"
 
 
-def masked(value: object) -> str:
+def bracketed_form(value: object) -> str:
     """Return the form of a text or number in brackets: its characters' kinds, not themselves.
 
-    >>> masked("2020-13-01T0z"), masked("Zoé 7"), masked([1])
+    >>> bracketed_form("2020-13-01T0z"), bracketed_form("Zoé 7"), bracketed_form([1])
     (' ("9999-99-99A9a")', ' ("Aaa 9")', '')
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):

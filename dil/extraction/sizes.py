@@ -51,6 +51,15 @@ def share_of(memory: int | None, usual: int) -> int:
     return min(usual, memory // _SHARE) if memory else usual
 
 
+def memory_words(memory: int | None, whose: str) -> str:
+    """Return what needs more memory than there is, behind "needs more than".
+
+    >>> memory_words(1_000_000, "a worker"), memory_words(0, "a worker")
+    ('the 1,000,000 bytes of memory that a worker may take', 'there is')
+    """
+    return f"the {memory:,} bytes of memory that {whose} may take" if memory else "there is"
+
+
 def too_long(what: str) -> SourceContractError:
     """Return the error of something that is read whole and is too long for that."""
     return SourceContractError(

@@ -9,6 +9,7 @@ import msgspec
 
 from dil.model.books import BookKeeping
 from dil.model.derived import QueryStep
+from dil.model.job import PublishMode
 from dil.model.json import JsonObject
 
 OPEN_STATUSES = ("running", "failed", "interrupted")
@@ -256,6 +257,15 @@ class Commit:
 
     def _is_late(self, uri: str) -> bool:
         return bool(self.late_dir) and uri.startswith(f"{self.late_dir.rstrip('/')}/")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """One job that publishes into the dataset, and the state store that keeps its watermarks."""
+
+    job: str
+    store: str
+    mode: PublishMode
 
 
 @dataclass(frozen=True, slots=True)

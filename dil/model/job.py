@@ -165,11 +165,14 @@ class Plugins:
     extractor: ClassRef | None = None
     converters: tuple[ClassRef, ...] = ()
     preprocessors: tuple[PreprocessorSpec, ...] = ()
+    destination: ClassRef | None = None
+    writer: ClassRef | None = None
 
     @property
     def refs(self) -> tuple[ClassRef, ...]:
         """Return all classes that were found."""
-        found = (self.connector, self.extractor, *self.converters)
+        own = (self.destination, self.writer)
+        found = (self.connector, self.extractor, *self.converters, *own)
         return (*filter(None, found), *(spec.filter for spec in self.preprocessors))
 
 
@@ -261,13 +264,22 @@ class Blocks:
 
 
 @dataclass(frozen=True, slots=True)
+class WriterSpec:
+    """``ms.writer.class``: a class of the job's own, and the properties that it reads."""
+
+    ref: ClassRef
+    properties: Properties
+
+
+@dataclass(frozen=True, slots=True)
 class WritingSpec:
     """How rows become files. ``codec`` is a property word: DEFLATE, SNAPPY, NOCOMPRESSION.
 
-    ``file_name`` is the template of the names of dumped files, empty for a job of rows.
-    ``file_prefix`` is how the names of files of rows begin. ``system_columns`` say where a row
-    comes from. At most ``most_open_files`` are written at once where rows are kept apart. ``owner``
-    and ``group`` are names of this machine, empty for those of the process.
+    ``own`` is there where a class of the job's own writes the files; ``format`` then says which
+    types the columns have. ``file_name`` is the template of the names of dumped files, empty for a
+    job of rows. ``file_prefix`` is how the names of files of rows begin. ``system_columns`` say
+    where a row comes from. At most ``most_open_files`` are written at once where rows are kept
+    apart. ``owner`` and ``group`` are names of this machine, empty for those of the process.
     """
 
     format: OutputFormat = OutputFormat.AVRO
@@ -286,6 +298,19 @@ class WritingSpec:
     most_open_files: int = 64
     owner: str = ""
     group: str = ""
+    own: WriterSpec | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationSpec:
+    """``ms.destination.class``: a class of the job's own, and the properties that it reads.
+
+    ``secrets`` are the names of secrets that no other class of the job declares.
+    """
+
+    ref: ClassRef
+    properties: Properties
+    secrets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +321,8 @@ class PublishingSpec:
     ``run_folder`` says that each run has a folder of its own inside (path type default).
     Permissions are mode bits, None for the file system's default; ``group`` is that of folders and
     files, empty for the file system's. ``merge`` is there for the mode
-    of that name, ``warehouse`` where rows go into a database; staging is below ``final_dir`` then.
+    of that name, ``warehouse`` where rows go into a database, and ``destination`` where they go to
+    a class of the job's own; staging is below ``final_dir`` then.
     ``catalog`` is where the dataset's folder is registered as a table. ``shares_files`` says that
     small work units of a run share files. ``has_side_table`` says that late rows go beside it.
     """
@@ -316,6 +342,19 @@ class PublishingSpec:
     catalog: CatalogSpec | None = None
     shares_files: bool = False
     has_side_table: bool = False
+    destination: DestinationSpec | None = None
+
+    @property
+    def keeps_files(self) -> bool:
+        """Return whether rows are in files of the dataset's folder, and not loaded elsewhere."""
+        return self.warehouse is None and self.destination is None
+
+    @property
+    def place_key(self) -> str:
+        """Return the property that says where rows go."""
+        if self.destination is not None:
+            return "ms.destination.class"
+        return "data.publisher.final.dir" if self.warehouse is None else "ms.warehouse.url"
 
     @property
     def relation(self) -> str:
@@ -325,7 +364,7 @@ class PublishingSpec:
     @property
     def is_one_folder_of_files(self) -> bool:
         """Return whether readers open one folder of plain files for the rows of all runs."""
-        is_files = self.warehouse is None and self.table.format is TableFormat.FILES
+        is_files = self.keeps_files and self.table.format is TableFormat.FILES
         return is_files and not self.run_folder
 
     @property
@@ -482,7 +521,7 @@ class Job:
         return any(each.format is None for each in self.secondary.of(category))
 
     def for_tasks(self) -> Job:
-        """Return the job without the credentials of state store and warehouse."""
+        """Return the job without the credentials of state store and destination."""
         properties = self.properties.without_secrets("state.store.").without_secrets(
             "ms.warehouse."
         )
@@ -490,5 +529,10 @@ class Job:
         if publishing.warehouse is not None:
             hidden = replace(publishing.warehouse, url=SecretUrl(""))
             publishing = replace(publishing, warehouse=hidden)
+        if publishing.destination is not None:
+            for name in publishing.destination.secrets:
+                properties = properties.without_secrets(name)
+            bare = replace(publishing.destination, properties=Properties({}))
+            publishing = replace(publishing, destination=bare)
         state = StateSpec(enabled=self.state.enabled)
         return replace(self, state=state, properties=properties, publishing=publishing, query=None)

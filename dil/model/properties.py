@@ -80,6 +80,14 @@ class Properties(Mapping[str, object]):
         sections = (_having(each, name, value) for each in self._sections.values())
         return Properties({**self._values, name: value}, self._origins, sections)
 
+    def only(self, kinds: Iterable[type[Section]], names: Iterable[str]) -> Properties:
+        """Return some sections and properties, and nothing else of the job."""
+        sections = [self.section(kind) for kind in kinds]
+        values = {name: self._values[name] for name in names}
+        known = {*values, *dict(_values(sections))}
+        origins = {name: origin for name, origin in self._origins.items() if name in known}
+        return Properties(values, origins, sections)
+
     def sections(self) -> tuple[Section, ...]:
         """Return all sections of the job."""
         return tuple(self._sections.values())

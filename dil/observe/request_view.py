@@ -18,7 +18,7 @@ _SCHEME = re.compile(
 )
 
 
-def masked(view: RequestView, redact: Callable[[str], str]) -> RequestView:
+def masked_view(view: RequestView, redact: Callable[[str], str]) -> RequestView:
     """Return a request whose parts are masked one by one, so that what is not secret stays."""
     return RequestView(
         view.action,

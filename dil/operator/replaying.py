@@ -155,9 +155,8 @@ class _Replayer:
         """Replay one block."""
         try:
             views = tuple(self._views(recorded, chains))
-            is_empty = not any(view.tasks for view in views)
-            is_empty |= _mode(recorded) is QueryMode.WINDOWED and _closing(recorded) is None
-            if is_empty and recorded.event.new_data is None:
+            was_run = any(view.tasks for view in views) and _was_run(recorded, chains)
+            if not was_run and recorded.event.new_data is None:
                 return ReplayedBlock(recorded.sequence, Outcome.SAME)
             result = self._run(recorded, views)
             return self._compared(recorded, result)
@@ -260,6 +259,21 @@ class _Replayer:
         if self._executor is None:
             self._executor = self.executors.for_query()
         return self._executor
+
+
+def _was_run(recorded: _Recorded, chains: Mapping[str, StoredInput]) -> bool:
+    """Return whether the block's query was run: over whole inputs, where rows came or went."""
+    if _mode(recorded) is QueryMode.APPEND:
+        return True
+    if _mode(recorded) is QueryMode.WINDOWED:
+        return _closing(recorded) is not None
+    for item in recorded.event.inputs or ():
+        chain = chains[item.dataset_id]
+        first = -1 if item.prev_block_hash is None else chain.sequence_of(item.prev_block_hash)
+        last = None if item.last_block is None else chain.sequence_of(item.last_block)
+        if first is not None and last is not None and chain.has_data_in(first, last):
+            return True
+    return False
 
 
 def _mode(recorded: _Recorded) -> QueryMode:

@@ -21,7 +21,7 @@ def refusal_of_rewritten(
     A manifest lists only what was published, so the folder is searched: for files of others, and
     for published ones of another length.
     """
-    if session.job.publishing.warehouse is not None:
+    if not session.job.publishing.keeps_files:
         return None
     job, filesystem, live = session.job, session.filesystem(), session.live_files()
     searched = replace(job.publishing, mode=PublishMode.WINDOW_REPLACE)

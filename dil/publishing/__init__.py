@@ -18,13 +18,7 @@ from dil.publishing.decision import (
     shared_moves,
     unchanged_labels,
 )
-from dil.publishing.destination import (
-    Destination,
-    MergingDestination,
-    OwnedDestination,
-    VersionedDestination,
-    destination_for,
-)
+from dil.publishing.destination import destination_for
 from dil.publishing.dumps import check_places, folds_names, without_clashes, without_seizures
 from dil.publishing.landed import (
     is_newest_state,
@@ -47,7 +41,7 @@ from dil.publishing.layout import (
 from dil.publishing.manifest import live_files, live_paths
 from dil.publishing.marks import mark_labels
 from dil.publishing.metadata import write_metadata
-from dil.publishing.owner import Owner, claim, owning_jobs, refuse_other_owners
+from dil.publishing.owner import claim, owning_jobs, refuse_other_owners
 from dil.publishing.page_log import drop_logs, keep_logs
 from dil.publishing.publisher import (
     append_block,
@@ -87,12 +81,8 @@ from dil.publishing.staged import (
 __all__ = [
     "META",
     "Adoptable",
-    "Destination",
     "Finished",
     "LabelMark",
-    "MergingDestination",
-    "OwnedDestination",
-    "Owner",
     "ReusePolicy",
     "SentResults",
     "Shaped",
@@ -101,7 +91,6 @@ __all__ = [
     "StagedResult",
     "Target",
     "UnfinishedUnits",
-    "VersionedDestination",
     "append_block",
     "audit_dir",
     "check_places",

@@ -80,7 +80,7 @@ def strays(
     limits = _Limits(spec, job_name, filesystem)
     for move in commit.all_moves:
         yield from limits.source(move)
-    if spec.warehouse is None:  # rows of a database lie in no file
+    if spec.keeps_files:  # rows of a database lie in no file
         yield from limits.targets([move.target for move in commit.moves], is_new=True)
         yield from limits.targets(commit.removes)
     yield from limits.asides([move.target.uri for move in commit.quarantine])

@@ -24,13 +24,7 @@ from dil.model.report import MergedRows
 from dil.model.task import RunContext, StagedFile, TaskReport
 from dil.model.timelabels import label_folder
 from dil.model.work_unit import WorkUnit, unit_hash
-from dil.publishing.destination import (
-    Destination,
-    DetectingDestination,
-    RetainingDestination,
-    SparingDestination,
-    destination_for,
-)
+from dil.publishing.destination import destination_for
 from dil.publishing.layout import (
     MERGED,
     SHARED,
@@ -43,6 +37,7 @@ from dil.publishing.layout import (
     refused_dir,
     unit_hash_in,
 )
+from dil.spi.destination import Destination
 from dil.storage import Filesystem
 
 log = logging.getLogger(__name__)
@@ -163,7 +158,7 @@ def decide(job: Job, target: Target, shaped: Shaped, filesystem: Filesystem) -> 
         ),
         late_dir=filesystem.uri(late_dir(job.publishing)) if touches_late else "",
     )
-    return destination.spared(commit) if isinstance(destination, SparingDestination) else commit
+    return destination.spared(commit)
 
 
 def unchanged_labels(finished: Sequence[Finished], commit: Commit) -> tuple[str, ...]:
@@ -272,7 +267,7 @@ def check_paths(
         WriteError: one would be.
     """
     spec = run.job.publishing
-    if spec.warehouse is not None:
+    if not spec.keeps_files:
         return
     folder = output_dir(spec, now=run.run_now, full=run.full_extract, taken=frozenset())
     for number, file in enumerate(files):
@@ -386,16 +381,13 @@ def _missing(
     """Return what tells a database to take away the rows that the run did not read."""
     is_whole = target.is_whole and all(each.report.failure is None for each in finished)
     is_wanted = spec.merge is not None and spec.merge.deletes_missing and is_whole
-    if not is_wanted or not isinstance(destination, DetectingDestination):
-        return ()
-    return (destination.missing(),)
+    missing = destination.missing() if is_wanted else None
+    return () if missing is None else (missing,)
 
 
 def _expired(destination: Destination, target: Target) -> tuple[PublishedFile, ...]:
     """Return the files that go because they are kept no longer; only a run that has any asks."""
-    if not isinstance(destination, RetainingDestination) or not target.live:
-        return ()
-    return destination.expired(target.system_time)
+    return destination.expired(target.system_time) if target.live else ()
 
 
 def _replaced(target: Target, moves: Sequence[Move]) -> tuple[PublishedFile, ...]:

@@ -9,10 +9,11 @@ from threading import Lock
 from dil.errors import ConfigError
 from dil.model.dataset import Intent, Move, PublishedFile
 from dil.model.destination import TableFormat
-from dil.model.job import PublishingSpec
+from dil.model.job import PublishingSpec, PublishMode
 from dil.publishing import layout, manifest
 from dil.publishing.destination import place
 from dil.publishing.dumps import lost_moves
+from dil.spi.destination import Destination, DestinationContext
 from dil.storage import Filesystem
 from dil.storage.side_by_side import call_each
 
@@ -23,10 +24,13 @@ _FRESH_S = 1.0
 _LOGS = {"_delta_log": TableFormat.DELTA, "_iceberg": TableFormat.ICEBERG}
 
 
-class FileDestination:
+class FileDestination(Destination):
     """The dataset's folder and its manifests."""
 
+    modes = frozenset(PublishMode)
+
     def __init__(self, spec: PublishingSpec, filesystem: Filesystem) -> None:
+        super().__init__(DestinationContext(spec, filesystem))
         self._spec = spec
         self._filesystem = filesystem
         self._folder = layout.dataset_dir(spec)

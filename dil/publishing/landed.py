@@ -10,24 +10,16 @@ from __future__ import annotations
 
 import logging
 from itertools import chain
-from typing import Protocol, runtime_checkable
 
 from dil.errors import ConfigError, StateError
 from dil.model.dataset import source_name
 from dil.model.job import Job, PublishingSpec, PublishMode
-from dil.publishing.destination import Destination, described, destination_for
+from dil.publishing.destination import described, destination_for
+from dil.spi.destination import Destination
 from dil.spi.state_store import LAST_PUBLISH, StateStore
 from dil.storage import Filesystem
 
 log = logging.getLogger(__name__)
-
-
-@runtime_checkable
-class CountingDestination(Destination, Protocol):
-    """A destination that knows the commits that landed."""
-
-    def landed(self, source: str) -> int | None:
-        """Return the largest number of a commit of a source; None when nobody can tell."""
 
 
 def newer_dataset(
@@ -57,7 +49,7 @@ def lost_state(
 
     Nothing is wrong where an operator has set the state since, as an import of watermarks does.
     """
-    if store.checkpoint(LAST_PUBLISH) or not isinstance(destination, CountingDestination):
+    if store.checkpoint(LAST_PUBLISH):
         return ""
     known = chain.from_iterable(map(store.blocks_of_kind, ("SetDataSchema", "ResetState")))
     if next(known, None) is not None:
@@ -85,7 +77,7 @@ def _older_copy(
     """
     known = store.checkpoint(LAST_PUBLISH)
     number = known.get("sequence")
-    if not isinstance(number, int) or not isinstance(destination, CountingDestination):
+    if not isinstance(number, int):
         return ""
     here = described(spec, filesystem)
     if _place(str(known.get("destination"))) != _place(here):
@@ -108,8 +100,6 @@ def is_newest_state(
 ) -> bool:
     """Return whether the state has the last commit of the job that the dataset has."""
     known = store.checkpoint(LAST_PUBLISH)
-    if not isinstance(destination, CountingDestination):
-        return False
     if _place(str(known.get("destination"))) != _place(described(spec, filesystem)):
         return False
     landed = destination.landed(source_name(job))
@@ -186,7 +176,7 @@ def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> N
     before, now = _place(known), _place(described(job.publishing, filesystem))
     if before == now or store.history().is_empty() or _has_moved(job, store, filesystem):
         return
-    key = "data.publisher.final.dir" if job.publishing.warehouse is None else "ms.warehouse.url"
+    key = job.publishing.place_key
     raise ConfigError.single(
         key,
         f"leads to {now}, and what {job.name} has read so far is in {before}: rows that count as"
@@ -201,8 +191,6 @@ def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> N
 def _has_moved(job: Job, store: StateStore, filesystem: Filesystem) -> bool:
     """Return whether the dataset there has the job's last commit: it was moved with its records."""
     destination = destination_for(job.publishing, filesystem)
-    if not isinstance(destination, CountingDestination):
-        return False
     landed = destination.landed(source_name(job.name))
     return landed is not None and landed == store.checkpoint(LAST_PUBLISH).get("sequence")
 

@@ -8,13 +8,12 @@ looked into whenever it is there, and so is the table of late rows of a warehous
 from __future__ import annotations
 
 import re
-from typing import Protocol, runtime_checkable
 
 from dil.model.dataset import source_name
 from dil.model.job import Job, PublishingSpec, PublishMode
 from dil.publishing import layout
-from dil.publishing.landed import CountingDestination
 from dil.publishing.owner import owning_jobs
+from dil.spi.destination import Destination
 from dil.storage import FileInfo, Filesystem
 
 # A folder of late rows has none of these, and a dataset, of ours or of another program, has one.
@@ -22,14 +21,6 @@ _OF_DATASETS = (layout.META, "_delta_log", "metadata")
 _NAME = re.compile(r"part-.+-[0-9a-f]{16}-\d+\.\w+")
 # Under these modes other jobs may publish into the same dataset, or load into the same table.
 _SHARED = frozenset({PublishMode.APPEND, PublishMode.MERGE})
-
-
-@runtime_checkable
-class LateRowsDestination(Protocol):
-    """A destination that has a table of late rows, and knows itself which files are in it."""
-
-    def late_files(self) -> tuple[str, ...]:
-        """Return the names of the files whose rows are in the table; none where there is none."""
 
 
 def late_files(spec: PublishingSpec, filesystem: Filesystem) -> tuple[FileInfo, ...]:
@@ -49,7 +40,7 @@ def is_other_dataset(folder: str, filesystem: Filesystem) -> bool:
     return any(filesystem.exists(f"{folder}/{name}") for name in _OF_DATASETS)
 
 
-def late_rows_there(job: Job, filesystem: Filesystem, destination: object) -> tuple[str, ...]:
+def late_rows_there(job: Job, filesystem: Filesystem, destination: Destination) -> tuple[str, ...]:
     """Return the URIs of the files of late rows that a run of a job may take away.
 
     Also of those that somebody deleted, as long as their rows are in a table. Under append a run
@@ -64,18 +55,14 @@ def late_rows_there(job: Job, filesystem: Filesystem, destination: object) -> tu
     if spec.mode in _SHARED and not _is_alone(job, filesystem, destination):
         return ()
     there = [filesystem.uri(file.path) for file in late_files(spec, filesystem)]
-    if isinstance(destination, LateRowsDestination):
-        folder = layout.late_dir(spec)
-        there += [filesystem.uri(f"{folder}/{name}") for name in destination.late_files()]
+    folder = layout.late_dir(spec)
+    there += [filesystem.uri(f"{folder}/{name}") for name in destination.late_files()]
     return tuple(dict.fromkeys(there))
 
 
-def _is_alone(job: Job, filesystem: Filesystem, destination: object) -> bool:
-    if not owning_jobs(filesystem, layout.dataset_dir(job.publishing)) <= {job.name}:
-        return False
-    if not isinstance(destination, CountingDestination):
-        return True
-    return destination.landed(source_name(job.name)) is not None
+def _is_alone(job: Job, filesystem: Filesystem, destination: Destination) -> bool:
+    is_own = owning_jobs(filesystem, layout.dataset_dir(job.publishing)) <= {job.name}
+    return is_own and not destination.has_others(source_name(job.name))
 
 
 def _is_late(file: FileInfo, folder: str) -> bool:

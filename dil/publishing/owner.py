@@ -14,6 +14,7 @@ from hashlib import sha256
 import msgspec
 
 from dil.errors import ConfigError, WriteError
+from dil.model.dataset import Owner
 from dil.model.job import PublishMode
 from dil.publishing.documents import decoded
 from dil.publishing.layout import META
@@ -22,15 +23,6 @@ from dil.storage import Filesystem
 FORMAT = 1
 _FIRST = "owner.json"
 _FOLDER = "owners"
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """One job that publishes into the dataset, and the state store that keeps its watermarks."""
-
-    job: str
-    store: str
-    mode: PublishMode
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,15 +17,9 @@ from dil.model.destination import TableFormat
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.json import JsonObject
 from dil.publishing import bounds, dumps, layout, start_marker
-from dil.publishing.destination import (
-    Destination,
-    FencingDestination,
-    ParticularDestination,
-    described,
-    destination_for,
-    place,
-)
+from dil.publishing.destination import described, destination_for, place
 from dil.publishing.landed import refuse_older_state
+from dil.spi.destination import Destination
 from dil.spi.state_store import StateStore
 from dil.storage import FileInfo, Filesystem
 from dil.storage.side_by_side import call_each
@@ -112,9 +106,8 @@ def _refuse_unfit(
     filesystem: Filesystem,
     destination: Destination,
 ) -> None:
-    if isinstance(destination, ParticularDestination):
-        destination.require_fit(commit)
-    if spec.warehouse is None:
+    destination.require_fit(commit)
+    if spec.keeps_files:
         _refuse_unfit_names(commit, filesystem)
     bounds.refuse_strays(commit, spec, job, filesystem)
 
@@ -182,9 +175,7 @@ def refuse_given_up(intent: Intent, destination: Destination) -> None:
         CommitUnknownError: it was; nothing was touched.
     """
     has_files = bool(intent.commit.moves or intent.commit.removes)
-    if not (has_files and isinstance(destination, FencingDestination)):
-        return
-    if destination.is_given_up(intent):
+    if has_files and destination.is_given_up(intent):
         raise CommitUnknownError(
             f"the publish of run {intent.commit.run_id} was being given up, and that was cut off",
             "Give it up to the end: dil runs abandon JOB.conf --yes",
@@ -272,7 +263,7 @@ def untracked_files(
     left alone, and so is what links lead to. A table knows all its live files, and keeps others for
     readers of its earlier versions; a window replace is given the live ones without a work unit.
     """
-    if spec.mode in (PublishMode.APPEND, PublishMode.MERGE):
+    if spec.mode in (PublishMode.APPEND, PublishMode.MERGE) or spec.destination is not None:
         return ()
     if spec.table.format is not TableFormat.FILES:
         is_searched = spec.mode is PublishMode.WINDOW_REPLACE

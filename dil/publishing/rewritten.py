@@ -48,7 +48,7 @@ def rewritten_units(
         signatures: The work units.
         altered: Those of the live files that another program wrote over, as far as is known.
     """
-    if spec.warehouse is not None:
+    if not spec.keeps_files:
         return None
     seen = list(files)
     strange = {file.format: f"wrote over {file.uri}" for file in altered}
@@ -95,7 +95,7 @@ def left_behind(
     store: StateStore, spec: PublishingSpec, filesystem: Filesystem, live: Iterable[PublishedFile]
 ) -> tuple[str, ...]:
     """Return the URIs of files that the chain has and the dataset's table has no more."""
-    if spec.table.format is TableFormat.FILES or spec.warehouse is not None:
+    if spec.table.format is TableFormat.FILES or not spec.keeps_files:
         return ()
     here = {_name(file.uri) for file in live}
     folder = filesystem.uri(dataset_dir(spec)).rstrip("/")

@@ -16,12 +16,7 @@ from dil.model.job import PublishingSpec, PublishMode
 from dil.model.work_unit import unit_hash
 from dil.publishing import withdrawal
 from dil.publishing.bounds import is_inside, refuse_strange_intent, strays
-from dil.publishing.destination import (
-    Destination,
-    FencingDestination,
-    VersionedDestination,
-    destination_for,
-)
+from dil.publishing.destination import destination_for
 from dil.publishing.dumps import is_in_place, is_lost
 from dil.publishing.layout import backfills_dir, dataset_dir, unit_hash_in
 from dil.publishing.publisher import (
@@ -30,6 +25,7 @@ from dil.publishing.publisher import (
     refuse_given_up,
     refuse_other_destination,
 )
+from dil.spi.destination import Destination
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem
 
@@ -145,9 +141,9 @@ def abandon(
         own = replace(own, quarantine=placed, quarantine_removes=tuple(going))
         rest = replace(intent, commit=own)
         store.replace_intent(lease, rest)
-        if isinstance(destination, VersionedDestination):
+        if destination.keeps_versions:
             carry_out(rest, spec, filesystem, destination)  # its records of whose the files are
-        elif spec.warehouse is None:
+        elif spec.keeps_files:
             _delete_replaced(own.removes, spec, filesystem)
         _delete_paths(going, filesystem)
     else:
@@ -185,7 +181,7 @@ def _fence(intent: Intent, destination: Destination) -> None:
     if not (intent.commit.moves or intent.commit.removes):
         return
     has_dumps = any(move.target.is_dump for move in intent.commit.moves)
-    if isinstance(destination, FencingDestination) and not has_dumps:
+    if not has_dumps:
         destination.fence(intent)
 
 
@@ -248,7 +244,7 @@ def _delete(move: Move, spec: PublishingSpec, filesystem: Filesystem) -> None:
     # A name that was dumped before still holds what an earlier run put there.
     is_new = not move.target.is_dump or is_in_place(move, filesystem)
     filesystem.delete_file(move.source)
-    if is_new and spec.warehouse is None:  # a database has all of a commit or nothing
+    if is_new and spec.keeps_files:  # a database has all of a commit or nothing
         filesystem.delete_file(filesystem.path_of(move.target.uri))
 
 

@@ -6,11 +6,11 @@ of the log adds them and takes others out. Then the manifest learns whose files 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from dil.errors import StateError
 from dil.model.dataset import Commit, Intent, Move, PublishedFile
@@ -29,6 +29,7 @@ from dil.publishing.table_files import (
     uris,
     with_owners,
 )
+from dil.spi.destination import Destination, DestinationContext
 from dil.storage import Filesystem
 
 
@@ -103,10 +104,15 @@ class TableLog(Protocol):
         """Let go of connections."""
 
 
-class TableDestination(ABC):
+class TableDestination(Destination):
     """A table of Parquet files in the dataset's folder."""
 
+    modes = frozenset(PublishMode)
+
+    keeps_versions: ClassVar[bool] = True
+
     def __init__(self, spec: PublishingSpec, filesystem: Filesystem) -> None:
+        super().__init__(DestinationContext(spec, filesystem))
         self._spec = spec
         self._filesystem = filesystem
 

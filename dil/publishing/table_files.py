@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path, PurePosixPath
-from urllib.parse import unquote
 
 from dil.errors import (
     CommitConflictError,
@@ -30,6 +29,7 @@ from dil.publishing import layout, manifest
 from dil.publishing.destination import place
 from dil.storage import Filesystem, LocalFilesystem
 from dil.storage.side_by_side import call_each
+from dil.text.hive_folders import hive_values
 
 FORMAT_KEY = "ms.table.format"
 PARTITION_KEY = "ms.table.partition.fields"
@@ -39,7 +39,6 @@ _PURGES = {
     TableFormat.DELTA: "REORG TABLE ... APPLY (PURGE)",
     TableFormat.ICEBERG: "rewrite_data_files with delete-file-threshold=1",
 }
-_NULL = "__HIVE_DEFAULT_PARTITION__"
 _MOST_WORDS = 500
 _COLOURS = re.compile("\x1b\\[[0-9;]*m")
 
@@ -247,12 +246,7 @@ def partition_texts(
     """
     folder = layout.dataset_dir(spec)
     path = PurePosixPath(filesystem.path_of(file.uri))
-    named = dict(
-        part.split("=", 1) for part in path.relative_to(folder).parent.parts if "=" in part
-    )
-    texts = {
-        unquote(name): None if text == _NULL else unquote(text) for name, text in named.items()
-    }
+    texts = hive_values(path.relative_to(folder).parent.as_posix())
     missing = [name for name in spec.table.partition_fields if name not in texts]
     if missing:
         raise WriteError(

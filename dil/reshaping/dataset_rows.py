@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +17,7 @@ import pyarrow.parquet as pq
 from dil.errors import StateError, WriteError
 from dil.model.job import OutputFormat
 from dil.reshaping.files import RowFile, Workshop, format_of, opened, row_file
-from dil.writing.hive_names import NULL
+from dil.text.hive_folders import hive_values
 from dil.writing.widening import conform
 
 if TYPE_CHECKING:
@@ -148,15 +147,11 @@ def _statistics(group: pq.RowGroupMetaData) -> Statistics:
 
 def _columns_of_folder(path: str, target: pa.Schema, names: frozenset[str]) -> dict[str, pa.Scalar]:
     """Return the values of columns that a file lacks and its folder names, as ``column=value``."""
-    found = {}
-    for part in path.split("/")[:-1]:
-        column, is_named, text = part.partition("=")
-        name = unquote(column)
-        if is_named and name in target.names and name not in names:
-            kind = target.field(name).type
-            value = pa.scalar(None if text == NULL else unquote(text), pa.string())
-            found[name] = value.cast(kind)
-    return found
+    return {
+        name: pa.scalar(text, pa.string()).cast(target.field(name).type)
+        for name, text in hive_values(path.rpartition("/")[0]).items()
+        if name in target.names and name not in names
+    }
 
 
 def _gone(path: str) -> StateError:

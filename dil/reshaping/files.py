@@ -19,8 +19,8 @@ from dil.errors import ConversionError, WriteError
 from dil.model.job import OutputFormat, WritingSpec
 from dil.model.task import StagedFile
 from dil.storage import Filesystem, Folder, filesystem_for
-from dil.writing.formats import reader_for, writer_for
-from dil.writing.hive_names import hive_columns
+from dil.text.hive_folders import hive_values
+from dil.writing.formats import reader_for, writer_for, writer_of
 from dil.writing.rolling import Numbers, OutputFolder, RollingFiles
 
 _HEAD_BYTES = 1 << 20
@@ -56,7 +56,7 @@ class Workshop:
             WriteError: the file system refused.
             ConversionError: a value does not fit the format, or is none of its column's type.
         """
-        writer = writer_for(self.writing.format)
+        writer = writer_of(self.writing)
         folder = Folder(self.filesystem, self.new_folder(name))
         files = RollingFiles(OutputFolder(folder, self.writing, writer), Numbers())
         try:
@@ -191,7 +191,7 @@ def row_file(filesystem: Filesystem, path: str, known: pa.Schema) -> RowFile:
 
 def target_of(file: RowFile, target: pa.Schema, folder: str) -> pa.Schema:
     """Return the schema in which a file is written: without columns that its folder names alone."""
-    apart = hive_columns(folder)
+    apart = hive_values(folder)
     return pa.schema(
         [each for each in target if each.name in file.schema.names or each.name not in apart]
     )

@@ -21,7 +21,7 @@ from dil.reshaping.changes import Drops, StagedRows, changes_of
 from dil.reshaping.files import Workshop, read_table, target_of
 from dil.reshaping.keys import Keyed, is_among, joined
 from dil.reshaping.matching import Candidate, Look, Matching, Outcome, Search
-from dil.reshaping.new_rows import MergedFile, lateness_of, with_lateness
+from dil.reshaping.merged_lateness import MergedFile, lateness_of, with_lateness
 from dil.reshaping.reshaping import Reshaping, rows_of
 from dil.reshaping.unifying import MisfitError, has_other_types, parts_of
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dil.errors import ConversionError
+from dil.model.job import WritingSpec
 from dil.publishing import Finished, Shaped
 from dil.reshaping.reshaping import Reshaping, are_files_shared, fits_as_it_is
 from dil.storage import Filesystem
@@ -22,6 +24,7 @@ def reshape(work: Reshaping, finished: Sequence[Finished], filesystem: Filesyste
     """
     shaped = Shaped(finished)
     if not fits_as_it_is(work, finished):
+        _refuse_unreadable(work.job.writing)
         from dil.reshaping.steps import carry_out
 
         shaped = carry_out(work, finished, filesystem)
@@ -30,3 +33,13 @@ def reshape(work: Reshaping, finished: Sequence[Finished], filesystem: Filesyste
 
         shaped = share(work, shaped, filesystem)
     return shaped
+
+
+def _refuse_unreadable(writing: WritingSpec) -> None:
+    """Refuse to bring files of a class of the job's own into one schema."""
+    if writing.own is not None:
+        raise ConversionError(
+            "work units of this job have unlike columns, and files of"
+            f" {writing.own.ref.qualname} are not written anew to bring them into one schema",
+            "Give the columns of this job with ms.output.schema.",
+        )

@@ -22,7 +22,7 @@ RESHAPED = "_reshaped"
 SHARED = "_shared"
 
 if TYPE_CHECKING:
-    from dil.reshaping.new_rows import EventTimes
+    import pyarrow as pa
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -37,6 +37,17 @@ class Stage(Protocol):
 
     def __call__(self, function: Callable[[T], R], items: Sequence[T], size: int) -> list[R]:
         """Raise what the first failed call raised."""
+
+
+class EventTimes(Protocol):
+    """Finds the event times of rows; pickles."""
+
+    @property
+    def column(self) -> str:
+        """Return the column of rows that has them."""
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.Int64Array:
+        """Return event times in epoch ms UTC, null where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +92,7 @@ class Reshaping:
     @property
     def merge(self) -> MergeSpec | None:
         """Return how files are merged; None where they are not, a database does it itself."""
-        return None if self.job.publishing.warehouse is not None else self.job.publishing.merge
+        return self.job.publishing.merge if self.job.publishing.keeps_files else None
 
     @property
     def known(self) -> str:

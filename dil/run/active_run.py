@@ -15,6 +15,7 @@ from dil.model.task import TaskReport
 from dil.run.lease import take_lease
 from dil.run.options import RunOptions
 from dil.run.schedules import with_schedules
+from dil.spi.destination import Destination
 from dil.spi.state_store import StateStore
 from dil.state import LeaseKeeper, open_store
 from dil.storage import Filesystem, filesystem_for
@@ -47,7 +48,7 @@ class ActiveRun:
     keeper: LeaseKeeper
     executors: Executors
     files: Filesystem
-    destination: publishing.Destination
+    destination: Destination
     staging: str
     arrived: list[TaskReport] = field(default_factory=list)
     batch: MicroBatch | None = None

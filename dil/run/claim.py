@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dil import publishing
-from dil.model.dataset import PublishedFile, RunRecord
+from dil.model.dataset import Owner, PublishedFile, RunRecord
 from dil.model.destination import TableFormat
 from dil.model.job import Job
 from dil.run import plan_checks, preflight
 from dil.run.active_run import ActiveRun
 from dil.run.options import RunOptions
 from dil.run.plan import PlannedRun
+from dil.spi.destination import Destination
 from dil.spi.state_store import StateStore
 from dil.state import open_store
 from dil.storage import Filesystem, filesystem_for
@@ -30,7 +31,7 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
     is_due = bool(planned.plan.work_units)  # libraries of tables take their time to load
     live = _checked_destination(run, planned) if is_due else ()
     owner = _owner(job)
-    if spec.warehouse is None:  # which has no dataset of files
+    if spec.warehouse is None:  # which has its own records of owners
         dataset = publishing.dataset_dir(spec)
         publishing.claim(
             run.files,
@@ -44,8 +45,7 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
         )
     if not is_due:
         return
-    if isinstance(run.destination, publishing.OwnedDestination):
-        run.destination.claim(owner)
+    run.destination.claim(owner)
     # Only now: where the state is another one than the owner's, that is what is wrong.
     if not run.options.accept_new_signatures:
         _refuse_lost_state(job, run.store, run.files, run.destination)
@@ -76,7 +76,7 @@ def look(job: Job, options: RunOptions) -> None:
     """
     spec, files = job.publishing, filesystem_for(job.publishing.final_dir)
     # Looking at the others may make a file, or takes a catalog.
-    is_file_based = spec.warehouse is None and spec.table.format is not TableFormat.ICEBERG
+    is_file_based = spec.keeps_files and spec.table.format is not TableFormat.ICEBERG
     with open_store(job.state, job.name, clock=options.clock) as store:
         problem = plan_checks.changed_shape(job, store, options.now_ms)
         if problem is not None:
@@ -93,24 +93,22 @@ def look(job: Job, options: RunOptions) -> None:
             _refuse_lost_state(job, store, files, destination)
 
 
-def _check_state(
-    job: Job, store: StateStore, files: Filesystem, destination: publishing.Destination
-) -> None:
+def _check_state(job: Job, store: StateStore, files: Filesystem, destination: Destination) -> None:
     if job.state.enabled:
         publishing.refuse_other_place(job, store, files)
         publishing.refuse_older_state(job.name, store, job.publishing, files, destination)
 
 
 def _refuse_lost_state(
-    job: Job, store: StateStore, files: Filesystem, destination: publishing.Destination
+    job: Job, store: StateStore, files: Filesystem, destination: Destination
 ) -> None:
     # A backfill in the job's own run reads its range again, whatever is there.
     if job.state.enabled and not job.planning.backfill:
         publishing.refuse_lost_state(job.name, store, job.publishing, files, destination)
 
 
-def _owner(job: Job) -> publishing.Owner:
-    return publishing.Owner(job.name, job.state.place, job.publishing.mode)
+def _owner(job: Job) -> Owner:
+    return Owner(job.name, job.state.place, job.publishing.mode)
 
 
 def _checked_destination(run: ActiveRun, planned: PlannedRun) -> tuple[PublishedFile, ...]:

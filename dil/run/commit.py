@@ -47,7 +47,7 @@ def append(run: ActiveRun, visible: Visible) -> None:
     if visible.commit.books is not None:
         settle_registry(run.job, run.store, run.lease, run.files)
     has_rows = any(not move.target.is_dump for move in visible.commit.moves)
-    if has_rows and spec.warehouse is None:
+    if has_rows and spec.keeps_files:
         publishing.write_metadata(
             run.files, visible.output_dir, run.job, results.run_id, is_full=results.full_extract
         )

@@ -49,7 +49,7 @@ def event_context(run: ActiveRun, plan: Plan, history: History) -> EventContext 
 
     live = run.destination.live()
     known = frozenset((*_known(run, plan, history, live), *_left_behind(run.job, plan)))
-    files = live if run.job.publishing.warehouse is None else ()
+    files = live if run.job.publishing.keeps_files else ()
     effective = kept(spec, run.store).watermark.effective
     return EventContext(effective, known, meter_context(run, plan, files))
 

@@ -74,10 +74,15 @@ def meter_context(run: ActiveRun, plan: Plan, live: Iterable[PublishedFile]) -> 
     if largest is None:
         return MeterContext(grace_ms=plan.grace_ms)
     files = [each for each in live if not each.is_dump]
-    is_known = job.publishing.warehouse is None and not any(
+    is_known = _is_read_again(job) and not any(
         each.has_unknown_units or not each.signatures for each in files
     )
     return MeterContext(largest, plan.grace_ms, _published(run, plan, files), is_known)
+
+
+def _is_read_again(job: Job) -> bool:
+    """Return whether rows that are published can be read again here."""
+    return job.publishing.keeps_files and job.writing.own is None
 
 
 def _published(
@@ -88,7 +93,7 @@ def _published(
     Those that were put beside the dataset are among them: read again, they are not new.
     """
     mode = run.job.publishing.mode
-    if mode is PublishMode.MERGE or run.job.publishing.warehouse is not None:
+    if mode is PublishMode.MERGE or not _is_read_again(run.job):
         return {}
     wanted = {unit.signature for unit in plan.work_units}
     by_hash = {unit_hash(signature): signature for signature in wanted}

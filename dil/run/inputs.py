@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dil.errors import SourceContractError
 from dil.execution.memory import memory_limited
 from dil.extraction.secondary import read_activation, read_secondary_inputs
+from dil.extraction.sizes import memory_words
 from dil.model.job import Job
 from dil.model.secondary import SecondaryRows
 from dil.task.memory import ran_out_of_memory
@@ -46,8 +47,7 @@ def _limited(job: Job) -> Iterator[Job]:
     except Exception as error:
         if not ran_out_of_memory(error) or isinstance(error, SourceContractError):
             raise
-        most = limited.extraction.memory_bytes
-        given = f"the {most:,} bytes of memory that their reader may take" if most else "there is"
+        given = memory_words(limited.extraction.memory_bytes, "their reader")
         raise SourceContractError(
             f"the rows of the secondary input need more than {given}",
             "Name fewer fields, choose fewer rows by filters, or raise ms.task.memory.max.bytes.",

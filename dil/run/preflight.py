@@ -253,7 +253,10 @@ def _destination(job: Job) -> Iterator[str]:
             return
     if not isinstance(filesystem, LocalFilesystem):
         left = f" (not looked at: whether this user may write in {spec.final_dir})"
-    publishing.destination_for(spec, filesystem).check()
+    destination = publishing.destination_for(spec, filesystem)
+    if spec.destination is not None:
+        place = destination.uri("")
+    destination.check()
     yield f"destination: {place}{left}"
 
 

@@ -190,7 +190,7 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
         results,
         commit,
         target.output_dir,
-        () if spec.warehouse else tuple(move.target.uri for move in commit.moves),
+        tuple(move.target.uri for move in commit.moves) if spec.keeps_files else (),
         {report.signature: report for report in reports if report.failure is not None},
         (
             *run_report.unchanged_labels(publishing.unchanged_labels(shaped.finished, commit)),
@@ -222,7 +222,7 @@ def _stream(run: ActiveRun, results: Results) -> Mapping[str, JsonObject]:
 
 def _merged(run: ActiveRun, shaped: publishing.Shaped, commit: Commit) -> MergedRows | None:
     """Return what a merge did, here or in a database."""
-    if not isinstance(run.destination, publishing.MergingDestination):
+    if not run.destination.merges:
         return shaped.merged
     return run.destination.merged if commit.moves or commit.removes else None
 

@@ -63,7 +63,7 @@ def rebuilt_intent(job: Job, store: StateStore, run_id: str, now_ms: int) -> Int
         schemas = (each.report.schema for each in good)
         schema = merged_text(publishing.recorded_schema(store), schemas)
         return replace(intent, commit=replace(commit, schema=schema))
-    if spec.warehouse is not None:
+    if not spec.keeps_files:
         return intent
     listed = {file.uri for file in live}
     placed = tuple(

@@ -109,7 +109,7 @@ def summary(
         units=run_report.unit_counts(len(plan.work_units) if plan else 0, tasks),
         failures=failures,
         dataset_dir=publishing.dataset_dir(job.publishing),
-        relation=job.publishing.relation,
+        relation=_relation(run),
         database=_database(job),
         left=plan.left if plan else 0,
         requests=sum(task.counters.requests for task in own),
@@ -134,6 +134,12 @@ def _drift(
         log.warning("the dataset's schema cannot be compared: %s", error.message)
         return ()
     return drift(run.job, planned.known_schema, after, published)
+
+
+def _relation(run: ActiveRun) -> str:
+    """Return what has the rows, empty where files have them."""
+    spec = run.job.publishing
+    return spec.relation if spec.destination is None else run.destination.uri("")
 
 
 def _database(job: Job) -> str:

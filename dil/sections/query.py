@@ -153,6 +153,7 @@ class QuerySection(Section):
         "has no `source.class` and nothing else of a source.",
         default=(),
         example=_EXAMPLE,
+        hidden_members="`url` of `state.store`",
         scope=Scope.JOB,
     )
     sql: Text = prop(

@@ -30,10 +30,12 @@ def dataset_job(options: SourceOptions) -> Job:
         ConfigError: it is wrong, or it publishes no files of rows.
     """
     job = options.load()
-    if job.publishing.warehouse is not None:
+    if not job.publishing.keeps_files:
         raise ConfigError.single(
             "dataset",
-            f"goes into a database, as {job.publishing.relation}",
+            f"goes into a database, as {job.publishing.relation}"
+            if job.publishing.destination is None
+            else f"is published by {job.publishing.destination.ref}, and lies in no files here",
             'Read it from there, by spark.read.format("jdbc").',
         )
     if job.writing.file_name:

@@ -27,6 +27,8 @@ class PluginKind(StrEnum):
     CONVERTER = "converter"
     PREPROCESSOR = "preprocessor"
     RESOLVER = "secret resolver"
+    DESTINATION = "destination"
+    WRITER = "file writer"
 
     @property
     def group(self) -> str:
@@ -73,6 +75,9 @@ BUILT_IN: dict[PluginKind, dict[str, str]] = {
         "aggregated-json": "dil.extraction.preprocessing.aggregated_json:AggregatedJsonProcessor",
     },
     PluginKind.RESOLVER: {},
+    # Those of files, tables and databases have properties of their own, and so have formats.
+    PluginKind.DESTINATION: {},
+    PluginKind.WRITER: {},
 }
 
 # DIL's and Gobblin's names, by simple name; the package in front is not looked at further.
@@ -112,6 +117,8 @@ JAVA_NAMES: dict[PluginKind, dict[str, str]] = {
         "untar": "tar",
     },
     PluginKind.RESOLVER: {},
+    PluginKind.DESTINATION: {},
+    PluginKind.WRITER: {},
 }
 # The properties that built-in classes bring along, by the part of the reference they are in.
 SECTIONS: dict[str, tuple[str, ...]] = {

@@ -3,27 +3,64 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, BinaryIO, ClassVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, TypeVar
 
+from dil.errors import Problem
 from dil.model.job import WritingSpec
+from dil.model.properties import Properties
+from dil.model.section import Section
+from dil.spi.connector import PluginProperty
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+S = TypeVar("S", bound=Section)
 
 
 class FileWriter(ABC):
     """A file format. One instance writes one file to an open binary stream.
 
-    The stream is opened and closed by the caller. ``schema`` is in the typed form of
-    ``dil.model.arrow``; every batch has exactly this schema.
+    The stream is opened and closed by the caller; it cannot seek. ``schema`` is in the typed form
+    of ``dil.model.arrow``; every batch has exactly this schema. A file ends when more than
+    ``spec.target_bytes`` were written to the stream.
+
+    A value that the format cannot hold exactly is refused by ValueError, never changed. Where a
+    task is killed, or its attempt fails, the file is deleted or swept: no reader sees a part of it.
+
+    A class that a job names in ``ms.writer.class`` runs in tasks. ``sections`` and ``properties``
+    are as in ``Connector``; ``section`` returns what they hold. ``extension`` ends the names of
+    files, without a dot. ``read``, where it is set, yields the rows of a file again: columns may
+    then change while a work unit is read. It is a static method with the arguments of the class.
     """
 
     extension: ClassVar[str]
+    sections: ClassVar[tuple[type[Section], ...]] = ()
+    properties: ClassVar[tuple[PluginProperty, ...]] = ()
+    read: ClassVar[
+        Callable[[BinaryIO, pa.Schema, WritingSpec], Iterator[pa.RecordBatch]] | None
+    ] = None
 
     def __init__(self, sink: BinaryIO, schema: pa.Schema, spec: WritingSpec) -> None:
         self.sink = sink
         self.schema = schema
         self.spec = spec
+
+    @classmethod
+    def check(cls, properties: Properties) -> Iterable[Problem]:
+        """Return what is wrong with the properties; runs on the driver, before any I/O."""
+        del properties
+        return ()
+
+    def section(self, kind: type[S]) -> S:
+        """Return what the job says in a section of this class."""
+        own = self.spec.own
+        return kind() if own is None else own.properties.section(kind)
+
+    @property
+    def held_bytes(self) -> int:
+        """Return how many bytes are held back in memory, about."""
+        return 0
 
     @abstractmethod
     def write(self, batch: pa.RecordBatch) -> None:

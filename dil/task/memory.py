@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 
 from dil.errors import SourceContractError, lasting
+from dil.extraction.sizes import memory_words
 from dil.model.job import Job
 
 
@@ -22,8 +23,7 @@ def ran_out_of_memory(error: BaseException) -> bool:
 
 def out_of_memory(job: Job) -> SourceContractError:
     """Return the error of a work unit that needs too much memory; another attempt would, too."""
-    most = job.extraction.memory_bytes
-    given = f"the {most:,} bytes of memory that a worker may take" if most else "there is"
+    given = memory_words(job.extraction.memory_bytes, "a worker")
     source = job.source.uri or job.source.connector.qualname
     error = SourceContractError(
         f"{source}: what the source sent needs more than {given}",

@@ -60,7 +60,7 @@ class NewRows:
         published = meter.published.get(signature, ())
         # Which rows a merge inserts and which it updates, the merge alone knows; or a database.
         is_merge = job.publishing.mode is PublishMode.MERGE
-        is_in_database = job.publishing.warehouse is not None
+        is_in_database = not job.publishing.keeps_files
         is_open = meter.largest is not None and (is_in_database or not is_merge)
         self._counts = is_open
         is_unknown = is_read_again and not published and not meter.is_known

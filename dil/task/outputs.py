@@ -21,7 +21,7 @@ from dil.publishing.staged import RESULT_NAME
 from dil.task.context import AttemptContext
 from dil.text.windows import windows_of
 from dil.writing.dump import DumpWriter
-from dil.writing.formats import writer_for
+from dil.writing.formats import writer_of
 from dil.writing.output import OutputWriter, closed_label_rows, late_rows, output_writer
 from dil.writing.ownership import give
 from dil.writing.quarantine import QuarantineWriter
@@ -43,7 +43,7 @@ class Outputs:
 
     def __init__(self, attempt: AttemptContext) -> None:
         job, folder = attempt.job, attempt.folder
-        output = OutputFolder(folder, job.writing, writer_for(job.writing.format))
+        output = OutputFolder(folder, job.writing, writer_of(job.writing))
         self._attempt = attempt
         self.staged = StagedWriter(output)
         self.quarantine = QuarantineWriter(

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from dil.errors import DilError
 from dil.observe.logs import MASKED
-from dil.observe.request_view import curl_line, masked
+from dil.observe.request_view import curl_line, masked_view
 from dil.spi.connector import RequestValues, Session
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ def request_log(
             view = session.describe(values)
             if view is None:
                 return
-            shown = masked(view, clean)
+            shown = masked_view(view, clean)
             log.log(level, "request: %s", shown.line, extra=MASKED)
             if shows_curl and (line := curl_line(shown)):
                 log.log(level, "%s", line, extra=MASKED)

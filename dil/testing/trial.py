@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -48,10 +48,14 @@ _JOB = {
 
 
 class Trial:
-    """A job with one work unit, the day before ``NOW_MS``; no wait before a retry is waited for."""
+    """A job with one work unit, the day before ``NOW_MS``; no wait before a retry is waited for.
 
-    def __init__(self, folder: Path) -> None:
+    ``without`` are properties that its jobs do not have unless they are given.
+    """
+
+    def __init__(self, folder: Path, without: Collection[str] = ()) -> None:
         self._folder = folder
+        self._base = {name: text for name, text in _JOB.items() if name not in without}
 
     def job(self, properties: Mapping[str, str], **changes: str) -> Job:
         """Write the job file anew and load it; of changes, ``__`` in a name is a dot.
@@ -62,7 +66,7 @@ class Trial:
         more = {name.replace("__", "."): text for name, text in changes.items()}
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / "trial.yaml"  # JSON is YAML, and keeps every character of a value
-        text = json.dumps({**_JOB, **properties, **more}, ensure_ascii=False, indent=0)
+        text = json.dumps({**self._base, **properties, **more}, ensure_ascii=False, indent=0)
         path.write_text(text, encoding="utf-8")
         return config.load(path, environ={}).job
 
@@ -83,10 +87,18 @@ class Trial:
         """Return the column ``id`` of everything that was published, sorted."""
         found = [
             int(value.as_py())
-            for path in self._visible()
+            for path in self.visible()
             for value in pq.read_table(path, columns=["id"])["id"]
         ]
         return sorted(found)
+
+    def visible(self) -> Iterator[Path]:
+        """Yield the files that a reader of the dataset sees."""
+        lake = self._folder / "lake"
+        for path in sorted(lake.rglob("*")):
+            parts = path.relative_to(lake).parts
+            if path.is_file() and not any(part.startswith(("_", ".")) for part in parts):
+                yield path
 
     def state(self, job: Job) -> list[object]:
         """Return what the state store remembers, to be compared."""
@@ -96,14 +108,6 @@ class Trial:
     def files(self) -> list[str]:
         """Return everything below the folder."""
         return sorted(path.relative_to(self._folder).as_posix() for path in self._folder.rglob("*"))
-
-    def _visible(self) -> Iterator[Path]:
-        """Yield what a reader of the dataset sees."""
-        lake = self._folder / "lake"
-        for path in sorted(lake.rglob("*")):
-            parts = path.relative_to(lake).parts
-            if path.is_file() and not any(part.startswith(("_", ".")) for part in parts):
-                yield path
 
 
 def opened(job: Job) -> tuple[ByteSession | RowSession, Generator[pa.RecordBatch]]:

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias, cast
 
 from dil.model.job import OutputFormat, WritingSpec
+from dil.spi.registry import load
 from dil.spi.writer import FileWriter
 
 if TYPE_CHECKING:
@@ -30,9 +31,14 @@ def writer_for(output_format: OutputFormat) -> type[FileWriter]:
     return cast("type[FileWriter]", getattr(import_module(f"dil.writing.{module}"), writer))
 
 
+def writer_of(spec: WritingSpec) -> type[FileWriter]:
+    """Return the writer class of a job."""
+    return writer_for(spec.format) if spec.own is None else load(spec.own.ref)
+
+
 def reader_for(writer_class: type[FileWriter]) -> Reader | None:
-    """Return what reads a writer's files back, None for a writer that is not one of ours."""
+    """Return what reads a writer's files back, None where a writer of others cannot."""
     for module, writer, reader in _FORMATS.values():
         if (writer_class.__module__, writer_class.__name__) == (f"dil.writing.{module}", writer):
             return cast("Reader", getattr(import_module(writer_class.__module__), reader))
-    return None
+    return writer_class.read

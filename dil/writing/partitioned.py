@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from dil.errors import ConversionError
 from dil.model.task import StagedFile
 from dil.model.timelabels import label_folder
-from dil.writing.hive_names import NULL, hive_folder
+from dil.text.hive_folders import NULL, hive_folder
 from dil.writing.rewriting import Rewriting
 from dil.writing.rolling import Apart, Numbers, OutputFolder, RollingFiles
 from dil.writing.widening import Widening, conform

@@ -9,9 +9,10 @@ from typing import BinaryIO, cast
 
 import pyarrow as pa
 
-from dil.errors import ConversionError, WriteError
+from dil.errors import ConversionError, DilError, WriteError
 from dil.model.job import WritingSpec
 from dil.model.task import StagedFile
+from dil.spi.plugin_failures import plugin_failure
 from dil.spi.writer import FileWriter
 from dil.storage import Filesystem, Folder
 from dil.writing.sink import MeasuredSink
@@ -148,7 +149,7 @@ class _OpenFile:
         self._stream: BinaryIO = output.filesystem.open_output(self._path)
         self._sink = MeasuredSink(self._stream)
         try:
-            with _write_errors(self._path):
+            with self._errors():
                 self._writer = output.writer_class(
                     cast("BinaryIO", self._sink), schema, output.spec
                 )
@@ -161,19 +162,32 @@ class _OpenFile:
         return self._sink.bytes
 
     def write(self, batch: pa.RecordBatch) -> None:
-        with _write_errors(self._path):
+        with self._errors():
             self._writer.write(batch)
         self.rows += batch.num_rows
 
     @property
     def held_bytes(self) -> int:
-        # A plug-in's writer need not tell.
-        held: int = getattr(self._writer, "held_bytes", 0)
-        return held
+        return self._writer.held_bytes
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Translate what file systems, format libraries and classes of others raise."""
+        own = self._output.spec.own
+        with _write_errors(self._path):
+            if own is None:
+                yield
+                return
+            try:
+                yield
+            except (DilError, OSError, pa.ArrowException, ValueError):
+                raise
+            except Exception as error:  # a plug-in may raise anything
+                raise plugin_failure(f"file writer {own.ref.qualname} failed", error) from error
 
     def finish(self, apart: Apart) -> WrittenFile:
         try:
-            with _write_errors(self._path):
+            with self._errors():
                 self._writer.close()
                 self._stream.close()
         except BaseException:

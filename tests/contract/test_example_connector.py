@@ -6,15 +6,12 @@ there for it: the suite is worth no more than what it finds.
 
 from __future__ import annotations
 
-import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "writing-a-connector.md"
-BLOCK = re.compile(r"^```python\n# (?P<name>\w+\.py)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
+from tests.contract.example_pages import ROOT, ExamplePage
+
 CHECK = "if not ADDRESS.fullmatch(uri):"
 ANSWER = "Response(io.BytesIO(body)"
 # What is wrong: the words of the page, the words in their place, and the test that fails.
@@ -61,49 +58,18 @@ WRONG = {
 }  # fmt: skip
 
 
+PAGE = ExamplePage("writing-a-connector.md", "gauge_connector")
+
+
 def test_the_connector_of_the_page_passes(tmp_path: Path) -> None:
-    connector, test = page()
-    (tmp_path / "gauge_connector.py").write_text(connector, "utf-8")
-    (tmp_path / "test_gauge_connector.py").write_text(test, "utf-8")
-    said = run_pytest(tmp_path)
-    assert re.search(r"^\d+ passed in", said, re.MULTILINE), said
+    PAGE.require_passing(tmp_path)
 
 
 def test_the_contract_finds_what_is_wrong(tmp_path: Path) -> None:
-    connector, test = page()
-    wanted = []
-    for name, (words, other, failing) in WRONG.items():
-        assert connector.count(words) == 1, f"{name}: {words!r} must stand once in the page"
-        path = tmp_path / f"test_gauge_{name}.py"
-        (tmp_path / f"gauge_{name}.py").write_text(connector.replace(words, other), "utf-8")
-        path.write_text(test.replace("gauge_connector.", f"gauge_{name}."), "utf-8")
-        wanted.append(f"{path.name}::TestGauges::test_{failing}")
-    said = run_pytest(tmp_path, *wanted)
-    failed = re.findall(r"^FAILED (\S+)", said, re.MULTILINE)
-    assert [each for each in wanted if each not in failed] == [], said
+    PAGE.require_found(tmp_path, WRONG)
 
 
 def test_dil_does_without_pytest() -> None:
     modules = "dil.cli.main, dil.cli.program, dil.run.job_run, dil.testing.trial"
     code = f"import sys, {modules}; sys.exit('pytest' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
-
-
-def page() -> tuple[str, str]:
-    """Return the page's connector, and its test."""
-    blocks = {each["name"]: each["text"] for each in BLOCK.finditer(PAGE.read_text("utf-8"))}
-    return blocks["gauge_connector.py"], blocks["test_gauge_connector.py"]
-
-
-def run_pytest(folder: Path, *tests: str) -> str:
-    """Run tests in a folder as a reader would, and return what pytest says."""
-    options = ["-q", "-rfE", "--tb=no", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, *tests],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout + done.stderr

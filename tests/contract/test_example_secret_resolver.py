@@ -6,15 +6,10 @@ forms fails the test that is there for it.
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "writing-a-secret-resolver.md"
-BLOCK = re.compile(r"^```python\n# (?P<name>\w+\.py)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
+from tests.contract.example_pages import ExamplePage
+
 # What is wrong: the words of the page, the words in their place, and the test that fails.
 WRONG = {
     "trims": (
@@ -60,43 +55,12 @@ WRONG = {
 }
 
 
+PAGE = ExamplePage("writing-a-secret-resolver.md", "vault_resolver")
+
+
 def test_the_resolver_of_the_page_passes(tmp_path: Path) -> None:
-    resolver, test = page()
-    (tmp_path / "vault_resolver.py").write_text(resolver, "utf-8")
-    (tmp_path / "test_vault_resolver.py").write_text(test, "utf-8")
-    said = run_pytest(tmp_path)
-    assert re.search(r"^\d+ passed in", said, re.MULTILINE), said
+    PAGE.require_passing(tmp_path)
 
 
 def test_the_contract_finds_what_is_wrong(tmp_path: Path) -> None:
-    resolver, test = page()
-    wanted = []
-    for name, (words, other, failing) in WRONG.items():
-        assert words in resolver, f"{name}: {words!r} must be in the page"
-        path = tmp_path / f"test_vault_{name}.py"
-        (tmp_path / f"vault_{name}.py").write_text(resolver.replace(words, other), "utf-8")
-        path.write_text(test.replace("from vault_resolver", f"from vault_{name}"), "utf-8")
-        wanted.append(f"{path.name}::TestVault::test_{failing}")
-    said = run_pytest(tmp_path, *wanted)
-    failed = re.findall(r"^FAILED ([^\s\[]+)", said, re.MULTILINE)
-    assert [each for each in wanted if each not in failed] == [], said
-
-
-def page() -> tuple[str, str]:
-    """Return the page's resolver, and its test."""
-    blocks = {each["name"]: each["text"] for each in BLOCK.finditer(PAGE.read_text("utf-8"))}
-    return blocks["vault_resolver.py"], blocks["test_vault_resolver.py"]
-
-
-def run_pytest(folder: Path, *tests: str) -> str:
-    """Run tests in a folder as a reader would, and return what pytest says."""
-    options = ["-q", "-rfE", "--tb=no", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, *tests],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout + done.stderr
+    PAGE.require_found(tmp_path, WRONG)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from dil.errors import ConfigError
+from dil.model.dataset import Owner
 from dil.model.destination import MergeSpec
 from dil.model.job import PublishMode
 from dil.model.report import RunStatus
-from dil.publishing import Owner
 from tests.integration.test_warehouse_jobs import ids, job_of_days, row, run
 from tests.jobs import DAY_MS
 from tests.servers.day_rows import DayRows

@@ -41,8 +41,7 @@ _FIXES = {
     Fault.UNTRUSTED: "Name the file of the authority that signed the server's certificate (PEM) in"
     " serverSslCert of ms.source.uri.",
     Fault.TOO_LARGE: "Raise the server's max_allowed_packet, or ask for smaller values.",
-    Fault.HOST_BLOCKED: "The server blocks this host after failed connections: FLUSH HOSTS on the"
-    " server.",
+    Fault.HOST_BLOCKED: mysql.HOST_BLOCKED,
 }
 
 

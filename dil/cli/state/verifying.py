@@ -60,7 +60,7 @@ def verify(call: JobCall, *, full: bool, is_replayed: bool, first: int | None) -
         from dil.state.blocks.verification import verify_chain
 
         # Rows that were loaded into a database lie in no file whose size could be compared.
-        is_of_files = job.publishing.warehouse is None
+        is_of_files = job.publishing.keeps_files
         place = job.publishing.final_dir
         report = verify_chain(
             store,
@@ -176,7 +176,7 @@ def _misfits(job: Job) -> Iterator[str]:
     from dil.publishing.shared_files import misfit
     from dil.storage import filesystem_for
 
-    if job.publishing.warehouse is not None:
+    if not job.publishing.keeps_files:
         return
     folder = publishing.dataset_dir(job.publishing)
     for file in publishing.live_files(filesystem_for(job.publishing.final_dir), folder):

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from dil.errors import ConversionError
 from dil.extraction.coercion import Place
-from dil.extraction.excerpt import kind_of, masked
+from dil.extraction.excerpt import bracketed_form, kind_of
 
 DROPPED = "CSV rows that could not be read were dropped, as ms.csv allows by maxFailures"
 _FIX = (
@@ -42,7 +42,7 @@ def bad_cells(cells: pa.Array, values: pa.Array, column: str, word: str) -> list
     rows = pc.indices_nonzero(pc.and_(values.is_null(), cells.is_valid()))
     texts = cells.take(rows).to_pylist()
     return [
-        BadRow(row, column, f"{kind_of(text)}{masked(text)} is no {word}", _FIX)
+        BadRow(row, column, f"{kind_of(text)}{bracketed_form(text)} is no {word}", _FIX)
         for row, text in zip(rows.to_pylist(), texts, strict=True)
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from dil.errors import SourceContractError, lasting
-from dil.extraction.excerpt import masked
+from dil.extraction.excerpt import bracketed_form
 from dil.model.suggestions import nearest_word
 
 
@@ -24,7 +24,7 @@ def refuse_other_header(header: Sequence[str], known: Collection[str], whose: st
         return
     if any(nearest_word(name, names) for name in known):
         return  # a column under a new or misspelled name
-    form = masked(",".join(header)).strip(" ()")
+    form = bracketed_form(",".join(header)).strip(" ()")
     error = SourceContractError(
         f"the header line has none of the columns of {whose}; it looks like {form} (9 stands for a"
         " digit, a for a letter)",

@@ -15,6 +15,7 @@ from dil.errors import SourceContractError, SourceError
 from dil.extraction.secondary.columns import Open, Rows, UnfitError
 from dil.extraction.secondary.limits import Allowance
 from dil.extraction.secondary.places import NotThereError
+from dil.extraction.sizes import memory_words
 from dil.extraction.streams import located_errors
 from dil.storage import Filesystem
 
@@ -92,8 +93,7 @@ def read_rows(
 
 
 def _too_large(path: str, allowed: Allowance) -> SourceContractError:
-    most = allowed.memory_bytes
-    given = f"the {most:,} bytes of memory that its reader may take" if most else "there is"
+    given = memory_words(allowed.memory_bytes, "its reader")
     return SourceContractError(
         f"{path} needs more than {given}",
         "It may be damaged, or made to exhaust memory. Else name fewer fields, have it written in"

@@ -7,7 +7,7 @@ is kept, because that would keep the rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dil import publishing
@@ -20,7 +20,6 @@ from dil.observe.progress import counted
 from dil.operator.amendments.files import NO_FILES, FileChange
 from dil.operator.amendments.preview import Preview, preview_of, require_applicable
 from dil.operator.session import OperatorSession
-from dil.publishing import VersionedDestination
 from dil.publishing.bounds import is_inside, stray_files
 from dil.spi.state_store import StateStore
 from dil.state.amendments.operations import Proposal
@@ -119,7 +118,7 @@ def _period_of(job: Job) -> int | None:
 
 def _refusal_of(spec: PublishingSpec) -> StateError | None:
     """Return why nothing may be deleted by age: old files hold rows that count, or do not exist."""
-    if spec.warehouse is not None:
+    if not spec.keeps_files:
         return StateError(
             "rows were loaded into a database, and the chain does not know which are old",
             "Delete them there. Timelabel tables have ms.timeseries.retention.",
@@ -160,9 +159,7 @@ def propose_expiry(session: OperatorSession) -> Preview:
     before = session.now_ms - period
     destination = publishing.destination_for(spec, filesystem)
     due = due_files(job, destination.live(), published_until(session.store, before), filesystem)
-    stuck: Collection[str] = ()
-    if isinstance(destination, VersionedDestination):
-        stuck = destination.unremovable([file.uri for file in due.files])
+    stuck = destination.unremovable([file.uri for file in due.files])
     old = tuple(file for file in due.files if file.uri not in stuck)
     kept = tuple(file for file in due.files if file.uri in stuck)
     notes = (

@@ -123,7 +123,7 @@ def file_change(
             "Leave --withdraw-files out: rows that are read again take the place of their earlier "
             "versions. To begin anew, run once with ms.publish.mode=replace.",
         )
-    if decision is FileDecision.WITHDRAW and session.job.publishing.warehouse is not None:
+    if decision is FileDecision.WITHDRAW and not session.job.publishing.keeps_files:
         raise StateError(
             "rows were loaded into a database, and cannot be withdrawn from there",
             "Give --keep-files, once you deleted them yourself; with ms.publish.mode=window_replace"

@@ -162,7 +162,7 @@ def refuse_superseded_undo(
             "those that it published or instead of them",
             "Nothing was changed. Read the range again with a new backfill.",
         )
-    if job.publishing.warehouse is not None and mode is PublishMode.APPEND:
+    if not job.publishing.keeps_files and mode is PublishMode.APPEND:
         return
     here = list(live)
     # Whatever the mode is now: runs may have replaced files before it was changed.

@@ -33,7 +33,7 @@ def propose_relist(session: OperatorSession) -> Preview:
     """
     job, filesystem = session.job, session.filesystem()
     spec = job.publishing
-    if spec.warehouse is not None:
+    if not spec.keeps_files:
         raise StateError(
             "the rows are in a database: the chain lists no file of them", "Nothing was changed."
         )

@@ -192,9 +192,15 @@ def _refuse_unfit(job: Job) -> None:
             "Run the job with ms.backfill=true and a range of its own.",
         ),
         (
-            "ms.warehouse.url",
-            spec.warehouse is not None,
+            spec.place_key,
+            not spec.keeps_files,
             "is set, and the rows of a database cannot be told apart by work unit",
+            "Let the work units be forgotten with `dil state forget`, and run the job.",
+        ),
+        (
+            "ms.writer.class",
+            job.writing.own is not None,
+            "is set, and files of a class of the job's own are not read back",
             "Let the work units be forgotten with `dil state forget`, and run the job.",
         ),
         (

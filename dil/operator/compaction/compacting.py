@@ -30,9 +30,9 @@ from dil.operator.compaction.planning import (
     commits_of,
     plan_compaction,
 )
-from dil.publishing import Destination, VersionedDestination
 from dil.publishing.page_log import page_logs
 from dil.run.lease import leased
+from dil.spi.destination import Destination
 from dil.spi.state_store import StateStore
 from dil.state import open_store
 from dil.storage import filesystem_for
@@ -90,11 +90,17 @@ def _refuse_unfit(job: Job, request: CompactionRequest) -> None:
             "Only datasets of jobs that keep state can be compacted.",
             job.properties.origin("state.store.enabled"),
         )
-    if spec.warehouse is not None:
+    if not spec.keeps_files:
         raise ConfigError.single(
-            "ms.warehouse.url",
+            spec.place_key,
             "is set: the rows are in a database, which keeps its own files",
             "`dil compact` is for files, Delta and Iceberg tables.",
+        )
+    if job.writing.own is not None:
+        raise ConfigError.single(
+            "ms.writer.class",
+            "is set, and files of a class of the job's own are not written anew",
+            "`dil compact` is for files of the built-in formats.",
         )
     if job.writing.file_name:
         raise ConfigError.single(
@@ -119,7 +125,7 @@ def _unfinished(store: StateStore) -> tuple[str, ...]:
 
 def _vacuum(destination: Destination, request: CompactionRequest) -> tuple[str, ...]:
     hours = request.vacuum_hours
-    if hours is None or not isinstance(destination, VersionedDestination):
+    if hours is None:
         return ()
     return destination.vacuum(hours=hours, now_ms=request.clock(), is_look=request.is_dry_run)
 
@@ -145,8 +151,7 @@ class _Compaction:
         pending = publishing.finish_pending(self._store, self._lease, spec, self._files)
         self._refuse_staged_work()
         self._sweep_earlier()
-        if isinstance(self._destination, VersionedDestination):
-            self._destination.refuse_deleted_rows()
+        self._destination.refuse_deleted_rows()
         plan = plan_compaction(self._job, self._store, self._request, self._destination)
         added: list[PublishedFile] = []
         removed = 0

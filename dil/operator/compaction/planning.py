@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from dil.model.dataset import PublishedFile
 from dil.model.job import Job, PublishMode
 from dil.observe.progress import counted
-from dil.publishing import Destination
 from dil.publishing.shared_files import is_small, packed
+from dil.spi.destination import Destination
 from dil.spi.state_store import StateStore
 from dil.state.blocks.source_state import COMMITTED
 

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from dil.errors import CommitUnknownError
 from dil.model.dataset import Commit, PublishedFile
+from dil.model.job import PublishMode
 from dil.publishing.warehouse.destination import WarehouseDestination
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ class TimeseriesDestination(WarehouseDestination):
     A staged file is named ``<url>/<schema>.<table>?mode=timeseries#<file name>``. What is read
     again of a work unit takes the place of its rows of the same label; rows of others stay.
     """
+
+    modes = frozenset({PublishMode.WINDOW_REPLACE})
 
     @cached_property
     def _access(self) -> TimeseriesAccess:

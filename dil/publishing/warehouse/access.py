@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from dil.errors import ConfigError
-from dil.model.dataset import Commit, Intent, PublishedFile, source_name
+from dil.model.dataset import Commit, Intent, Owner, PublishedFile, source_name
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.report import MergedRows
-from dil.publishing.owner import Owner
 from dil.publishing.warehouse.attempts import Attempts
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
 from dil.publishing.warehouse.late import LateTable

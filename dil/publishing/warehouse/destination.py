@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from dil.errors import CommitUnknownError, ConfigError
-from dil.model.dataset import Commit, Intent, Move, PublishedFile
+from dil.model.dataset import Commit, Intent, Owner, PublishedFile
 from dil.model.job import PublishingSpec, PublishMode
-from dil.model.report import MergedRows
+from dil.spi.destination import Destination, DestinationContext
 from dil.storage import Filesystem
 from dil.text.warehouse_url import read_warehouse_url
 
@@ -20,22 +20,25 @@ from dil.text.warehouse_url import read_warehouse_url
 _UNSIGNED = {PublishMode.APPEND.value, PublishMode.REPLACE.value, PublishMode.MERGE.value}
 
 if TYPE_CHECKING:
-    from dil.publishing.owner import Owner
     from dil.publishing.warehouse.access import Access
 
 
-class WarehouseDestination:
+class WarehouseDestination(Destination):
     """The table ``extract.table.name``, and the records ``dil_commit`` and ``dil_part`` beside it.
 
     A staged file is named ``<url>/<schema>.<table>?mode=<publish mode>#<file name>``. The mode is
     part of it because an intent is finished by whoever comes next, as it was decided.
     """
 
+    modes = frozenset(PublishMode)
+
+    merges = True
+
     def __init__(self, spec: PublishingSpec, filesystem: Filesystem) -> None:
         warehouse = spec.warehouse
         if warehouse is None:
             raise TypeError("the job publishes to no warehouse")
-        self.merged: MergedRows | None = None
+        super().__init__(DestinationContext(spec, filesystem))
         self._spec = spec
         self._filesystem = filesystem
         self._address = read_warehouse_url(warehouse.url.reveal())
@@ -85,6 +88,10 @@ class WarehouseDestination:
         """Return the number of the last commit; None where other jobs load into the table."""
         return self._access.landed(source)
 
+    def has_others(self, source: str) -> bool:
+        """Return whether other jobs load into the table."""
+        return self.landed(source) is None
+
     def uri(self, path: str) -> str:
         """Return how a file is named whose rows are loaded, by its name alone."""
         return f"{self._base}?mode={self._spec.mode.value}#{quote(path.rpartition('/')[2])}"
@@ -98,12 +105,6 @@ class WarehouseDestination:
         from dil.publishing.warehouse.missing import missing_rows
 
         return missing_rows(f"{self._base}?mode={self._spec.mode.value}")
-
-    def lost(self, intent: Intent) -> tuple[Move, ...]:
-        """Return the moves whose file is gone, unless the database has their rows."""
-        moves = intent.commit.moves
-        gone = tuple(move for move in moves if not self._filesystem.exists(move.source))
-        return () if gone and self._access.has(intent.commit.run_id) else gone
 
     def has_landed(self, intent: Intent) -> bool:
         """Return whether the database has recorded the run; of late rows alone, their table."""

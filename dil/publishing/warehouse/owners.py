@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from dil.databases.statements import MARK
 from dil.errors import ConfigError
+from dil.model.dataset import Owner
 from dil.model.job import PublishMode
-from dil.publishing.owner import Owner
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
 from dil.publishing.warehouse.records import KEY_TEXT, make_table
 from dil.publishing.warehouse.types import TEXT

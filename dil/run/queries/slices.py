@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
+from dil.errors import StateError
 from dil.model.dataset import Commit
 from dil.model.derived import InputSlice, QueryStep
 from dil.model.interval import Interval
@@ -227,11 +228,22 @@ def _with_rows(place: PlannedInput, chain: StoredInput, *, is_full: bool) -> Pla
     if is_full:
         parts = dataset.parts_at(end)
     elif place.slice.rows:
-        parts = dataset.parts_between(_reached(place), end)
+        parts = _new_parts(dataset, place, end)
     else:
         parts = ()
     schema = dataset.schema_at(place.last)
     return PlannedInput(place.input, place.slice, place.first, place.last, parts, schema)
+
+
+def _new_parts(dataset: DatasetChain, place: PlannedInput, end: Position) -> tuple[PartRows, ...]:
+    try:
+        return dataset.parts_between(_reached(place), end)
+    except StateError as error:
+        raise StateError(
+            error.message,
+            "ms.query.mode=full reads the whole input again and replaces this dataset. New rows"
+            " alone come from jobs with ms.publish.mode=append.",
+        ) from error
 
 
 def _reached(place: PlannedInput) -> Position:

@@ -18,10 +18,10 @@ from dil.model.destination import TableFormat, TableSpec
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.schema_text import schema_text
 from dil.model.secret import SecretUrl
-from dil.publishing import Destination, destination_for
-from dil.publishing.destination import ParticularDestination
+from dil.publishing import destination_for
+from dil.spi.destination import Destination
 from dil.storage import LocalFilesystem
-from dil.writing.hive_names import hive_folder
+from dil.text.hive_folders import hive_folder
 from tests.table_readers import delta_table, files_of, iceberg_table, rows_of
 
 files = LocalFilesystem()
@@ -126,9 +126,7 @@ class Shop:
         return intent
 
     def require_fit(self, intent: Intent) -> None:
-        destination = self.destination()
-        assert isinstance(destination, ParticularDestination)
-        destination.require_fit(intent.commit)
+        self.destination().require_fit(intent.commit)
 
     def live(self) -> Mapping[str, PublishedFile]:
         """Return the live files by run."""

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from dil.errors import StateError
-from dil.model.dataset import Commit, Move, PublishedFile
+from dil.model.dataset import Commit, Move, Owner, PublishedFile
 from dil.model.job import PublishMode
-from dil.publishing import Owner, claim, live_files, manifest
+from dil.publishing import claim, live_files, manifest
 from dil.storage import LocalFilesystem
 from tests.jobs import dataset
 from tests.servers.http_server import HttpServer

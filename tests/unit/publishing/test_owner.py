@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from dil.errors import ConfigError, WriteError
+from dil.model.dataset import Owner
 from dil.model.job import PublishMode
-from dil.publishing import Owner, claim
+from dil.publishing import claim
 from dil.storage import LocalFilesystem
 
 files = LocalFilesystem()

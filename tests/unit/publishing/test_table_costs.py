@@ -16,7 +16,8 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 
 from dil.model.dataset import Intent
-from dil.publishing import Destination, delta_store, iceberg_log
+from dil.publishing import delta_store, iceberg_log
+from dil.spi.destination import Destination
 from tests.table_readers import FORMATS, catalog
 from tests.unit.publishing.tables import Shop, orders
 

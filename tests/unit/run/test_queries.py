@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
+from contextlib import closing
 
 import pytest
+from deltalake import DeltaTable
 
 from dil.errors import ConfigError, LeaseHeldError, StateError
 from dil.operator.compaction import CompactionRequest, compact
@@ -358,4 +361,62 @@ def test_a_derived_dataset_is_compacted_as_others_are(lake):
     lake.feed(30)
     assert lake.run(big).rows == 1
     assert lake.ids("big") == Counter(range(5, 31))
+    assert lake.verify(big).problems == ()
+
+
+def test_an_input_that_takes_rows_away_is_refused_where_only_its_chain_tells(lake):
+    latest = lake.derive("latest", "SELECT * FROM orders", ms__query__mode="full")
+    store = {"type": "sqlite", "dir": str(lake.folder / "state")}
+    copy = lake.derive(
+        "copy",
+        "SELECT * FROM l",
+        ms__query__inputs=json.dumps([{"dataset": "latest", "as": "l", "state.store": store}]),
+    )
+    lake.feed(1, 2)
+    lake.run(latest)
+    lake.run(copy)
+    lake.feed(3)
+    lake.run(latest)
+
+    with pytest.raises(StateError, match="takes rows away that were read before") as error:
+        lake.run(copy)
+    assert "ms.query.mode=full reads the whole input again" in error.value.fix
+    assert lake.ids("copy") == Counter([1, 2])
+
+
+def test_full_that_gives_no_row_leaves_nothing(lake):
+    few = lake.derive(
+        "few",
+        "SELECT max(id) AS id FROM orders HAVING count(*) < 4",
+        ms__query__mode="full",
+    )
+    lake.feed(1, 2, 3)
+    lake.run(few)
+    assert lake.ids("few") == Counter([3])
+    lake.feed(4)
+
+    assert lake.run(few).rows == 0
+    assert lake.ids("few") == Counter()
+    assert lake.verify(few).problems == ()
+
+
+@pytest.mark.parametrize("mode", ["append", "full"])
+@pytest.mark.parametrize("place", ["delta", "sqlite"])
+def test_rows_go_to_tables_and_databases_in_both_modes(lake, place, mode):
+    where = {
+        "delta": {"ms__table__format": "delta"},
+        "sqlite": {"ms__warehouse__url": f"sqlite:///{lake.folder}/w.db"},
+    }
+    big = lake.derive("big", BIG, writer__file__path__type="", ms__query__mode=mode, **where[place])
+    for start in (0, 10):
+        lake.feed(*range(start, start + 10))
+        assert lake.run(big).exit_code == 0
+
+    if place == "delta":
+        ids = DeltaTable(lake.folder / "lake" / "shop" / "big").to_pyarrow_table()["id"].to_pylist()
+    else:
+        with closing(sqlite3.connect(lake.folder / "w.db")) as connection:
+            ids = [row[0] for row in connection.execute("SELECT id FROM big")]
+    assert Counter(ids) == Counter(range(5, 20))
+    assert lake.run(big).status == "nothing_due"
     assert lake.verify(big).problems == ()

@@ -8,10 +8,12 @@ import pytest
 from dil.errors import PluginError
 from dil.spi.connector import Connector
 from dil.spi.converter import Converter
+from dil.spi.destination import Destination
 from dil.spi.extractor import Extractor
 from dil.spi.preprocessor import Preprocessor
 from dil.spi.registry import BUILT_IN, JAVA_NAMES, PluginKind, is_built_in, load, resolve
 from dil.spi.secret_resolver import ReferenceResolver
+from dil.spi.writer import FileWriter
 
 BASES = {
     PluginKind.CONNECTOR: Connector,
@@ -19,6 +21,8 @@ BASES = {
     PluginKind.CONVERTER: Converter,
     PluginKind.PREPROCESSOR: Preprocessor,
     PluginKind.RESOLVER: ReferenceResolver,
+    PluginKind.DESTINATION: Destination,
+    PluginKind.WRITER: FileWriter,
 }
 PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
 

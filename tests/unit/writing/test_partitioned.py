@@ -18,9 +18,9 @@ from dil.errors import ConversionError, WriteError
 from dil.model.job import OutputFormat, WritingSpec
 from dil.model.task import StagedFile
 from dil.storage import Folder, LocalFilesystem
+from dil.text.hive_folders import NULL
 from dil.writing import partitioned
 from dil.writing.formats import reader_for, writer_for
-from dil.writing.hive_names import NULL
 from dil.writing.ownership import give
 from dil.writing.partitioned import ApartBy, PartitionedWriter
 from dil.writing.rolling import OutputFolder

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import UNSET
 
@@ -17,18 +15,7 @@ from dil.publishing import Finished
 from dil.reshaping.changes import Drops
 from dil.reshaping.files import RowFile, Workshop, read_table
 from dil.reshaping.keys import is_among, joined
-from dil.reshaping.reshaping import Stage
-
-
-class EventTimes(Protocol):
-    """Finds the event times of rows; pickles."""
-
-    @property
-    def column(self) -> str:
-        """Return the column of rows that has them."""
-
-    def __call__(self, batch: pa.RecordBatch) -> pa.Int64Array:
-        """Return event times in epoch ms UTC, null where there is none."""
+from dil.reshaping.reshaping import EventTimes, Stage
 
 
 @dataclass(frozen=True, slots=True)

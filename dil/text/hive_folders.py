@@ -27,13 +27,14 @@ def hive_folder(columns: Sequence[str], texts: Sequence[str | None]) -> str:
     return "/".join(_part(column, text) for column, text in zip(columns, texts, strict=True))
 
 
-def hive_columns(folder: str) -> frozenset[str]:
-    """Return the columns that a folder below the folder of all rows names.
+def hive_values(folder: str) -> dict[str, str | None]:
+    """Return the columns that a folder names, with their values as texts.
 
-    >>> sorted(hive_columns("day=2020-01-01/the%3Ashop=a%2Fb"))
-    ['day', 'the:shop']
+    >>> hive_values("lake/day=__HIVE_DEFAULT_PARTITION__/the%3Ashop=a%2Fb")
+    {'day': None, 'the:shop': 'a/b'}
     """
-    return frozenset(unquote(part.partition("=")[0]) for part in folder.split("/") if "=" in part)
+    named = (part.partition("=") for part in folder.split("/") if "=" in part)
+    return {unquote(column): None if text == NULL else unquote(text) for column, _, text in named}
 
 
 def _part(column: str, text: str | None) -> str:

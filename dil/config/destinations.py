@@ -1,0 +1,122 @@
+"""``ms.destination.class``: a class of the job's own that publishes rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dil.config.findings import Findings
+from dil.config.property import properties_of
+from dil.model.destination import TableFormat
+from dil.model.job import ClassRef, DestinationSpec, Plugins, PublishingSpec
+from dil.model.properties import Properties
+from dil.model.section import ClassName, Scope, Section, prop
+from dil.model.suggestions import quote
+from dil.sections.extraction import ExtractionSection
+from dil.spi.destination import Destination
+from dil.spi.registry import is_built_in, load
+
+DESTINATION = "ms.destination.class"
+MODE, MISSING = "ms.publish.mode", "ms.merge.delete.missing"
+_DATABASES = ("warehouse", "postgresql", "mysql", "mariadb", "duckdb", "sqlite")
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationSection(Section):
+    """A destination of the job's own."""
+
+    name: ClassName = prop(
+        "ms.destination.class",
+        "Class that publishes the rows, in place of files, tables and warehouses: the name that an"
+        " installed package offers, or the Python path of a class of the job's own.",
+        default="",
+        example="sqlite_destination.SqliteDestination",
+        scope=Scope.JOB,
+    )
+
+
+def refuse_word_of_table(text: str, findings: Findings) -> bool:
+    """Refuse the name of a built-in destination, which has a property of its own."""
+    word = text.lower()
+    if word in set(TableFormat):
+        fix = f"Set ms.table.format={word} in its place."
+    elif word in _DATABASES:
+        fix = "Set ms.warehouse.url in its place."
+    else:
+        return False
+    findings.problem(DESTINATION, f"is {quote(text)}, which is no class", fix)
+    return True
+
+
+def with_destination(
+    publishing: PublishingSpec, plugins: Plugins, values: Properties, findings: Findings
+) -> PublishingSpec:
+    """Return how rows are published, by the job's own class where it names one."""
+    ref = plugins.destination
+    if ref is None:
+        return publishing
+    kind: type[Destination] = load(ref)
+    if values.section(ExtractionSection).is_file_dump:
+        findings.problem(
+            DESTINATION,
+            "is set, and this job dumps files as they are",
+            "Leave it out, or read the files with another ms.extractor.class.",
+        )
+        return publishing
+    _refuse_second_place(publishing, findings)
+    _check_modes(kind, publishing, values, findings)
+    secrets = tuple(_secrets_of(kind) - _secrets_of(*map(load, _others(plugins))))
+    own = values.only(kind.sections, [each.name for each in kind.properties])
+    return replace(publishing, destination=DestinationSpec(ref, own, secrets))
+
+
+def _refuse_second_place(publishing: PublishingSpec, findings: Findings) -> None:
+    others = {
+        "ms.warehouse.url": publishing.warehouse is not None,
+        "ms.table.format": publishing.table.format is not TableFormat.FILES,
+    }
+    for key, is_set in others.items():
+        if is_set:
+            findings.problem(
+                key,
+                f"is set, and so is {DESTINATION}",
+                "Rows go to one place: leave one of them out.",
+            )
+
+
+def _check_modes(
+    kind: type[Destination], publishing: PublishingSpec, values: Properties, findings: Findings
+) -> None:
+    """Refuse what the class does not have, before a row is read."""
+    mode, merge = publishing.mode, publishing.merge
+    if mode not in kind.modes:
+        known = ", ".join(sorted(kind.modes))
+        findings.problem(
+            MODE,
+            f"is {mode}, which {kind.__name__} does not have",
+            f"Write one that it has: {known}.",
+            values.origin(MODE) or values.origin(DESTINATION),
+        )
+    elif merge is not None and merge.deletes_missing and kind.missing is Destination.missing:
+        findings.problem(
+            MISSING,
+            f"is true, and {kind.__name__} does not look for rows that are missing",
+            "Leave it out.",
+        )
+
+
+def _others(plugins: Plugins) -> tuple[ClassRef, ...]:
+    """Return the other classes of the job's own, which run in tasks."""
+    return tuple(ref for ref in plugins.refs if ref != plugins.destination and not is_built_in(ref))
+
+
+def _secrets_of(*classes: type) -> frozenset[str]:
+    """Return the names of the secrets that classes of the job's own declare."""
+    single = (each for found in classes for each in getattr(found, "properties", ()))
+    sections = (kind for found in classes for kind in getattr(found, "sections", ()))
+    declared = (entry for kind in sections for entry in properties_of(kind))
+    return frozenset(
+        (
+            *(each.name for each in single if each.secret),
+            *(entry.name for entry in declared if entry.secret),
+        )
+    )

@@ -1,0 +1,113 @@
+"""``ms.writer.class``: a class of the job's own that writes files."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from dil.config.catalog import TYPE, CatalogSection
+from dil.config.findings import Findings
+from dil.config.tables import other_place
+from dil.config.writing import FORMAT
+from dil.model.job import (
+    OutputFormat,
+    Plugins,
+    PublishingSpec,
+    PublishMode,
+    WriterSpec,
+    WritingSpec,
+)
+from dil.model.properties import Properties
+from dil.model.section import ClassName, Section, prop
+from dil.model.suggestions import quote
+from dil.sections.extraction import ExtractionSection
+from dil.spi.registry import load
+from dil.spi.writer import FileWriter
+
+WRITER = "ms.writer.class"
+_EXTENSION = re.compile(r"[a-z][a-z0-9]{0,15}")
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSection(Section):
+    """A file format of the job's own."""
+
+    name: ClassName = prop(
+        "ms.writer.class",
+        "Class that writes the files, in place of what `writer.output.format` names: the name that"
+        " an installed package offers, or the Python path of a class of the job's own.",
+        default="",
+        example="fixed_width.FixedWidthWriter",
+    )
+
+
+def refuse_format(text: str, findings: Findings) -> bool:
+    """Refuse the name of a built-in format, which has a property of its own."""
+    word = text.lower()
+    if word not in set(OutputFormat):
+        return False
+    fix = f"Set {FORMAT}={word.upper()} in its place."
+    findings.problem(WRITER, f"is {quote(text)}, which is no class", fix)
+    return True
+
+
+def with_writer(
+    writing: WritingSpec,
+    publishing: PublishingSpec,
+    plugins: Plugins,
+    values: Properties,
+    findings: Findings,
+) -> WritingSpec:
+    """Return how files are written, by the job's own class where it names one."""
+    ref = plugins.writer
+    if ref is None:
+        return writing
+    kind: type[FileWriter] = load(ref)
+    extension: object = getattr(kind, "extension", None)
+    if not isinstance(extension, str) or not _EXTENSION.fullmatch(extension):
+        what = f"is {ref}, whose extension is {extension!r}"
+        findings.problem(WRITER, what, "Give the class an extension of small letters and digits.")
+    elif extension in set(OutputFormat):
+        what = f"is {ref}, whose extension is {extension!r}, that of a built-in format"
+        findings.problem(WRITER, what, "Give the class another one: by it files are read back.")
+    for key, what, fix in _contradictions(publishing, values):
+        findings.problem(key, f"{what}, and {WRITER} is set", fix)
+    names = [each.name for each in kind.properties]
+    own = WriterSpec(ref, values.only(kind.sections, names))
+    return replace(writing, format=OutputFormat.PARQUET, own=own)
+
+
+def _contradictions(
+    publishing: PublishingSpec, values: Properties
+) -> tuple[tuple[str, str, str], ...]:
+    """Return the properties that a writer of the job's own does not go with, why, what to do."""
+    place, catalog = other_place(values), values.section(CatalogSection).type
+    found = {
+        FORMAT: (FORMAT in values.explicit, "says another format", "Leave one of them out."),
+        place or "": (
+            place is not None,
+            "is set: what goes there is Parquet",
+            f"Leave {WRITER} out.",
+        ),
+        "ms.extractor.class": (
+            values.section(ExtractionSection).is_file_dump,
+            "dumps files as they are",
+            f"Leave {WRITER} out.",
+        ),
+        "ms.publish.mode": (
+            publishing.mode is PublishMode.MERGE,
+            "is merge, for which files are read back",
+            "Write append, replace or window_replace.",
+        ),
+        "ms.output.file.per.work.unit": (
+            publishing.shares_files,
+            "is false, for which files are read back",
+            "Leave it out.",
+        ),
+        TYPE: (
+            catalog != "none",
+            f"is {quote(catalog)}, which takes Parquet and ORC",
+            "Leave one of them out.",
+        ),
+    }
+    return tuple((key, what, fix) for key, (is_set, what, fix) in found.items() if is_set)

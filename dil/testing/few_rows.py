@@ -1,0 +1,46 @@
+"""A source of a few rows, for tests of what comes behind a source."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dil.model.section import Int, Section, prop
+from dil.spi.connector import ByteSession, Connector, RequestValues, Response, SessionContext
+
+NAME = f"{__name__}:FewRows"
+
+
+@dataclass(frozen=True, slots=True)
+class FewRowsSection(Section):
+    """Which rows there are."""
+
+    first: Int = prop("ms.x.few.rows.first", "The id of the first row.", default=0)
+    rows: Int = prop("ms.x.few.rows.count", "How many rows there are.", default=10)
+
+
+class FewRows(Connector):
+    """Answers with the rows ``{"id": n, "name": "row n"}``."""
+
+    sections = (FewRowsSection,)
+
+    def open(self, context: SessionContext) -> ByteSession:
+        """Return a session that reads nothing from elsewhere."""
+        return _Session(context.job.properties.section(FewRowsSection))
+
+
+class _Session(ByteSession):
+    def __init__(self, section: FewRowsSection) -> None:
+        self._section = section
+
+    def fetch(self, values: RequestValues) -> Response:
+        del values
+        body = json.dumps(list(self._rows())).encode()
+        return Response(io.BytesIO(body), content_type="application/json", location="few rows")
+
+    def _rows(self) -> Iterator[dict[str, object]]:
+        first = self._section.first
+        for number in range(first, first + self._section.rows):
+            yield {"id": number, "name": f"row {number}"}

@@ -1,0 +1,78 @@
+"""A call that is killed at each line of it, one after the other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+# A child that hangs is ended after so many seconds, and counts as a failure.
+_LONGEST_S = 120
+
+
+def killed_at_each_line(call: Callable[[], object], folder: str, every: int = 1) -> Iterator[int]:
+    """Run a call in children of this process; yield after each that was killed, until one ends.
+
+    The n-th child is killed by SIGKILL before the n-th line that it would run of the Python files
+    whose paths begin with ``folder``, so nothing of it is cleaned up: no ``finally``, no rollback,
+    no buffer. With ``every`` only each so manieth line is one to be killed at.
+
+    Yields:
+        The number of lines that ran.
+
+    Raises:
+        AssertionError: a child hung, or the call failed in it.
+    """
+    number = 1
+    while True:
+        status = _ended(call, folder, number)
+        if os.WIFEXITED(status):
+            code = os.WEXITSTATUS(status)
+            if code:
+                raise AssertionError(f"the call failed in a child, after line {number}")
+            return
+        if os.WTERMSIG(status) != signal.SIGKILL:
+            raise AssertionError(f"the call hung, or ended by signal {os.WTERMSIG(status)}")
+        yield number - 1
+        number += every
+
+
+def _ended(call: Callable[[], object], folder: str, number: int) -> int:
+    with warnings.catch_warnings():
+        # A child of a process with threads may hang; the alarm is there for that.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid:
+        return os.waitpid(pid, 0)[1]
+    code = 1
+    try:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_LONGEST_S)
+        sys.settrace(_Countdown(folder, number).enter)
+        call()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+class _Countdown:
+    def __init__(self, folder: str, number: int) -> None:
+        self._folder = folder
+        self._left = number
+
+    def enter(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any] | None:  # noqa: ANN401
+        """Trace the lines of functions of the folder, and no others."""
+        del event, arg
+        return self._line if frame.f_code.co_filename.startswith(self._folder) else None
+
+    def _line(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any]:  # noqa: ANN401
+        del frame, arg
+        if event == "line":
+            self._left -= 1
+            if not self._left:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return self._line

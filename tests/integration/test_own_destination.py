@@ -1,0 +1,166 @@
+"""The destination of docs/writing-a-destination.md in a package: run, killed, run again."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.contract.example_pages import ExamplePage
+from tests.integration.dil_processes import dil, report_of
+
+PAGE = ExamplePage("writing-a-destination.md", "sqlite_destination")
+# Dies once: the file says before or after what.
+DEADLY = """
+import os
+import signal
+from pathlib import Path
+
+from sqlite_destination import SqliteDestination
+
+
+class Deadly(SqliteDestination):
+    def carry_out(self, intent):
+        order = Path(os.environ["DEADLY"])
+        if order.exists() and order.read_text() == "before":
+            order.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().carry_out(intent)
+        if order.exists():
+            order.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class NoDestination:
+    pass
+"""
+OFFERED = """[dil.destinations]
+sqlite-file = sqlite_destination:SqliteDestination
+deadly = deadly:Deadly
+none = deadly:NoDestination
+"""
+JOB = r"""
+job.name=few
+source.class=dil.testing.few_rows:FewRows
+ms.source.uri=few rows
+ms.x.few.rows.count=25
+extract.namespace=shop
+extract.table.name=few
+extract.table.type=APPEND_ONLY
+ms.extractor.class=json
+ms.timezone=UTC
+ms.watermark=[{"name": "day", "type": "datetime", \
+  "range": {"from": "2024-12-30", "to": "2025-01-01"}}]
+ms.work.unit.partition=daily
+data.publisher.final.dir=lake
+state.store.dir=state
+ms.x.sqlite.path=__FOLDER__/rows.db
+ms.x.sqlite.table=few
+ms.destination.class=__CLASS__
+"""
+NOW = ("--now", "2025-01-02T00:00:00Z")
+TWICE = sorted([*range(25), *range(25)])  # each of two days has the same rows
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> Mapping[str, str]:
+    """Install a package with the destination."""
+    site, plugin = tmp_path / "site", PAGE.files()[0]
+    info = site / "shelf-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shelf\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(OFFERED)
+    (site / "sqlite_destination.py").write_text(plugin, "utf-8")
+    (site / "deadly.py").write_text(DEADLY, "utf-8")
+    paths = [str(site), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {"PYTHONPATH": os.pathsep.join(paths), "DEADLY": str(tmp_path / "order")}
+
+
+def job_file(folder: Path, name: str) -> Path:
+    path = folder / "job.conf"
+    path.write_text(JOB.replace("__FOLDER__", str(folder)).replace("__CLASS__", name), "utf-8")
+    return path
+
+
+def ids(folder: Path) -> list[int]:
+    with closing(sqlite3.connect(folder / "rows.db")) as database:
+        if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'few'").fetchone():
+            return []
+        columns = [row[1] for row in database.execute("PRAGMA table_info(few)")]
+        found = database.execute("SELECT id FROM few") if "id" in columns else ()
+        return sorted(row[0] for row in found)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_killed_run_is_finished_once(
+    tmp_path: Path, environ: Mapping[str, str], moment: str
+) -> None:
+    job = job_file(tmp_path, "deadly")
+    (tmp_path / "order").write_text(moment)
+    assert dil("run", job, *NOW, environ=environ).returncode == -9
+    assert ids(tmp_path) == ([] if moment == "before" else TWICE)
+    done = dil("run", job, *NOW, "--json", environ=environ)
+    assert done.returncode == 0, done.stderr
+    assert ids(tmp_path) == TWICE
+    again = dil("run", job, *NOW, "--json", environ=environ)
+    assert report_of(again)["status"] == "nothing_due"
+    assert ids(tmp_path) == TWICE
+
+
+def test_commands_that_read_nothing_know_the_class(
+    tmp_path: Path, environ: Mapping[str, str]
+) -> None:
+    job = job_file(tmp_path, "sqlite-file")
+    for command in (("validate", job), ("plan", job, *NOW)):
+        done = dil(*command, environ=environ)
+        assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "rows.db").exists(), "a plan asks no store"
+    said = dil("explain", "ms.x.sqlite.path", "--job", job, environ=environ).stdout
+    assert "File of the database." in said
+    said = json.loads(dil("explain", "ms.destination.class", "--json", environ=environ).stdout)
+    assert {"sqlite-file", "deadly"} <= set(said["short_names"])
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("sqlite-fil", 'Did you mean "sqlite-file"?'),
+        ("none", "dil.spi.destination.Destination"),
+        ("delta", "Set ms.table.format=delta"),
+        ("duckdb", "Set ms.warehouse.url"),
+        ("deadly.Deadlier", "has no class Deadlier"),
+    ],
+)
+def test_a_class_that_is_none_is_refused(
+    tmp_path: Path, environ: Mapping[str, str], name: str, words: str
+) -> None:
+    done = dil("validate", job_file(tmp_path, name), environ=environ)
+    assert done.returncode == 2
+    assert "ms.destination.class" in done.stdout + done.stderr
+    assert words in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("ms.table.format=delta", "ms.table.format"),
+        ("ms.warehouse.url=sqlite:///other.db", "ms.warehouse.url"),
+        ("ms.output.file.per.work.unit=false", "ms.output.file.per.work.unit"),
+        ("ms.publish.mode=merge\nextract.primary.key.fields=id", "ms.publish.mode"),
+        ("ms.x.sqlite.tabel=a", "ms.x.sqlite.tabel"),
+    ],
+)
+def test_what_does_not_go_with_it_is_refused(
+    tmp_path: Path, environ: Mapping[str, str], line: str, key: str
+) -> None:
+    job = job_file(tmp_path, "sqlite-file")
+    job.write_text(f"{job.read_text()}{line}\n")
+    done = dil("validate", job, "--json", environ=environ)
+    assert done.returncode == 2
+    assert key in done.stdout
