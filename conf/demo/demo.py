@@ -236,6 +236,8 @@ def late_rows(stage: Stage) -> None:
     for row in late[:: len(late) // 3][:3]:
         hours = int(str(row["_lateness_ms"])) / 3_600_000
         say(f"  {row['id']}: scheduled {row['scheduled']}, {hours:.0f} h below the watermark")
+    say("How late rows come is measured by each commit, and says which grace period fits:")
+    stage.dil("lateness", job=LATE_JOB)
 
 
 def closed_days(stage: Stage) -> None:

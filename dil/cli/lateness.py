@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -14,7 +14,7 @@ from dil.errors import ConfigError
 from dil.model.grace import DAY_MS, GraceMode
 
 if TYPE_CHECKING:
-    from dil.eventtime.lateness import LatenessMeter
+    from dil.eventtime.lateness import GraceCost, LatenessMeter
     from dil.model.job import Job
 
 _COLUMN = "ms.event.column"
@@ -35,7 +35,7 @@ def lateness(call: JobCall) -> int:
             fix = "Set it; docs/lateness.md says how."
             raise ConfigError.single(
                 _COLUMN,
-                "is not set, so nothing says when rows happened, by which they are late",
+                "is not set: without the time at which rows happened, none can be called late",
                 fix,
             )
         from dil.run.grace_measure import lateness_meter
@@ -81,23 +81,32 @@ def _lines(job: Job, meter: LatenessMeter) -> Iterator[str]:
     if not rows:
         yield "  nothing is measured yet: the first commit is what later rows are compared with\n"
         return
+    yield "\n"
+    yield from _advice(job, meter)
     yield "\n" + _ROW.format("late by at most", "rows", "share")
     for edge, count in histogram.ascending():
         yield _ROW.format(_length(edge), f"{count:,}", _share(count, rows))
     heads = _GRACE.format("grace period", "rows missed", "share", "read again", "")
     yield f"\n{heads.rstrip()}\n"
     chosen = _recommended_days(job, meter)
-    for each in meter.costs(job.planning.grace.high_ms):
+    for each in _telling(meter.costs(job.planning.grace.high_ms), chosen):
         mark = "recommended" if each.days == chosen else ""
         days, share = counted(each.days, "day"), _share(each.missed, rows)
         line = _GRACE.format(days, f"{each.missed:,}", share, f"{each.reread_rows:,}", mark)
         yield line.rstrip() + "\n"
-    yield "\n"
-    yield from _advice(job, meter)
+
+
+def _telling(costs: Iterable[GraceCost], chosen: int | None) -> Iterator[GraceCost]:
+    """Yield costs up to the first grace period that misses nothing, and up to the chosen one."""
+    for each in costs:
+        yield each
+        if not each.missed and (chosen is None or each.days >= chosen):
+            return
 
 
 def _advice(job: Job, meter: LatenessMeter) -> Iterator[str]:
     from dil.eventtime.lateness import LEAST_COMMITS, LEAST_ROWS
+    from dil.observe.progress import counted
     from dil.planning.explanation import period
     from dil.planning.grace import share_text
 
@@ -118,22 +127,26 @@ def _advice(job: Job, meter: LatenessMeter) -> Iterator[str]:
     beyond = meter.histogram.rows - weighed.rows
     if beyond:
         yield (
-            f"{beyond:,} rows were later than the grace period of their run and do not count: only "
-            "a probe knows how many there are of these.\n"
+            f"{counted(beyond, 'row')} came later than the grace period of their run, which found "
+            "them by chance. They do not count: only a probe finds all rows that are so late.\n"
         )
     yield (
-        f"Recommended: {period(ms)}. At most so late were {share_text(grace)} % of "
-        f"{weighed.rows:,} rows (ms.grace.quantile).\n"
+        f"Recommended: {period(ms)}. Of {weighed.rows:,} rows {share_text(grace)} % were no later "
+        "than that (ms.grace.quantile).\n"
     )
     reach = max(each.grace_ms for each in meter.commits)
     if not any(each.is_probe for each in meter.commits):
         yield (
-            f"No run read further back than {period(reach)}: rows that came later are not known.\n"
+            f"No run read back further than {period(reach)}, so it is not known how many rows come "
+            "later than that.\n"
         )
     if job.planning.once:
         yield "This job reads each file once, whenever it comes: it needs no grace period.\n"
     elif grace.mode is GraceMode.AUTO:
-        yield "ms.grace.mode=auto: the next run reads so far back, unless it is a probe.\n"
+        yield (
+            "ms.grace.mode is auto: the next run reads back as far, or ms.grace.max if it is a "
+            "probe.\n"
+        )
     else:
         yield "To let each run follow the measure, put into the job file:\n\n"
         yield "  ms.grace.mode=auto\n\nor, to keep what is measured today:\n\n"

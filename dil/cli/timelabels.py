@@ -186,10 +186,15 @@ def _reopens_books(call: JobCall, labels: Sequence[str]) -> bool:
 
 
 def _has_table(job: Job) -> bool:
-    """Return whether labels are listed by the registry of a database; so where none keeps books."""
+    """Return whether labels are listed by the registry of a database.
+
+    So are those of a table that others write into, where the job keeps no books.
+    """
     from dil.publishing import keeps_registry
 
-    return keeps_registry(job) or not _keeps_books(job)
+    warehouse = job.publishing.warehouse
+    has_labels = warehouse is not None and warehouse.labels is not None
+    return keeps_registry(job) or (has_labels and not _keeps_books(job))
 
 
 def _listing(job: Job) -> LabelListing:

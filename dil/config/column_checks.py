@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from dil.config.event_time import COLUMN as EVENTS
+from dil.config.event_time import PARTITION_COLUMN as STREAMS
+from dil.config.event_time import EventTimeSection
 from dil.config.findings import Findings
 from dil.config.identity import DELTAS, KEYS, DatasetSection
 from dil.config.merging import MergingSection
@@ -25,6 +28,7 @@ from dil.sections.conversion import ConversionSection, DerivedSection
 from dil.sections.extraction import ExtractionSection
 from dil.sections.schema import SchemaSection
 from dil.spi.registry import BUILT_IN, PluginKind, short_name
+from dil.text.paths import compile_path
 
 OP, LABEL, APART = "ms.merge.op.field", "ms.timelabel.column", "ms.table.partition.fields"
 _SCHEMA, _TARGET, _DERIVED = "ms.output.schema", "ms.target.schema", "ms.derived.fields"
@@ -34,6 +38,7 @@ _EXTRACTORS = ("json", "csv", "avro", "xml", "parquet", "orc")
 _DATABASES = "jdbc"
 # None is of a type that the schema does not decide on.
 _TIMES = {None, Primitive("timestamp"), Primitive("date"), Primitive("long")}
+_EVENT_TIMES = {*_TIMES, Primitive("int")}
 _NESTED = (ArrayType, MapType, RecordType)
 _SHOWN = 10
 
@@ -48,7 +53,8 @@ def check_columns(values: Properties, plugins: Plugins, findings: Findings) -> N
         return
     origin, columns = found
     is_merged = publish_mode(values) is PublishMode.MERGE
-    for key, name in _named(values, is_merged=is_merged):
+    for key, text in _named(values, is_merged=is_merged):
+        name = _column_of(text, columns) if key in {EVENTS, STREAMS} else text
         if name not in columns:
             report = findings.problem if is_merged or key not in {KEYS, DELTAS} else findings.notice
             report(key, f"names {quote(name)}, which is no column of {origin}", _fix(name, columns))
@@ -66,6 +72,13 @@ def check_columns(values: Properties, plugins: Plugins, findings: Findings) -> N
                 "Name a column of type timestamp, date, or long (epoch milliseconds); texts become"
                 " times where the schema declares them so.",
             )
+        elif key == EVENTS and name == text and columns[name] not in _EVENT_TIMES:
+            findings.problem(
+                key,
+                f"names {quote(name)}, which holds no times in {origin}",
+                "Name a column of type timestamp or date, or of whole numbers (epoch"
+                " milliseconds); texts become times where the schema declares them so.",
+            )
 
 
 def _named(values: Properties, *, is_merged: bool) -> Iterator[tuple[str, str]]:
@@ -77,9 +90,22 @@ def _named(values: Properties, *, is_merged: bool) -> Iterator[tuple[str, str]]:
         APART: values.section(TablesSection).partition_fields,
         OP: (values.section(MergingSection).op_field,) if is_merged else (),
         LABEL: (values.section(TimelabelsSection).column,),
+        EVENTS: (values.section(EventTimeSection).column,),
+        STREAMS: (values.section(EventTimeSection).stream_column,),
     }
     for key, names in several.items():
         yield from ((key, name) for name in dict.fromkeys(names) if name)
+
+
+def _column_of(text: str, columns: Mapping[str, object]) -> str:
+    """Return the column that a name or a path leads into, the text where it is no path."""
+    if text in columns:
+        return text
+    try:
+        steps = compile_path(text).steps
+    except ValueError:
+        return text  # what is no path is told elsewhere
+    return str(steps[0]) if len(steps) > 1 else text
 
 
 def _columns(

@@ -341,8 +341,26 @@ def _of_job_file(
     return DatasetInput(job.name, item.view, job.state, str(path), job.writing)
 
 
+def _own_classes(job: Job) -> tuple[str, str] | None:
+    """Return that a class of the job's own has the rows, and what to do."""
+    destination, writer = job.publishing.destination, job.writing.own
+    if destination is not None:
+        return (
+            f"publishes by {destination.ref}, and not into files",
+            "A query reads files: let that job publish files.",
+        )
+    if writer is not None:
+        return (
+            f"writes files by {writer.ref}, which are not read here",
+            "Let that job write files of a built-in format.",
+        )
+    return None
+
+
 def _unfit(job: Job, mode: QueryMode) -> tuple[str, str] | None:
     """Return why the dataset of a job cannot be read by its chain, and what to do."""
+    if (classes := _own_classes(job)) is not None:
+        return classes
     if job.publishing.warehouse is not None:
         return (
             f"publishes into a database, as {job.publishing.relation}",

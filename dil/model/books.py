@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -68,12 +68,21 @@ class Books:
 
     ``closed`` are stretches of closed windows, ascending and apart. ``reopened`` are the ends of
     the windows of labels that were reopened and not closed again, by label. Automatic closing
-    goes on with the window that starts at ``next_low``, None before the first one.
+    goes on with the window that starts at ``next_low``, None before the first one, and began with
+    that at ``first_low``, None where that was not kept.
     """
 
     closed: Sequence[Interval] = ()
     reopened: Mapping[str, int] = field(default_factory=dict)
     next_low: int | None = None
+    first_low: int | None = None
+
+    @property
+    def begins(self) -> int | None:
+        """Return from where on closing has looked at each window, None before the first one."""
+        if self.first_low is not None or self.next_low is None:
+            return self.first_low
+        return min([self.next_low, *(each.low for each in self.closed[:1])])
 
     def is_closed(self, window: Interval | LabelWindow) -> bool:
         """Return whether all of a stretch of time is closed."""
@@ -97,7 +106,8 @@ class Books:
             else:
                 low, high = min(low, each.low), max(high, each.high)
         reopened = {label: end for label, end in self.reopened.items() if label != window.label}
-        return Books(sorted([*kept, Interval(low, high)]), reopened, self.next_low)
+        closed = sorted([*kept, Interval(low, high)])
+        return replace(self, closed=closed, reopened=reopened)
 
     def with_reopened(self, window: LabelWindow) -> Books:
         """Return the books with a window open again."""
@@ -108,4 +118,5 @@ class Books:
                 continue
             parts = (Interval(each.low, window.low), Interval(window.high, each.high))
             kept += [part for part in parts if not part.is_empty]
-        return Books(kept, {**self.reopened, window.label: window.high}, self.next_low)
+        reopened = {**self.reopened, window.label: window.high}
+        return replace(self, closed=kept, reopened=reopened)

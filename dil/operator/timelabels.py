@@ -172,11 +172,26 @@ def open_labels(job: Job) -> LabelTable:
         ConfigError: the job has no warehouse, or no schedule that names labels.
     """
     spec = job.publishing.warehouse
+    if job.planning.timelabel is None:
+        raise no_labels()
     if spec is None or spec.labels is None:
-        key = "ms.warehouse.url" if spec is None else "ms.timelabel.schedule"
-        raise ConfigError.single(key, "is not set", "Timelabels of a warehouse table need it.")
+        raise ConfigError.single(
+            "ms.warehouse.url",
+            "is not set: what you asked for is done to the table of a database",
+            "`dil timelabels JOB.conf` lists the labels of a job that publishes files.",
+        )
     access = open_access(job.publishing, filesystem_for(job.publishing.final_dir))
     return LabelTable(job, spec, spec.labels, access)
+
+
+def no_labels() -> ConfigError:
+    """Return the refusal of a job that has no timelabels."""
+    return ConfigError.single(
+        "ms.timelabel.schedule",
+        "is not set, so the job has no timelabels",
+        "Set it, or ms.timelabel.every or ms.timelabel.unit, to give its data a label for each"
+        " period.",
+    )
 
 
 def _require_label(text: str) -> None:

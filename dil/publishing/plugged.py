@@ -71,6 +71,14 @@ class _Translating(Destination):
         with translated_plugin_errors(self._what):
             return self._inner.landed(source)
 
+    def has_others(self, source: str) -> bool:
+        with translated_plugin_errors(self._what):
+            return self._is(bool, self._inner.has_others(source), "has_others")
+
+    def late_files(self) -> tuple[str, ...]:
+        with translated_plugin_errors(self._what):
+            return tuple(self._inner.late_files())
+
     def expired(self, system_time: int) -> tuple[PublishedFile, ...]:
         with translated_plugin_errors(self._what):
             return tuple(self._inner.expired(system_time))

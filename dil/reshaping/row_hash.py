@@ -1,7 +1,7 @@
 """The logical hash of rows: the same for the same rows in the same order, in whatever files.
 
 It is the SHA-256 of their Arrow IPC stream, in batches of 65,536 rows, dictionaries decoded and
-without metadata (rule C20).
+without metadata (rule C12).
 """
 
 from __future__ import annotations

@@ -110,9 +110,9 @@ def _losing(job: Job, first: Interval, known: str, now_ms: int) -> ConfigError:
     what = "zone, partition type and schedule" if is_split else "zone and partition type"
     return ConfigError.single(
         "ms.watermark",
-        f"gives work units other than those that runs of {job.name} recorded: the record of"
-        f" {moment(first.low, zone)} .. {moment(first.high, zone)} {name} would be the first one"
-        " lost, and what it covers would be read and published again",
+        f"gives work units other than those that runs of {job.name} recorded. The first record that"
+        f" would be lost is that of {moment(first.low, zone)} .. {moment(first.high, zone)} {name}:"
+        " its rows would be read and published again",
         f"Restore the earlier from, {what}{_as_it_was(known)}, let from lie on a boundary of the"
         " recorded partitions, use ms.backfill=true for a one-time range, or accept it with"
         " --accept-new-signatures.",

@@ -22,6 +22,7 @@ SECTIONS = {
     "NormalizerSection": "conversion",
     "PagingSection": "paging",
     "ParametersSection": "parameters",
+    "QuerySection": "query",
     "RangesSection": "conversion",
     "SchemaSection": "schema",
     "SecondarySection": "secondary",

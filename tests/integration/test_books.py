@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from dil.model.report import RunStatus
 from dil.model.work_unit import PlannedBooks
+from dil.operator.amendments import list_books
+from dil.publishing.timeseries.registry import LabelEntry
 from dil.run.plan_builder import plan_job
 from dil.state import open_store
 from tests.books import ClosingDays, label
@@ -54,6 +56,35 @@ def test_a_label_with_a_failed_work_unit_stays_open_and_so_do_later_ones(source,
     days.fill(1)
     days.run(3.5)
     assert days.closed(4) == [0, 1, 2]
+
+
+def test_labels_before_the_first_closed_one_are_closed_when_an_earlier_from_adds_them(
+    source, tmp_path: Path
+):
+    """A day without rows, too."""
+    range_of = '[{"name": "system", "type": "datetime", "range": {"from": "%s", "to": "P0D"}}]'
+    late, early = range_of % "2020-01-04", range_of % "2020-01-01"
+    days = ClosingDays(tmp_path, source, ms__watermark=late)
+    days.fill(0, 2, 3, 4)
+    days.run(5)
+    assert days.closed(6) == [3, 4]
+    days = ClosingDays(
+        tmp_path, source, ms__watermark=early, ms__work__unit__min__records="1",
+        job__commit__policy="successful",
+    )  # fmt: skip
+    assert days.run(5).status is RunStatus.PARTIAL  # the second day has no rows
+    assert days.closed(6) == [0, 3, 4]
+    days = ClosingDays(tmp_path, source, ms__watermark=early)
+    days.run(6)
+    assert days.closed(7) == [0, 1, 2, 3, 4, 5]
+    listed = [each.label for each in listing(days)]
+    assert listed == [label(day) for day in range(6)]
+    assert days.problems() == ()
+
+
+def listing(days: ClosingDays) -> Sequence[LabelEntry]:
+    with open_store(days.job.state, days.job.name, clock=lambda: 0) as store:
+        return list_books(days.job, store).entries
 
 
 @pytest.fixture

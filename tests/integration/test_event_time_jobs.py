@@ -204,7 +204,7 @@ def test_columns_of_lateness_are_there_only_where_an_action_is_written(feed: Fee
 
 def test_a_missing_column_fails_with_its_name_and_the_nearest(feed: Feed) -> None:
     feed.put(0)
-    report = feed.run(**{"ms.event.column": "att"})
+    report = feed.run(**{"ms.event.column": "att", "ms.output.schema": ""})
     assert report.status is RunStatus.FAILED
     assert 'ms.event.column is "att"' in report.failures[0].error
     assert "id, at, site" in report.failures[0].error

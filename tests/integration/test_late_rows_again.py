@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,12 +19,17 @@ from dil.model.work_unit import unit_hash
 from dil.publishing import publisher
 from dil.state import open_store
 from tests.books import ClosingDays, label
-from tests.event_feed import Feed, beside
+from tests.event_feed import MINUTE, Feed, beside
 from tests.integration.local_jobs import NOW
 from tests.jobs import visible_files
 from tests.servers.day_rows import DayRows
 from tests.table_readers import delta_table
-from tests.warehouses import Warehouse, new_warehouse
+from tests.torture.kills import KillServer, restore, steps
+from tests.warehouses import Warehouse, kept_copy, new_warehouse
+
+# The short form kills at this many steps of each place; the long form (make torture) at all.
+KILLS = int(os.environ.get("DIL_KILLS", "6"))
+ROOMS = ("publishing/", "state/", "run/commit", "run/publish", "run/recover")
 
 SIDE = {"ms.late.action": "side_table", "ms.source.files.once": "path"}
 BESIDE = {"ms__late__after__close": "side_table"}
@@ -309,3 +315,34 @@ def late_of(days: ClosingDays, warehouse: Warehouse | None) -> list[int]:
         loaded = warehouse.rows(f"SELECT id FROM {warehouse.prefix}orders_late ORDER BY id")
         assert [row[0] for row in loaded] == found
     return found
+
+
+@pytest.mark.parametrize("place", ["files", "delta", "sqlite", "postgresql"], indirect=True)
+def test_late_rows_are_in_one_place_wherever_the_run_that_reads_them_again_is_killed(
+    place: Place, request: pytest.FixtureRequest
+) -> None:
+    """Their file was deleted, so that those of a table go by what the table says."""
+    feed, now = place.feed, NOW + 2 * MINUTE
+    feed.properties["ms.publish.mode"] = "window_replace"
+    late_rows_of_two_runs(place)
+    place.forget()
+    if place.warehouse is not None:
+        shutil.rmtree(feed.folder / "lake" / "shop" / "feed_late")
+    feed.job(**{"ms.late.action": "flag"})
+    base, conf = feed.folder.with_name("before"), feed.folder / "feed.conf"
+    shutil.copytree(feed.folder, base)
+    put_back = kept_copy(place.warehouse, request) if place.warehouse else lambda: None
+    with KillServer() as kills:
+        whole = kills.run(conf, now)
+        assert whole["exit"] == 0
+        assert (place.rows(), place.late()) == ([100, 200, 201], [])
+        numbers = steps(whole["events"])
+        chosen = sorted({at for step, at in numbers.items() if any(room in step for room in ROOMS)})
+        for at in chosen[:: max(1, len(chosen) // KILLS)]:
+            restore(base, feed.folder)
+            put_back()
+            step = f"killed at {at}: {whole['events'][at]}"
+            assert kills.run(conf, now, at)["killed"], step
+            assert kills.run(conf, now)["exit"] == 0, step
+            assert (place.rows(), place.late()) == ([100, 200, 201], []), step
+            assert main(["state", "verify", str(conf)]) == 0, step

@@ -426,7 +426,11 @@ def test_the_command_shows_the_measure_the_costs_and_a_recommendation(
     assert "10,521 new rows in 7 commits" in text
     assert "Recommended: P2D." in text
     assert "ms.grace.mode=auto" in text
-    assert "No run read further back than P4D" in text
+    assert "No run read back further than P4D" in text
+    lines = text.splitlines()
+    assert lines.index(next(each for each in lines if "Recommended: P2D." in each)) < 4
+    costs = [each.split(" day")[0].strip() for each in lines if " day" in each and "  " in each]
+    assert costs[-3:] == ["0", "1", "2"], "longer grace periods miss nothing either"
     less = json.loads(shown(days, capsys, "--json", "-D", "ms.grace.quantile=0.99"))
     assert less["recommended"] == 0
 
@@ -450,6 +454,7 @@ def test_too_little_is_said_and_so_is_a_job_without_event_column(
     days.run(2)
     text = shown(days, capsys)
     assert "Nothing is recommended yet: 1 of 10,000 new rows, in 1 of 7 commits" in text
+    assert len(text.splitlines()) < 12
     assert json.loads(shown(days, capsys, "--json"))["recommended"] is None
     days.job(**{"ms.event.column": ""})
     assert main(["lateness", str(days.path)]) == 2

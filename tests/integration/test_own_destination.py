@@ -164,3 +164,32 @@ def test_what_does_not_go_with_it_is_refused(
     done = dil("validate", job, "--json", environ=environ)
     assert done.returncode == 2
     assert key in done.stdout
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_killed_publish_is_given_up_or_kept(
+    tmp_path: Path, environ: Mapping[str, str], moment: str
+) -> None:
+    job = job_file(tmp_path, "deadly")
+    (tmp_path / "order").write_text(moment)
+    assert dil("run", job, *NOW, environ=environ).returncode == -9
+    given_up = dil("runs", "abandon", job, "--yes", environ=environ)
+    assert given_up.returncode == 0, given_up.stdout + given_up.stderr
+    assert ids(tmp_path) == ([] if moment == "before" else TWICE)
+    done = dil("run", job, *NOW, "--json", environ=environ)
+    assert done.returncode == 0, done.stderr
+    expected = "success" if moment == "before" else "nothing_due"
+    assert report_of(done)["status"] == expected
+    assert ids(tmp_path) == TWICE
+
+
+def test_a_check_asks_the_destination(tmp_path: Path, environ: Mapping[str, str]) -> None:
+    done = dil("check", job_file(tmp_path, "sqlite-file"), *NOW, environ=environ)
+    assert done.returncode == 0, done.stderr
+    assert f"destination: sqlite:{tmp_path}/rows.db/few" in done.stdout
+    wrong = job_file(tmp_path, "sqlite-file")
+    wrong.write_text(wrong.read_text().replace("/rows.db", "/nowhere/rows.db"), "utf-8")
+    done = dil("check", wrong, *NOW, environ=environ)
+    assert done.returncode != 0
+    assert "Make the folder." in done.stdout + done.stderr

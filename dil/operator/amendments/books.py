@@ -15,6 +15,7 @@ from dil.model.timelabels import TimelabelSpec
 from dil.observe.progress import counted
 from dil.operator.amendments.preview import Preview, preview_of
 from dil.operator.session import OperatorSession
+from dil.operator.timelabels import no_labels
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
 from dil.run.books import kept_books
 from dil.run.schedules import with_schedules
@@ -94,9 +95,7 @@ def list_books(job: Job, store: StateStore) -> LabelListing:
     job = with_schedules(job, store)
     spec = job.planning.timelabel
     if spec is None:
-        raise ConfigError.single(
-            "ms.timelabel.schedule", "is not set", "Without a schedule there are no timelabels."
-        )
+        raise no_labels()
     books, windows = kept_books(job, store) or Books(), windows_of(spec)
     rows: dict[str, int] = {}
     destination = publishing.destination_for(

@@ -64,7 +64,7 @@ def propose_forget(
 
 
 def _unrecorded(session: OperatorSession, selection: Selection) -> Iterator[str]:
-    """Yield why failures that `state show` lists are no records that can be forgotten."""
+    """Yield a note where `state show` lists failures of which there is no record to forget."""
     lows = (
         (each.signature, parts_of_signature(each.signature))
         for each in standing_failures(session.store)
@@ -72,9 +72,9 @@ def _unrecorded(session: OperatorSession, selection: Selection) -> Iterator[str]
     count = sum(1 for name, parts in lows if parts and selection.takes(name, parts.low))
     if count:
         yield (
-            f"{counted(count, 'work unit')} failed last in runs that published nothing"
-            " (job.commit.policy=full): the records are those of before, and the next run reads"
-            " what is due of them"
+            f"{counted(count, 'work unit')} failed in the last run that tried, which published"
+            " nothing (job.commit.policy=full). Such a run leaves the records as they were; the"
+            " next one reads what is due"
         )
 
 

@@ -58,8 +58,8 @@ class LateTable:
         if not self.loading.dialect.holds_name(self.loading.table.name):
             raise ConfigError.single(
                 "extract.table.name",
-                f"is too long: late rows go to {self.loading.table.name}, and the database cuts"
-                " that name off",
+                f"is too long: the table of late rows is called {self.loading.table.name}, and the"
+                " database would cut that name",
                 f"Make it {len(LATE)} characters shorter.",
             )
         names = self._names(connection)
@@ -67,8 +67,8 @@ class LateTable:
             full = self.loading.dialect.full(self.loading.table)
             raise ConfigError.single(
                 "ms.warehouse.url",
-                f"is a database where {full}, the table of late rows, is another one: it has no"
-                f" columns {' and '.join(sorted(_OWN))}",
+                f"leads to a database where late rows go to {full}, and the table of that name is"
+                f" another one: it lacks the columns {' and '.join(sorted(_OWN))}",
                 "Rename that table or the job's, or set ms.late.action and ms.late.after.close"
                 " to something else than side_table.",
             )

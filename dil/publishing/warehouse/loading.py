@@ -40,9 +40,9 @@ def change_all(connection: Connection, statements: Sequence[str]) -> None:
 
 
 def staying_units(live: Iterable[PublishedFile], commit: Commit) -> dict[str, frozenset[str]]:
-    """Return the work units of which rows stay although they were read again, for labels closed.
+    """Return the work units that were read again and keep their rows of closed labels.
 
-    Each with the labels whose rows go, by signature. ``live`` are the files that were loaded.
+    By signature, each with the labels whose rows go. ``live`` are the files that were loaded.
     """
     read = {each.signature for each in commit.run.outcomes if each.succeeded}
     removed = {file.uri for file in commit.removes}
@@ -180,7 +180,7 @@ class Loading:
         is_marking = merge is not None and merge.is_soft and takes_missing(rows.commit)
         if not is_marking or rows.commit.moves or table is None:
             return shape
-        # No rows came, so that none tells that rows are to be marked.
+        # Without rows there is no file that says that rows are to be marked.
         if any(each.name == DELETED_AT for each in table.columns):
             return shape
         words = self.dialect.type_words(INSTANT, is_key=False)
@@ -278,8 +278,9 @@ class Loading:
             return
         if LABEL not in {each.name for each in table.columns}:
             raise WriteError(
-                f"rows of closed timelabels stay, and {self.table.name} has no column {LABEL} that"
-                " tells them from others of the same work units, which are to be replaced",
+                f"rows of closed timelabels are to stay, and {self.table.name} has no column"
+                f" {LABEL} to tell them from other rows of the same work units, which are to be"
+                " replaced",
                 f"Add {LABEL} to ms.output.system.columns and read everything anew once, or set"
                 " ms.late.after.close=reopen.",
             )

@@ -20,6 +20,7 @@ def books_of(members: Mapping[str, Any]) -> Books:
         closed=tuple(Interval(low, high) for low, high in members.get("closed", ())),
         reopened=dict(members.get("reopened", {})),
         next_low=members.get("nextLow"),
+        first_low=members.get("firstLow"),
     )
 
 
@@ -29,4 +30,5 @@ def members_of(books: Books) -> JsonObject:
         "closed": [[each.low, each.high] for each in books.closed],
         "reopened": dict(sorted(books.reopened.items())),
         "nextLow": books.next_low,
+        "firstLow": books.first_low,
     }

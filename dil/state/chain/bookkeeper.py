@@ -63,23 +63,49 @@ class Bookkeeper:
     ) -> None:
         """Close the windows, oldest first, up to the first that is not complete.
 
-        One that no run has read, or that was skipped, is passed over.
+        One that no run has read, or that was skipped, is passed over. What lies before the window
+        that was the first so far, because an earlier ``from`` added it, is closed in the same way.
         """
-        low = self._books.next_low
-        if low is None:
-            row = self._tx.row(sql.LOWEST, self._job)
-            if row is None:
-                return
-            low = windows.at(row[0]).low
+        row = self._tx.row(sql.LOWEST, self._job)
+        if row is None:
+            return
+        first, begins, low = windows.at(row[0]).low, self._books.begins, self._books.next_low
+        if low is None or begins is None:
+            low = begins = first
+        judge = (reached, watermark)
+        if first < begins and self._close_from(writer, windows, first, begins, judge) >= begins:
+            begins = first
+        low = self._close_from(writer, windows, low, None, judge)
+        self._books = replace(self._books, next_low=low, first_low=begins)
+
+    def _close_from(
+        self,
+        writer: ChainWriter,
+        windows: Windows,
+        low: int,
+        until: int | None,
+        judge: tuple[int | None, int | None],
+    ) -> int:
+        """Close windows up to the first that is not complete, or one that begins at ``until``.
+
+        Returns:
+            Where the next one begins.
+        """
         for _ in range(_MOST_LABELS):
             place = windows.at(low)
             window = LabelWindow(place.low, place.high, label_text(place.low))
-            if not self._is_complete(window, reached, watermark):
+            if (until is not None and low >= until) or not self._is_complete(window, *judge):
                 break
-            if self._is_read(window):
+            waits = until is not None and window.label in self._books.reopened
+            if not waits and self._is_read(window):
                 self._close(writer, window)
-            low = window.high
-        self._books = replace(self._books, next_low=low)
+            low = window.high if until is None else self._end_of_closed(window)
+        return low
+
+    def _end_of_closed(self, window: LabelWindow) -> int:
+        """Return the end of the closed time that a window lies in, its own where it is open."""
+        around = (each for each in self._books.closed if each.low <= window.low < each.high)
+        return max((each.high for each in around), default=window.high)
 
     def _close(self, writer: ChainWriter, window: LabelWindow) -> None:
         if not self._books.is_closed(window):

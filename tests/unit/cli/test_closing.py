@@ -163,3 +163,32 @@ def test_a_job_that_keeps_no_books_closes_nothing(source, tmp_path: Path, capsys
     dil = Dil(days, capsys)
     dil("timelabels", "close", label(0), code=2)
     assert "ms.timelabel.close=manual" in dil.error
+
+
+def test_a_job_that_keeps_no_books_lists_the_labels_that_it_published(
+    source, tmp_path: Path, capsys
+) -> None:
+    days = ClosingDays(tmp_path, source, ms__timelabel__close="never", ms__late__after__close="")
+    days.fill(0, 1)
+    days.run(2)
+    assert main(["timelabels", str(days.path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["labels"]
+    assert [(each["timelabel"], each["state"], each["rows"]) for each in found] == [
+        (label(0), "LOADED", 3),
+        (label(1), "LOADED", 3),
+    ]
+
+
+def test_a_job_without_a_schedule_is_told_that_it_has_no_timelabels(
+    source, tmp_path: Path, capsys
+) -> None:
+    days = ClosingDays(
+        tmp_path, source, ms__timelabel__schedule="", ms__timelabel__close="",
+        ms__late__after__close="",
+    )  # fmt: skip
+    for words in ([], ["drop", label(0)], ["reopen", label(0)]):
+        verb, labels = words[:1], words[1:]
+        assert main(["timelabels", *verb, str(days.path), *labels]) == 2
+        shown = capsys.readouterr().err
+        assert "ms.timelabel.schedule" in shown
+        assert "ms.warehouse.url" not in shown

@@ -55,6 +55,36 @@ def test_a_column_that_the_schema_does_not_have_is_refused(job_file, properties,
     assert found.origin.line
 
 
+EVENTS, STREAMS = "ms.event.column", "ms.event.partition.column"
+FOLLOWED = {EVENTS: "updated_at", "ms.event.watermark": "bounded", "ms.event.delay": "PT1M"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "key", "what", "fix"),
+    [
+        ({EVENTS: "update_at"}, EVENTS, '"update_at", which is no column', '"updated_at"'),
+        ({EVENTS: "$.seen.at"}, EVENTS, '"seen", which is no column', "Name one of"),
+        ({EVENTS: "country"}, EVENTS, '"country", which holds no times', "whole numbers"),
+        ({STREAMS: "contry"}, STREAMS, '"contry", which is no column', '"country"'),
+    ],
+)
+def test_an_event_column_is_one_of_the_schema_that_holds_times(
+    job_file, properties, key, what, fix
+):
+    (found,) = job_file.problems({**GIVEN, **FOLLOWED, **properties})
+    assert found.key == key
+    assert what in found.what
+    assert fix in found.fix
+    assert found.origin is not None
+    assert found.origin.line
+
+
+@pytest.mark.parametrize("name", ["updated_at", "id", "day", "$.country.at"])
+def test_an_event_column_of_times_or_of_what_the_schema_does_not_decide_is_taken(job_file, name):
+    given = {**GIVEN, **FOLLOWED, "ms.derived.fields": DERIVED, EVENTS: name}
+    assert job_file.load(given).job.events.column == name
+
+
 @pytest.mark.parametrize("key", [KEYS, DELTAS])
 def test_keys_that_no_row_goes_by_are_told_and_not_refused(job_file, key):
     loaded = job_file.load({**GIVEN, key: "idd"})

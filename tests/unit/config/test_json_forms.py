@@ -48,8 +48,8 @@ def test_all_examples_together_are_a_job(job_file):
     # A job has a source, or datasets in its place: those of a query are read below.
     job = {name: FORMS[name].example for name in WORKING if name != "ms.query.inputs"}
     job |= {"encrypt.key.loc": "key"}
-    job |= {"ms.event.column": "seen_at", "ms.event.watermark": "bounded"}
-    job |= {"ms.event.partition.column": "site"}
+    job |= {"ms.event.column": "id", "ms.event.watermark": "bounded"}
+    job |= {"ms.event.partition.column": "region"}
     loaded = job_file.load({**job, "ms.total.count.field": "total"}, environ=ENVIRONMENT)
     assert loaded.notices == ()
     parameters = loaded.job.extraction.parameters

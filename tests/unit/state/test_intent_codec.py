@@ -21,6 +21,7 @@ from dil.model.dataset import (
     UnitRows,
     WorkUnitOutcome,
 )
+from dil.model.derived import InputSlice, QueryStep
 from dil.state.runs.intent_codec import decode_intent, encode_intent
 
 GOLDEN = Path(__file__).parents[2] / "golden/state/intent-v1.json"
@@ -151,3 +152,19 @@ def test_a_damaged_or_newer_intent_is_a_state_error_with_what_to_do(text: str) -
     with pytest.raises(StateError) as caught:
         decode_intent(text)
     assert caught.value.fix
+
+
+def test_an_intent_of_a_query_says_what_it_took_and_older_versions_refuse_it():
+    step = QueryStep(
+        '{"inputs":["orders"]}',
+        (InputSlice("orders", None, "f1220aa", None, 0), InputSlice("more", "f1", None, 7, None)),
+        "2024-01-01T00:00:00.000Z",
+        "f1220bb",
+    )
+    intent = replace(INTENT, commit=replace(INTENT.commit, query=step))
+
+    text = encode_intent(intent)
+
+    assert json.loads(text)["format"] == 5
+    assert decode_intent(text) == intent
+    assert "query" not in json.loads(encode_intent(INTENT))["intent"]["commit"]
