@@ -65,8 +65,8 @@ def test_an_interval_is_an_iso_duration_or_a_number_with_a_letter(text: str, min
         ("0m", "whole minutes"),
         ("PT0M", "whole minutes"),
         ("P1M", "length varies"),
-        ("90", "no duration"),
-        ("90 min", "no duration"),
+        ("90", "not an ISO duration"),
+        ("90 min", "not an ISO duration"),
         ("-PT5M", "negative"),
     ],
 )

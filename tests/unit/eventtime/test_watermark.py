@@ -476,7 +476,7 @@ class TestRefusedSettings:
             ("ms.event.delay", "P1M", "has months or years"),
             ("ms.event.delay", "{}", "names no partition"),
             ("ms.event.delay", '{"a": "PT1S"}', "no column says which partition"),
-            ("ms.event.delay", '{"a": "soon"}', '"a" is no duration'),
+            ("ms.event.delay", '{"a": "soon"}', '"a" is not an ISO duration'),
             ("ms.event.multi.policy", "max", "is max, and ms.event.watermark is bounded"),
             ("ms.event.partitions.max", "0", "out of bounds"),
             ("ms.late.lag", "2", "out of bounds"),
