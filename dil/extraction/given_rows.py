@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dil.errors import ConfigError
+from dil.errors import ConfigError, ExecutionError
 from dil.spi.connector import Connector, RequestValues, RowSession, SessionContext
 
 if TYPE_CHECKING:
@@ -35,6 +35,15 @@ class _Rows(RowSession):
         self._rows = rows
 
     def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:
-        """Yield the rows."""
+        """Yield the rows.
+
+        Raises:
+            ExecutionError: they broke off; Spark knows why, and says it where it was asked.
+        """
+        import pyarrow as pa
+
         del values
-        yield from self._rows
+        try:
+            yield from self._rows
+        except pa.ArrowInvalid as error:
+            raise ExecutionError(f"the rows broke off: {error}") from error

@@ -31,8 +31,8 @@ _LOG = logging.getLogger(__name__)
 OUR_LOGGERS = ("dil", "connectors")
 # These tell about every request or every message to the JVM, below WARNING of no use to anyone.
 _CHATTY = ("pyspark", "urllib3", "botocore", "paramiko", "azure", "google", "msal")
-# Logs, with a traceback, every error that it raises as well, and Ctrl-C.
-_SILENT = ("py4j",)
+# They log, with a traceback, every error that they raise as well, and Ctrl-C.
+_SILENT = ("py4j", "SQLQueryContextLogger")
 _DIGITS = re.compile(r"[0-9]+(?:[.][0-9]+)?")
 _COMPARED, _REMEMBERED = 500, 1_000
 _IS_MASKED = "is_masked"

@@ -45,6 +45,7 @@ class Outcome(StrEnum):
     SAME = "same"
     SAME_ROWS = "same rows, in another order"
     DIFFERS = "differs"
+    FAILED = "cannot be replayed"
     SKIPPED = "not replayed"
 
 
@@ -59,6 +60,8 @@ class ReplayedBlock:
     @property
     def problem(self) -> str:
         """Return what is wrong, empty where nothing is."""
+        if self.outcome is Outcome.FAILED:
+            return f"the query of block {self.sequence} cannot be run again: {self.why}"
         if self.outcome is not Outcome.DIFFERS:
             return ""
         return (
@@ -163,7 +166,7 @@ class _Replayer:
         except _SkippedError as reason:
             return ReplayedBlock(recorded.sequence, Outcome.SKIPPED, str(reason))
         except DilError as error:
-            return ReplayedBlock(recorded.sequence, Outcome.DIFFERS, error.message)
+            return ReplayedBlock(recorded.sequence, Outcome.FAILED, error.message)
 
     def _views(self, recorded: _Recorded, chains: Mapping[str, StoredInput]) -> Iterator[View]:
         inputs = {each.dataset: each for each in self.spec.inputs}
@@ -195,7 +198,7 @@ class _Replayer:
     def _run(self, recorded: _Recorded, views: tuple[View, ...]) -> QueryResult:
         run = RunContext(
             job=replace(self.job.for_tasks(), path=str(Path(self.job.path).absolute())),
-            run_id=self.run_id,
+            run_id=f"{self.run_id}-{recorded.sequence}",  # what fails ends the jobs of its own id
             run_now=self.options.now_ms,
             full_extract=_mode(recorded).reads_whole,
             staging_dir=f"{self.staging}/{recorded.sequence}",

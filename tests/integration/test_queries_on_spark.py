@@ -63,6 +63,9 @@ def lake(tmp_path_factory):
                            "orders", "delta"),
         "typo": lake.derive("typo", "SELECT amuont FROM orders"),
         "syntax": lake.derive("syntax", "SELEC id FROM orders"),
+        "insert": lake.derive("insert", f"INSERT OVERWRITE LOCAL DIRECTORY '{lake.folder}/evil'"
+                              " USING csv SELECT * FROM orders"),
+        "drop": lake.derive("drop", "DROP TABLE orders"),
         "sum": lake.derive("sum", "SELECT sum(amount) AS id FROM orders"),
         "join": lake.derive("join", "SELECT o.id FROM orders o JOIN delta d ON o.id = d.id",
                             "orders", "delta"),
@@ -138,6 +141,8 @@ def test_offsets_follow_those_of_the_input_file_by_file(lake):
     [
         ("typo", "DIL-QUERY", "amuont"),
         ("syntax", "DIL-QUERY", "SELEC"),
+        ("insert", "DIL-QUERY", "the SQL is no query"),
+        ("drop", "DIL-QUERY", "the SQL is no query"),
         ("sum", "DIL-QUERY", "the query aggregates rows, and ms.query.mode=append"),
         ("join", "DIL-QUERY", "the query joins datasets"),
         ("in", "DIL-QUERY", "the query looks rows up in a subquery"),
@@ -157,6 +162,7 @@ def test_a_query_that_cannot_be_run_fails_and_publishes_nothing(lake, name, code
     assert text in failure["error"]
     assert failure["fix"]
     assert lake.blocks(lake.folder / f"{name}.conf") == []
+    assert not (lake.folder / "evil").exists()
 
 
 def test_the_examples_are_a_chain_of_three_datasets(tmp_path):

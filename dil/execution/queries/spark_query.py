@@ -126,13 +126,27 @@ def _result(session: Any, query: Query) -> Any:  # noqa: ANN401 - a DataFrame
         frames = {name: with_event_time(frame, windows, closing) for name, frame in frames.items()}
     for name, frame in frames.items():
         frame.createOrReplaceTempView(name)
-    result = session.sql(spec.text) if spec.function is None else _called(spec, frames)
+    result = _selected(session, spec) if spec.function is None else _called(spec, frames)
     if closing is not None:
         result = emitted(result, closing)
     _refuse_unfit_columns(spec, result)
     if spec.mode is QueryMode.APPEND:
         _refuse_more_than_rows(result)
     return result
+
+
+def _selected(session: Any, spec: QuerySpec) -> Any:  # noqa: ANN401 - a DataFrame
+    """Return what the SQL of the job makes of the views; nothing but a query is run."""
+    parser = session._jsparkSession.sessionState().sqlParser()  # noqa: SLF001 - it has no public way
+    try:
+        parser.parseQuery(spec.text)
+    except ParseException:
+        parser.parsePlan(spec.text)  # refuses what is no SQL at all, with its own words
+        raise QueryError(
+            "the SQL is no query, but a statement that changes something",
+            f"Write a SELECT in {_place(spec)}; what it gives is published.",
+        ) from None
+    return session.sql(spec.text)
 
 
 def _called(spec: QuerySpec, frames: dict[str, Any]) -> Any:  # noqa: ANN401 - a DataFrame

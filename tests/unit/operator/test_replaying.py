@@ -78,7 +78,8 @@ def test_an_input_file_that_is_gone_is_named(lake):
 
     (found,) = replayed(lake, big)
 
-    assert found.outcome is Outcome.DIFFERS
+    assert found.outcome is Outcome.FAILED
+    assert found.problem.startswith(f"the query of block {found.sequence} cannot be run again")
     assert f"{path} is gone" in found.why
 
 
