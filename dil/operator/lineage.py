@@ -6,7 +6,7 @@ Chains are read, and files only where a row is looked for by a value of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -140,10 +140,17 @@ class Tracer:
             offsets = _offsets_of(own, dataset, dataset.parts_at(dataset.head), key)
             if offsets is None:
                 raise ConfigError.single(
-                    "--row", f"names {key.column}, which is no column of {own.name}", "Correct it."
+                    "--row",
+                    f"names {key.column}, which is no column of {own.name}",
+                    f"Its columns are {', '.join(_schema_of(dataset).names)}.",
                 )
             if not offsets:
-                raise ConfigError.single("--row", f"{text}: there is no such row", "Correct it.")
+                raise ConfigError.single(
+                    "--row",
+                    f"{text}: the dataset has no such row",
+                    "Rows that a run put beside the dataset, in its table of late rows or in"
+                    " quarantine, are not looked through.",
+                )
             return self._blocks(own, chain, [(each, each) for each in offsets], key)
 
     def block(self, sequence: int | None) -> tuple[TracedBlock, ...]:
@@ -275,7 +282,7 @@ def _holding(chain: StoredInput, wanted: Sequence[tuple[int, int]]) -> dict[int,
 
 
 def _files(event: DataEvent, wanted: Sequence[tuple[int, int]]) -> Iterator[TracedFile]:
-    """Yield the files of a block that have rows of these offsets, with the first and last one."""
+    """Yield the files of a block that have rows of these offsets, once for each run of them."""
     for part in (event.new_data.parts or ()) if event.new_data else ():
         if part.start is None or part.end is None:
             continue
@@ -284,8 +291,19 @@ def _files(event: DataEvent, wanted: Sequence[tuple[int, int]]) -> Iterator[Trac
             for first, last in wanted
             if first <= part.end and last >= part.start
         ]
-        if held and part.rows:
-            yield TracedFile(part.path, min(a for a, _ in held), max(b for _, b in held))
+        for first, last in _runs(held) if part.rows else ():
+            yield TracedFile(part.path, first, last)
+
+
+def _runs(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return ranges in order, those that touch as one."""
+    runs: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if runs and first <= runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], max(last, runs[-1][1]))
+        else:
+            runs.append((first, last))
+    return runs
 
 
 def _units(
@@ -331,11 +349,15 @@ def _rows_between(
     return dataset.parts_at(end, after)
 
 
+def _schema_of(chain: DatasetChain) -> pa.Schema:
+    return parse_schema(chain.schema_at(chain.chain.sequence))
+
+
 def _offsets_of(
     dataset: _Dataset, chain: DatasetChain, parts: Sequence[PartRows], key: _Key
 ) -> list[int] | None:
     """Return the offsets of the first rows with a value, None where there is no such column."""
-    known = parse_schema(chain.schema_at(chain.chain.sequence))
+    known = _schema_of(chain)
     if key.column not in known.names:
         return None
     target = pa.schema([known.field(key.column)])

@@ -56,6 +56,16 @@ def test_a_row_leads_to_its_own_row_in_each_input_where_the_column_is_there(lake
     assert root.units[0].run_id == root.run_id
 
 
+def test_rows_between_those_that_have_the_value_are_not_named(lake):
+    lake.derive("odd", "SELECT id % 2 AS odd, id % 4 < 2 AS low FROM orders")
+    lake.run(lake.folder / "odd.conf")
+
+    found = tracer(lake, "odd").row("odd=1")
+
+    files = [file for block in found for file in block.files]
+    assert [(file.first, file.last) for file in files] == [(at, at) for at in range(1, 20, 2)]
+
+
 def test_an_offset_leads_to_all_that_the_query_had(lake):
     (block,) = tracer(lake, "third").row("3")
 
@@ -83,7 +93,7 @@ def test_a_full_query_leads_to_all_blocks_of_its_input(lake):
 def test_what_is_not_there_is_said(lake):
     with pytest.raises(ConfigError, match="no column of third"):
         tracer(lake, "third").row("amount=1")
-    with pytest.raises(ConfigError, match="there is no such row"):
+    with pytest.raises(ConfigError, match="the dataset has no such row"):
         tracer(lake, "third").row("id=99")
     with pytest.raises(ConfigError, match="an offset, such as 17, or column=value"):
         tracer(lake, "third").row("id")
