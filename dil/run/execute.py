@@ -34,11 +34,24 @@ def execute_query_of(
     """Do as ``queries.execute.execute_query``, and show progress."""
     from dil.run.queries.execute import execute_query  # it needs Arrow, and few jobs have inputs
 
-    run.options.progress.start(1)
+    progress = run.options.progress
+    progress.start(1)
+    reports: Sequence[TaskReport] = ()
+    has_failed = True
     try:
-        return execute_query(run, planned, spec, query, _watch(run, 1))
+        found = execute_query(run, planned, spec, query, _watch(run, 1))
+        reports = found[1].reports
+        has_failed = any(each.failure is not None for each in reports)
+        return found
     finally:
-        run.options.progress.finish()
+        progress.update(
+            done=1,
+            failed=int(has_failed),
+            running=0,
+            rows=sum(each.rows for each in reports),
+            bytes=sum(each.bytes for each in reports),
+        )
+        progress.finish()
 
 
 def refuse_taken_names(run: ActiveRun, planned: PlannedRun, executed: Execution) -> Execution:
