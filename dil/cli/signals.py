@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_STOPPING = b"stopping after this micro-batch; a second signal cuts it\n"
 
 
 class Interruption(KeyboardInterrupt):
@@ -80,7 +81,10 @@ def stoppable() -> Iterator[Stop]:
     inner = _Handler()
 
     def handler(number: int, frame: FrameType | None) -> None:
-        if not stop.note(number):
+        if stop.note(number):
+            with contextlib.suppress(OSError):  # a handler must not use the log: it may be at work
+                os.write(2, _STOPPING)
+        else:
             inner(number, frame)
 
     found = {number: signal.getsignal(number) for number in _SIGNALS}
