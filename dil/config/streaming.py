@@ -27,6 +27,7 @@ from dil.model.section import (
     property_name,
 )
 from dil.model.stream import StreamSpec
+from dil.model.suggestions import quote, suggestion
 from dil.sections.reading import ShapeError, Surroundings
 from dil.sections.secondary import SecondarySection
 
@@ -49,12 +50,13 @@ def _trigger(value: str, around: Surroundings) -> Trigger:
     if text.lower() == AVAILABLE_NOW:
         return None
     fix = f"Write {AVAILABLE_NOW}, or an ISO duration such as PT30S for a service."
+    fix = f"{suggestion(text, [AVAILABLE_NOW])} {fix}".strip()
     try:
         length = duration_ms(text)
     except ValueProblem as problem:
-        raise ShapeError((problem.what, fix)) from problem
+        raise ShapeError((f"is {quote(text)}, which {problem.what}", fix)) from problem
     if not length:
-        raise ShapeError(("is no time at all", fix))
+        raise ShapeError((f"is {quote(text)}, which is no time at all", fix))
     return length
 
 
@@ -145,7 +147,7 @@ def stream_spec(
     section = values.section(StreamSection)
     if section.mode == "none":
         for name in map(property_name, fields(StreamSection)):
-            if name != MODE and name in values.explicit:
+            if name != MODE and name in values.explicit and MODE not in values.explicit:
                 findings.notice(name, "has no effect: the job is no stream", f"Set {MODE}=ingest.")
         return None
     planning, publishing = parts.planning, parts.publishing
