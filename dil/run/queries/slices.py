@@ -218,8 +218,9 @@ def _new_parts(dataset: DatasetChain, place: PlannedInput, end: Position) -> tup
     except StateError as error:
         raise StateError(
             error.message,
-            "ms.query.mode=full reads the whole input again and replaces this dataset. New rows"
-            " alone come from jobs with ms.publish.mode=append.",
+            "ms.query.mode=full reads the whole input again and replaces this dataset; once:"
+            " dil run JOB.conf -D ms.query.mode=full -D ms.publish.mode=replace. New rows alone"
+            " come from jobs with ms.publish.mode=append.",
         ) from error
 
 

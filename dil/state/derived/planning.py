@@ -20,6 +20,7 @@ from dil.state.chain.chain_rows import config_event_at, data_event_at
 from dil.state.databases import sql
 from dil.state.databases.database import Row, Transaction
 from dil.state.derived.inputs import DATA_EVENTS, StoredInput, require_input
+from dil.state.derived.removed_files import end_with_files
 
 # Head, newest block with data, with a transform, with a schema, and of all, of an empty chain.
 _NO_CHAIN: Row = ("", None, None, None, -1)
@@ -148,13 +149,16 @@ def _taken(
 
 
 def _end(chain: StoredInput, item: InputSlice, first: int, limits: SliceLimits) -> int:
-    """Return the sequence of the slice's last block, at least ``first``."""
+    """Return the sequence of the slice's last block, at least ``first``.
+
+    It is beyond the limits, and beyond a new schema, where files would be gone before it.
+    """
     end = _before_new_shape(chain, first)
     if limits.blocks is not None:
         end = min(end, first + limits.blocks)
     if limits.rows is not None:
         end = _within_rows(chain, first, end, _reached(item) + limits.rows)
-    return end
+    return end if end >= chain.sequence else end_with_files(chain, first, end)
 
 
 def _before_new_shape(chain: StoredInput, first: int) -> int:

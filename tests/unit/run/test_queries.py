@@ -10,8 +10,10 @@ from contextlib import closing
 import pytest
 from deltalake import DeltaTable
 
+from dil import config
 from dil.errors import ConfigError, LeaseHeldError, StateError
 from dil.operator.compaction import CompactionRequest, compact
+from dil.run.job_run import run_job
 from dil.run.queries.slices import plan_slices
 from dil.state import open_store
 from dil.state.databases.sqlite_database import SqliteDatabase
@@ -347,6 +349,48 @@ def test_a_compaction_of_an_input_brings_no_row_again(lake):
     assert lake.run(big).rows == 10
     assert lake.ids("big") == Counter(range(5, 30))
     assert lake.verify(big).problems == ()
+
+
+@pytest.mark.parametrize("limit", ["2", "4", ""])
+def test_a_compaction_before_the_first_read_is_taken_whole_whatever_cuts_the_slice(lake, limit):
+    more = {"columnName": "note", "dataType": {"type": "string"}}
+    every = lake.derive("every", "SELECT * FROM orders", ms__query__input__max__blocks=limit)
+    lake.feed(1, 2)
+    if not limit:  # then the new schema cuts it
+        schema = json.dumps(SCHEMA)
+        text = lake.orders.read_text()
+        lake.orders.write_text(text.replace(schema, json.dumps([*SCHEMA, more])))
+    lake.feed(3)
+    lake.feed(4)
+    compacted(lake, lake.orders)
+    lake.feed(5)
+    while lake.run(every).status == "success":
+        pass
+
+    assert lake.ids("every") == Counter([1, 2, 3, 4, 5])
+    assert lake.verify(every).problems == ()
+
+
+def test_a_compaction_of_read_rows_with_others_is_refused_and_full_is_the_way_out(lake):
+    every = lake.derive("every", "SELECT * FROM orders", ms__query__input__max__blocks="4")
+    lake.feed(1, 2)
+    lake.run(every)
+    lake.feed(3)
+    lake.feed(4)
+    compacted(lake, lake.orders)
+
+    with pytest.raises(StateError, match="put rows together that were read before") as error:
+        while lake.run(every).status == "success":
+            pass
+    given = {"ms.query.mode": "full", "ms.publish.mode": "replace"}
+    assert all(f"-D {key}={value}" in error.value.fix for key, value in given.items())
+    job = config.load(every, overrides=given, environ={}).job
+    assert run_job(job, lake.options()).exit_code == 0
+    lake.feed(5)
+    lake.run(every)
+
+    assert lake.ids("every") == Counter([1, 2, 3, 4, 5])
+    assert lake.verify(every).problems == ()
 
 
 def test_a_derived_dataset_is_compacted_as_others_are(lake):
