@@ -6,6 +6,7 @@ of a chain (rule C23).
 
 from __future__ import annotations
 
+import json
 import logging
 import shlex
 from collections.abc import Callable, Iterator
@@ -25,7 +26,7 @@ from dil.state.databases.database import Transaction
 from dil.state.derived.appending import require_sound_query
 from dil.state.derived.dataset_rows import DatasetChain, PartRows, Position
 from dil.state.derived.inputs import StoredInput, open_input
-from dil.state.derived.planning import SliceLimits, plan_query
+from dil.state.derived.planning import SliceLimits, plan_query, transform_in_force
 from dil.state.opening import open_database
 
 log = logging.getLogger(__name__)
@@ -160,10 +161,11 @@ def _planned(
     own: Transaction, name: str, spec: QuerySpec, chains: dict[str, StoredInput]
 ) -> PlannedQuery:
     is_full = spec.mode is QueryMode.FULL
+    again = is_full and _is_changed(own, name, spec) and any(map(_has_rows, chains.values()))
     plan = plan_query(
         own,
         name,
-        SliceLimits(spec.max_blocks, spec.max_rows),
+        SliceLimits(spec.max_blocks, spec.max_rows, again),
         inputs=tuple(each.dataset for each in spec.inputs),
         chains=chains,
         takes_all=is_full,
@@ -176,7 +178,9 @@ def _planned(
         for item, taken in zip(spec.inputs, slices, strict=True)
     ]
     # Blocks that only take rows away have no new offset, and are looked at all the same.
-    runs = any(chains[each.input.dataset].has_data_in(each.first, each.last) for each in places)
+    runs = again or any(
+        chains[each.input.dataset].has_data_in(each.first, each.last) for each in places
+    )
     if runs:
         places = [_with_rows(each, chains[each.input.dataset], is_full=is_full) for each in places]
         # A compaction gives new offsets to rows that were read before.
@@ -187,6 +191,16 @@ def _planned(
         tuple(places),
         tuple(f"{each.input.dataset} has nothing new" for each in places if not each.has_news),
     )
+
+
+def _is_changed(own: Transaction, name: str, spec: QuerySpec) -> bool:
+    """Return whether the last rows were made by another query, or in another mode."""
+    before = transform_in_force(own, name)
+    return before is not None and before != json.loads(spec.transform)
+
+
+def _has_rows(chain: StoredInput) -> bool:
+    return chain.has_data_in(-1, chain.sequence)
 
 
 def _place(item: DatasetInput, taken: InputSlice, chain: StoredInput) -> PlannedInput:
