@@ -25,6 +25,7 @@ from dil.run.options import RunOptions
 from dil.state.databases.database import Transaction
 from dil.state.derived.appending import require_sound_query
 from dil.state.derived.dataset_rows import DatasetChain, PartRows, Position
+from dil.state.derived.earlier_inputs import refuse_inputs_read_before
 from dil.state.derived.inputs import StoredInput, open_input
 from dil.state.derived.planning import SliceLimits, plan_query, transform_in_force
 from dil.state.opening import open_database
@@ -173,6 +174,8 @@ def _planned(
     if plan is None:
         return PlannedQuery(waits=tuple(f"{each.dataset} has nothing new" for each in spec.inputs))
     slices = plan.event.inputs or ()
+    if not is_full:
+        refuse_inputs_read_before(own, name, slices)
     places = [
         _place(item, taken, chains[item.dataset])
         for item, taken in zip(spec.inputs, slices, strict=True)

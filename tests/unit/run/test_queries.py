@@ -155,6 +155,47 @@ def test_an_input_that_is_added_later_is_read_from_its_beginning(lake):
     assert lake.verify(big).problems == ()
 
 
+def test_an_input_that_was_left_out_and_is_named_again_is_refused_in_append(lake):
+    both, inputs = "SELECT * FROM orders UNION ALL SELECT * FROM more", ("orders", "more")
+    more = lake.derive("more", "SELECT id + 100 AS id, amount FROM orders")
+    big = lake.derive("big", both, *inputs)
+    lake.feed(1, 2)
+    lake.run(more)
+    lake.run(big)
+    lake.derive("big", "SELECT * FROM orders")
+    lake.feed(3)
+    lake.run(big)
+    lake.derive("big", both, *inputs)
+
+    with pytest.raises(StateError, match=r'input "more" was read by an earlier query') as error:
+        lake.run(big)
+    assert "-D ms.query.mode=full -D ms.publish.mode=replace" in error.value.fix
+    assert lake.ids("big") == Counter([1, 2, 3, 101, 102])
+    given = {"ms.query.mode": "full", "ms.publish.mode": "replace"}
+    job = config.load(big, overrides=given, environ={}).job
+    assert run_job(job, lake.options()).exit_code == 0
+    lake.feed(4)
+    lake.run(big)
+    assert lake.ids("big") == Counter([1, 2, 3, 4, 101, 102])
+    assert lake.verify(big).problems == ()
+
+
+def test_an_input_that_full_left_out_may_be_added_again(lake):
+    more = lake.derive("more", "SELECT id + 100 AS id, amount FROM orders")
+    both, inputs = "SELECT * FROM orders UNION ALL SELECT * FROM more", ("orders", "more")
+    big = lake.derive("big", both, *inputs)
+    lake.feed(1)
+    lake.run(more)
+    lake.run(big)
+    lake.derive("big", "SELECT * FROM orders", ms__query__mode="full")
+    lake.run(big)
+    lake.derive("big", both, *inputs)
+    lake.run(big)
+
+    assert lake.ids("big") == Counter([1, 101])
+    assert lake.verify(big).problems == ()
+
+
 def test_full_runs_over_the_whole_input_again_and_replaces_the_dataset(lake):
     total = lake.derive(
         "total", "SELECT count(*) AS id, sum(amount) AS amount FROM orders", ms__query__mode="full"
