@@ -27,7 +27,7 @@ def list_runs(job: Job, runs: Iterable[KnownRun], outcomes: Mapping[str, KeptOut
     zone = find_zone(job.planning.zone)
     emit(f"{job.name}  times in {job.planning.zone}\n\n")
     line = "{:<26} {:<29} {:>9} {:<12} {:>13} {:>9}  {:<7}  {}"
-    heads = ("run", "started", "took", "status", "rows", "files", "staging", "failures")
+    heads = ("run", "started", "took", "status", "rows", "files", "staging", "notes")
     emit(f"{line.format(*heads)}\n")
     count = 0
     for run in runs:
@@ -37,12 +37,18 @@ def list_runs(job: Job, runs: Iterable[KnownRun], outcomes: Mapping[str, KeptOut
         rows, files = f"{record.rows:,}", f"{record.files:,}"
         outcome = outcomes.get(record.run_id, KeptOutcome())
         took = "-" if outcome.seconds is None else human_seconds(outcome.seconds)
-        failed = ", ".join(outcome.codes)
+        failed = ", ".join((*_batch(outcome), *outcome.codes))
         cells = (record.run_id, started, took, run.status, rows, files, staging, failed)
         if not emit(f"{line.format(*cells).rstrip()}\n"):
             return
     if not count:
         emit("no run has begun yet\n")
+
+
+def _batch(outcome: KeptOutcome) -> tuple[str, ...]:
+    """Return which micro-batch of a stream a run was, in words; none for a run of its own."""
+    batch = outcome.batch
+    return () if batch is None else (f"micro-batch {batch.number} ({batch.epoch})",)
 
 
 def show_run(
@@ -217,7 +223,13 @@ def outcome_json(run: KnownRun, outcomes: Mapping[str, KeptOutcome]) -> dict[str
     from dil.run.kept_report import KeptOutcome
 
     kept = outcomes.get(run.record.run_id, KeptOutcome())
-    return {"seconds": kept.seconds, "failures": kept.failures, "codes": list(kept.codes)}
+    stream = {} if kept.batch is None else {"stream": dict(kept.batch.members())}
+    return {
+        "seconds": kept.seconds,
+        "failures": kept.failures,
+        "codes": list(kept.codes),
+        **stream,
+    }
 
 
 def run_json(run: KnownRun) -> dict[str, object]:

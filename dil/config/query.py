@@ -21,6 +21,7 @@ from dil.config.state import SERVER_KINDS, StateSection, state_section
 from dil.config.surroundings import Surroundings
 from dil.config.timelabels import TimelabelsSection
 from dil.config.watermarks import PlanningSection
+from dil.config.windows import window_spec
 from dil.errors import ConfigError, Origin
 from dil.model.job import (
     ClassRef,
@@ -51,6 +52,7 @@ from dil.sections.query import (
 from dil.sections.reading import ShapeError
 from dil.sections.secondary import SecondarySection
 from dil.sections.source import SourceSection
+from dil.sections.windows import WindowSection
 from dil.spi.registry import built_in_sections
 from dil.storage.locations import PathError, local_path
 
@@ -67,6 +69,7 @@ _MODE_OF_PUBLISHING = "ms.publish.mode"
 _MEANT = {
     QueryMode.APPEND: (PublishMode.APPEND, PublishMode.MERGE),
     QueryMode.FULL: (PublishMode.REPLACE,),
+    QueryMode.WINDOWED: (PublishMode.APPEND,),
 }
 _ENABLED = "state.store.enabled"
 
@@ -118,7 +121,7 @@ def query_mode(values: Properties) -> QueryMode | None:
     section = values.section(QuerySection)
     if not section.inputs:
         return None
-    return QueryMode.FULL if section.mode == "full" else QueryMode.APPEND
+    return QueryMode(section.mode)
 
 
 def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> QuerySpec | None:
@@ -128,12 +131,7 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
         if INPUTS not in values.explicit:
             _note_unused(values, findings)
         return None
-    if section.mode == "windowed":
-        findings.problem(
-            MODE,
-            "is windowed, and windows of derived datasets are not there yet",
-            "Use full, which aggregates the whole input again, or append for maps and filters.",
-        )
+    windows = window_spec(values, findings)
     if parts.publishing.mode not in _MEANT[mode]:
         words = " or ".join(_MEANT[mode])
         key = next(
@@ -151,22 +149,26 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
             "is false, and what was taken of the inputs is kept in the state",
             "Leave it out.",
         )
-    text, function, code = _query(section, parts, values, findings)
+    if windows is None:
+        text, function, code = _query(section, parts, values, findings)
+    else:
+        text, function, code = windows.query(section.inputs[0].view), None, ""
     return QuerySpec(
         tuple(_found_inputs(section, parts, mode, findings)),
         mode,
         text,
         function,
         code,
-        section.max_blocks if mode is QueryMode.APPEND else None,
-        section.max_rows if mode is QueryMode.APPEND else None,
+        None if mode is QueryMode.FULL else section.max_blocks,
+        None if mode is QueryMode.FULL else section.max_rows,
         section.hashes_rows,
         section.wait_ms,
+        windows,
     )
 
 
 def _note_unused(values: Properties, findings: Findings) -> None:
-    names = {entry.name for entry in properties_of(QuerySection)}
+    names = {entry.name for each in (QuerySection, WindowSection) for entry in properties_of(each)}
     for name in sorted(names & values.explicit):
         findings.problem(name, f"has no effect without {INPUTS}", f"Set {INPUTS}, or leave it out.")
 
@@ -369,10 +371,10 @@ def _unfit(job: Job, mode: QueryMode) -> tuple[str, str] | None:
     if not job.state.enabled:
         return "keeps no state, so nobody knows which rows are new", f"Set {_ENABLED}=true there."
     how = _taking_away(job.publishing)
-    if how and mode is QueryMode.APPEND:
+    if how and mode is not QueryMode.FULL:
         return (
             f"publishes by {how}: rows that were read are taken away later, and"
-            f" {MODE}=append cannot take back what it made of them",
+            f" {MODE}={mode} cannot take back what it made of them",
             f"Set {MODE}=full, which reads the whole input again and replaces the dataset.",
         )
     return None

@@ -43,6 +43,7 @@ from dil.sections.query import QuerySection
 from dil.sections.schema import SchemaSection
 from dil.sections.secondary import SecondarySection
 from dil.sections.source import SourceSection
+from dil.sections.windows import WindowSection
 from dil.spi.registry import built_in_sections
 
 
@@ -79,7 +80,7 @@ GROUPS: tuple[Group, ...] = (
         DerivedSection,
     ),
     _group("schema", "Schema", SchemaSection),
-    _group("queries", "Derived datasets", QuerySection),
+    _group("queries", "Derived datasets", QuerySection, WindowSection),
     _group(
         "conversion",
         "Conversion",

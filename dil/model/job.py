@@ -28,6 +28,7 @@ from dil.model.settings import (
 )
 from dil.model.stream import StreamSpec
 from dil.model.timelabels import TimelabelSpec
+from dil.model.windows import WindowSpec
 
 DEFAULT_ZONE = "America/Los_Angeles"
 DAY_MS = 86_400_000
@@ -417,6 +418,12 @@ class QueryMode(StrEnum):
 
     APPEND = "append"
     FULL = "full"
+    WINDOWED = "windowed"
+
+    @property
+    def reads_whole(self) -> bool:
+        """Return whether the query reads all rows of its inputs, and not the new ones alone."""
+        return self is not QueryMode.APPEND
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,6 +447,7 @@ class QuerySpec:
 
     ``text`` is SQL, empty for a ``function``; then ``code`` is the SHA-256 of its module.
     ``max_blocks`` and ``max_rows`` are how much of each input one run takes, None for all.
+    ``windows`` are there for the mode of that name, whose query they are.
     """
 
     inputs: tuple[DatasetInput, ...]
@@ -451,6 +459,7 @@ class QuerySpec:
     max_rows: int | None = None
     hashes_rows: bool = True
     wait_ms: int = 0
+    windows: WindowSpec | None = None
 
     @property
     def transform(self) -> str:
@@ -462,6 +471,8 @@ class QuerySpec:
             "mode": self.mode.value,
             "query": self.text or str(self.function),
         }
+        if self.windows is not None:
+            body = {**body, "column": self.windows.column}
         return compact({**body, "code": self.code} if self.code else body)
 
 

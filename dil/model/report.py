@@ -8,6 +8,7 @@ from enum import StrEnum
 from dil.errors import RunInterruptedError
 from dil.model.contract import DiscardCount, RejectCount
 from dil.model.event_report import EventSummary
+from dil.model.stream import MicroBatch
 
 
 class RunStatus(StrEnum):
@@ -151,6 +152,7 @@ class RunReport:
             was published.
         rows_beside: Rows that were published beside the dataset: late ones, and those for closed
             timelabels.
+        batch: Which micro-batch of a stream it is, or the last one of a stream; None for others.
         is_recorded: Whether state knows how its work units ended, those that failed among them.
     """
 
@@ -184,6 +186,7 @@ class RunReport:
     replaced: ReplacedRows | None = None
     events: EventSummary | None = None
     rows_beside: int = 0
+    batch: MicroBatch | None = None
     is_recorded: bool = False
 
     @property

@@ -40,6 +40,14 @@ class MicroBatch:
     epoch: str
     number: int
 
+    @classmethod
+    def of(cls, members: JsonObject) -> MicroBatch | None:
+        """Return what ``members`` gave, None where they name none."""
+        epoch, number = members.get("epoch"), members.get("batchId")
+        if not isinstance(epoch, str) or not isinstance(number, int):
+            return None
+        return cls(epoch, number)
+
     def members(self) -> JsonObject:
         """Return what the block and the checkpoint keep of it, beside where it ends."""
         return {"epoch": self.epoch, "batchId": self.number}
@@ -55,7 +63,5 @@ class StreamState:
     @classmethod
     def of(cls, members: JsonObject) -> StreamState | None:
         """Return what a checkpoint holds, None where no micro-batch was committed."""
-        epoch, number, end = members.get("epoch"), members.get("batchId"), members.get("end")
-        if not isinstance(epoch, str) or not isinstance(number, int):
-            return None
-        return cls(MicroBatch(epoch, number), end if isinstance(end, dict) else {})
+        batch, end = MicroBatch.of(members), members.get("end")
+        return None if batch is None else cls(batch, end if isinstance(end, dict) else {})

@@ -83,7 +83,9 @@ def _lines(view: QueryPlanView) -> Iterator[str]:
     if not view.is_due:
         yield "  Nothing is due."
     elif not view.runs:
-        yield "  Due: to remember that there are new blocks without rows; the query is not run."
+        new = "that there are new blocks without rows"
+        new = "the new blocks, which close no window" if view.mode == "windowed" else new
+        yield f"  Due: to remember {new}; the query is not run."
     else:
         yield f"  Due: the query over {counted(view.rows, 'row')}."
     for each in view.inputs:
@@ -95,6 +97,8 @@ def _lines(view: QueryPlanView) -> Iterator[str]:
 
 
 def _mode(mode: str) -> str:
+    if mode == "windowed":
+        return "windows, each once, when it is closed"
     return "what is new" if mode == "append" else "everything, which replaces the dataset"
 
 

@@ -91,6 +91,7 @@ def report_json(report: RunReport) -> ReportJson:
         **({"merged": asdict(report.merged)} if report.merged else {}),
         **({"replaced": asdict(report.replaced)} if report.replaced else {}),
         **({"events": event_view.events_json(report.events)} if report.events else {}),
+        **({"stream": dict(report.batch.members())} if report.batch else {}),
         "left": report.left,
         "recovered": list(report.recovered),
         "notes": list(report.notes),

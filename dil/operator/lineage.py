@@ -315,7 +315,8 @@ def _is_full(chain: StoredInput, sequence: int) -> bool:
     """Return whether the query of a block read whole inputs."""
     number = chain.last_until(sequence, ("SetTransform",))
     event: ConfigEvent | None = config_event_at(chain.tx, chain.dataset_id, number)
-    return event is not None and event.body.get("mode") == QueryMode.FULL.value
+    mode = QueryMode(str(event.body.get("mode") or QueryMode.APPEND)) if event else None
+    return mode is not None and mode.reads_whole
 
 
 def _rows_between(

@@ -22,6 +22,7 @@ from dil.model.job import ClassRef, Job, PublishMode, QueryMode, QuerySpec
 from dil.model.json import JsonObject
 from dil.model.schema_text import parse_schema
 from dil.model.task import RunContext
+from dil.model.windows import Closing
 from dil.model.work_unit import Reason, WorkUnit
 from dil.reshaping.dataset_rows import WantedRows, rows_of_tasks
 from dil.reshaping.files import Workshop
@@ -31,6 +32,7 @@ from dil.run.options import RunOptions
 from dil.run.queries.slices import input_chains
 from dil.spi.state_store import StateStore
 from dil.state.blocks.block import read_block
+from dil.state.blocks.canonical import instant_of
 from dil.state.blocks.events import ConfigEvent, DataEvent
 from dil.state.derived.dataset_rows import DatasetChain, PartRows, Position
 from dil.state.derived.inputs import StoredInput
@@ -66,10 +68,14 @@ class ReplayedBlock:
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    """A block of a query, with what was in force; ``is_new`` says that its query was new."""
+    """A block of a query, with what was in force; ``after`` is the watermark before it.
+
+    ``is_new`` says that its query was new.
+    """
 
     sequence: int
     event: DataEvent
+    after: str | None
     transform: JsonObject
     schema: str
     is_new: bool
@@ -115,13 +121,14 @@ def _recorded(store: StateStore, first: int) -> Iterator[_Recorded]:
     for fields in store.blocks():
         block = read_block({name: value for name, value in fields.items() if name != "hash"})
         event = block.event
-        if isinstance(event, DataEvent) and event.inputs is not None and block.sequence >= first:
+        if isinstance(event, DataEvent) and event.inputs is not None:
             found.append((block.sequence, event))
         elif isinstance(event, ConfigEvent):
             settings.append((block.sequence, event))
     transform: JsonObject = {}
     schema = ""
     settings.reverse()
+    after: str | None = None
     for sequence, event in reversed(found):
         is_new = False
         while settings and settings[0][0] < sequence:
@@ -130,7 +137,9 @@ def _recorded(store: StateStore, first: int) -> Iterator[_Recorded]:
                 transform, is_new = config.body, True
             elif config.kind == "SetDataSchema":
                 schema = str(config.body.get("schema") or "")
-        yield _Recorded(sequence, event, transform, schema, is_new)
+        if sequence >= first:
+            yield _Recorded(sequence, event, after, transform, schema, is_new)
+        after = event.new_watermark
 
 
 class _SkippedError(Exception):
@@ -178,7 +187,7 @@ class _Replayer:
                         f"the chain of {item.dataset_id} has no such block any more"
                     )
                 end, schema = dataset.at(last), dataset.schema_at(last)
-                if _mode(recorded) is QueryMode.FULL:
+                if _mode(recorded).reads_whole:
                     parts = dataset.parts_at(end)
                 elif item.new_offset is not None:
                     parts = dataset.parts_between(
@@ -193,7 +202,7 @@ class _Replayer:
             job=replace(self.job.for_tasks(), path=str(Path(self.job.path).absolute())),
             run_id=self.run_id,
             run_now=self.options.now_ms,
-            full_extract=_mode(recorded) is QueryMode.FULL,
+            full_extract=_mode(recorded).reads_whole,
             staging_dir=f"{self.staging}/{recorded.sequence}",
             log_level=self.options.log_level,
             log_json=self.options.log_json,
@@ -202,7 +211,7 @@ class _Replayer:
         whole = Interval(0, max(self.options.now_ms, 1))
         name = f"replay.{recorded.sequence}"
         unit = WorkUnit(name, whole.low, whole.high, whole, "query", "{}", Reason.INCREMENTAL)
-        query = Query(self._spec(recorded), views, unit)
+        query = Query(self._spec(recorded), views, unit, _closing(recorded))
         result = self._started().query(run, query, lambda _reports: None)
         for report in result.reports:
             if report.failure is not None:
@@ -212,6 +221,12 @@ class _Replayer:
     def _spec(self, recorded: _Recorded) -> QuerySpec:
         text = str(recorded.transform.get("query") or "")
         code = str(recorded.transform.get("code") or "")
+        windows = self.spec.windows
+        if _mode(recorded) is QueryMode.WINDOWED and (
+            windows is None
+            or (text, recorded.transform.get("column")) != (self.spec.text, windows.column)
+        ):
+            raise _SkippedError("the windows of the job have changed since")
         found = replace(self.spec, mode=_mode(recorded), text=text, function=None, code=code)
         if not code:
             return found
@@ -258,6 +273,8 @@ def _was_run(recorded: _Recorded, chains: Mapping[str, StoredInput]) -> bool:
     """
     if _mode(recorded) is QueryMode.APPEND:
         return True
+    if _mode(recorded) is QueryMode.WINDOWED:
+        return _closing(recorded) is not None
     for item in recorded.event.inputs or ():
         chain = chains[item.dataset_id]
         first = -1 if item.prev_block_hash is None else chain.sequence_of(item.prev_block_hash)
@@ -270,6 +287,15 @@ def _was_run(recorded: _Recorded, chains: Mapping[str, StoredInput]) -> bool:
 
 def _mode(recorded: _Recorded) -> QueryMode:
     return QueryMode(str(recorded.transform.get("mode") or QueryMode.APPEND))
+
+
+def _closing(recorded: _Recorded) -> Closing | None:
+    """Return which windows a block emitted, None for none."""
+    until = recorded.event.new_watermark
+    if _mode(recorded) is not QueryMode.WINDOWED or until is None:
+        return None
+    after = None if recorded.after is None else instant_of(recorded.after)
+    return Closing(after, instant_of(until))
 
 
 def _texts(body: JsonObject, name: str) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from dil.errors import DilError
 from dil.model.job import CommitPolicy
 from dil.model.json import JsonObject, JsonValue
 from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitRun
+from dil.model.stream import MicroBatch
 from dil.observe.redaction import redactor, secrets_of, shortened
 from dil.observe.report import redacted, report_json
 from dil.run.active_run import ActiveRun
@@ -56,11 +57,15 @@ def keep_report(run: ActiveRun, report: RunReport) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KeptOutcome:
-    """What lists of runs show: seconds and number of failures, None where they were not kept."""
+    """What lists of runs show: seconds and number of failures, None where they were not kept.
+
+    ``batch`` is which micro-batch of a stream it was, None for a run of its own.
+    """
 
     seconds: float | None = None
     failures: int | None = None
     codes: tuple[str, ...] = ()
+    batch: MicroBatch | None = None
 
     @classmethod
     def from_document(cls, document: JsonObject) -> KeptOutcome:
@@ -70,6 +75,7 @@ class KeptOutcome:
             None if seconds is None else _number(seconds),
             failures if isinstance(failures, int) else None,
             tuple(str(code) for code in _items(document.get("codes"))),
+            MicroBatch.of(cast("JsonObject", document.get("stream") or {})),
         )
 
 
@@ -226,6 +232,7 @@ def run_documents(report: RunReport, redact: Callable[[str], str]) -> dict[str, 
         "seconds": round(report.seconds, 3),
         "failures": len(report.failures),
         "codes": sorted({one.code for one in report.failures}),
+        **({"stream": report.batch.members()} if report.batch else {}),
     }
     table = {
         "columns": _COLUMNS,

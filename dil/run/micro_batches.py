@@ -18,6 +18,7 @@ from dil.model.report import RunReport, RunStatus
 from dil.model.stream import STREAM, MicroBatch, StreamState
 from dil.model.work_unit import Plan
 from dil.observe.property_places import located_failures
+from dil.planning import SavedPlan
 from dil.run import plan_builder, preflight
 from dil.run.active_run import ActiveRun, active_run
 from dil.run.catalog_sync import sync_catalog
@@ -39,8 +40,6 @@ class MicroBatches:
 
     def __init__(self, run: ActiveRun) -> None:
         self._run = run
-        self._now_ms = run.options.now_ms
-        self._looked_ms = run.options.clock()
 
     def look(self, now_ms: int) -> Plan:
         """Finish what earlier micro-batches left; return all that is due at ``now_ms``.
@@ -49,7 +48,6 @@ class MicroBatches:
             ConfigError: another shape of the watermark finds none of the records.
             DilError: planning, state, or the finished publish failed.
         """
-        self._now_ms, self._looked_ms = now_ms, self._run.options.clock()
         run = replace(self._run, options=replace(self._run.options, now_ms=now_ms))
         recover(run)
         refuse_new_shape(run)
@@ -88,7 +86,7 @@ class MicroBatches:
         done = execute_and_publish(run, planned)
         done = replace(done, failures=located_failures(done.failures, run.job.properties.origin))
         done = sync_catalog(run.job, run.store, done, run.executors)
-        done = replace(done, seconds=round(time.monotonic() - started, 3))
+        done = replace(done, batch=batch, seconds=round(time.monotonic() - started, 3))
         keep_report(run, done)
         return done
 
@@ -102,17 +100,23 @@ class MicroBatches:
 
     def _begun(self, due: Plan, batch: MicroBatch, *, is_alone: bool) -> ActiveRun:
         whole = self._run
-        job, clock_ms = whole.job, whole.options.clock()
-        run_id = new_run_id(clock_ms)
-        # Work units that keep a distance do so from now on; the now of planning is the plan's.
-        now_ms = self._now_ms + clock_ms - self._looked_ms
+        job, run_id = whole.job, new_run_id(whole.options.clock())
+        head = whole.store.head()
+        # As it is, also what was read before: the lease lets nobody else change the chain.
+        saved = SavedPlan(
+            job=job.name,
+            digest=job.digest,
+            backfill=job.planning.backfill,
+            head=None if head is None else str(head["hash"]),
+            plan=due,
+        )
         if is_alone:
             running = replace(job.running, commit_policy=CommitPolicy.SUCCESSFUL)
             job = replace(job, running=running)
         return replace(
             whole,
             job=job,
-            options=replace(whole.options, now_ms=now_ms, plan=due),
+            options=replace(whole.options, now_ms=due.now, plan=saved),
             run_id=run_id,
             staging=publishing.run_staging_dir(job.publishing, job.name, run_id),
             arrived=[],

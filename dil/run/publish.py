@@ -309,7 +309,7 @@ def _is_whole(job: Job, plan: Plan, reports: Sequence[TaskReport]) -> bool:
     good = sum(report.failure is None for report in reports)
     if plan.left or plan.skipped or good < len(plan.work_units):
         return False
-    if job.query is not None and job.query.mode is QueryMode.APPEND:
+    if job.query is not None and job.query.mode is not QueryMode.FULL:
         return False  # it has what is new
     dropped = sum(report.counters.rows_dropped for report in reports)
     dropped += sum(report.beside for report in reports)

@@ -184,7 +184,7 @@ class QuerySection(Section):
         MODE,
         "append runs the query over the new rows of the inputs alone and appends what it gives, so "
         "it may only map and filter rows; full runs it over the whole inputs again and replaces "
-        "the dataset.",
+        "the dataset; windowed computes the windows of `ms.window.*`, each once.",
         default="append",
         scope=Scope.JOB,
     )

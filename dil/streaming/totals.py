@@ -51,6 +51,7 @@ class Totals:
             retries=before.retries + batch.retries,
             peak_rss_bytes=max(before.peak_rss_bytes, batch.peak_rss_bytes),
             events=_both(before.events, batch.events),
+            batch=batch.batch or before.batch,
         )
 
     def report(

@@ -13,12 +13,15 @@ import shutil
 
 import pytest
 
+from dil.cli.main import main
 from dil.errors import ConfigError, DilError, LeaseHeldError, StateError
 from dil.model.report import RunStatus
+from dil.operator.streaming import run_stream
 from dil.run import micro_batches
 from dil.state import open_store
 from tests.event_feed import Crash
 from tests.integration.local_jobs import NOW
+from tests.stories import Story, day, ids_of
 from tests.streams import INGEST, StreamFeed
 
 
@@ -328,3 +331,67 @@ def test_what_a_stream_cannot_be_is_refused_all_at_once_with_its_line(feed) -> N
 def test_a_trigger_that_is_none_is_refused(feed, trigger) -> None:
     with pytest.raises(ConfigError, match=r"ms\.stream\.trigger"):
         feed.job(**INGEST, **{"ms.stream.trigger": trigger})
+
+
+def test_what_the_grace_period_reads_again_is_read_again(tmp_path, source) -> None:
+    """Two days are read again each morning, and replaced; no row is there twice."""
+    story = Story(
+        tmp_path,
+        source,
+        ms__publish__mode="window_replace",
+        ms__grace__period__days="2",
+        ms__stream__mode="ingest",
+        ms__stream__max__files="3",
+    )
+    asked = [source.count("/records")]
+    for number in (3, 4):
+        assert run_stream(story.job(), story.options(day(number))).exit_code == 0
+        asked.append(source.count("/records"))
+
+    assert story.rows() == ids_of("a", "b", days=range(4))
+    first, second = asked[1] - asked[0], asked[2] - asked[1]
+    assert (first, second) == (6, 6), "two days again, and the new one, of two units each"
+
+
+def test_work_units_that_keep_a_distance_keep_it_over_micro_batches(
+    tmp_path, source, monkeypatch
+) -> None:
+    waits: list[int] = []
+    run = micro_batches.MicroBatches.run
+
+    def noting(self, due, batch, **more):
+        waits.extend(unit.not_before - due.now for unit in due.work_units)
+        return run(self, due, batch, **more)
+
+    monkeypatch.setattr(micro_batches.MicroBatches, "run", noting)
+    story = Story(
+        tmp_path,
+        source,
+        ms__stream__mode="ingest",
+        ms__stream__max__files="2",
+        ms__work__unit__pacing__seconds="10",
+    )
+    assert run_stream(story.job(), story.options(day(2))).rows == 16
+    assert waits == [0, 10_000, 20_000, 30_000]
+
+
+def test_plan_and_runs_show_the_stream(feed, capsys) -> None:
+    filled(feed, 5)
+    feed.job(**INGEST)
+    job = str(feed.folder / "feed.conf")
+    assert main(["plan", job, "--json"]) == 0
+    before = json.loads(capsys.readouterr().out)["stream"]
+    assert main(["plan", job]) == 0
+    assert "5 work units due, in 3 micro-batches of 2 at most" in capsys.readouterr().out
+
+    feed.stream()
+
+    assert (before["epoch"], before["next_batch"], before["max_work_units"]) == (None, 0, 2)
+    assert main(["plan", job, "--json"]) == 0
+    after = json.loads(capsys.readouterr().out)["stream"]
+    assert (after["epoch"], after["next_batch"]) == (feed.newest()["epoch"], 3)
+    assert main(["runs", "list", job, "--json"]) == 0
+    runs = json.loads(capsys.readouterr().out)
+    assert sorted(each["stream"]["batchId"] for each in runs) == [0, 1, 2]
+    assert main(["runs", "list", job]) == 0
+    assert f"micro-batch 2 ({after['epoch']})" in capsys.readouterr().out

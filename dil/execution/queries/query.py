@@ -13,6 +13,7 @@ from dil.execution.executor import Watch
 from dil.model.job import QuerySpec
 from dil.model.schema_text import parse_schema
 from dil.model.task import RunContext, TaskReport
+from dil.model.windows import Closing
 from dil.model.work_unit import WorkUnit
 from dil.reshaping.dataset_rows import DatasetReading, WantedRows
 from dil.reshaping.files import Workshop
@@ -54,11 +55,13 @@ class Query:
     """A query over views; ``unit`` is the work unit that it is, in the report and in names.
 
     Each part of the result, which one task writes, is a work unit of its own, see ``part_of``.
+    ``closing`` says which windows are emitted, of a query that has any.
     """
 
     spec: QuerySpec
     views: tuple[View, ...]
     unit: WorkUnit
+    closing: Closing | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from dil.execution.jvm_errors import stopping_error
 from dil.execution.memory import workers_at_once
 from dil.execution.overseer import Overseer
 from dil.execution.queries.query import Query, QueryResult, View, in_order, part_of
+from dil.execution.queries.windowed import emitted, with_event_time
 from dil.execution.spark_types import arrow_schema, spark_schema
 from dil.model.job import QueryMode, QuerySpec
 from dil.model.task import RunContext, TaskReport
@@ -136,9 +137,14 @@ def frame_of(session: Any, view: View) -> Any:  # noqa: ANN401 - a session gives
 def _result(session: Any, query: Query) -> Any:  # noqa: ANN401 - a DataFrame
     spec = query.spec
     frames = {view.name: frame_of(session, view) for view in query.views}
+    windows, closing = spec.windows, query.closing
+    if windows is not None and closing is not None:
+        frames = {name: with_event_time(frame, windows, closing) for name, frame in frames.items()}
     for name, frame in frames.items():
         frame.createOrReplaceTempView(name)
     result = session.sql(spec.text) if spec.function is None else _called(spec, frames)
+    if closing is not None:
+        result = emitted(result, closing)
     _refuse_unfit_columns(spec, result)
     if spec.mode is QueryMode.APPEND:
         _refuse_more_than_rows(result)
@@ -226,6 +232,8 @@ def _refused(spec: QuerySpec, said: str) -> QueryError:
 
 
 def _place(spec: QuerySpec) -> str:
+    if spec.windows is not None:
+        return "ms.window.keys and ms.window.aggs"
     return "ms.query.function" if spec.function is not None else "ms.query.sql, or ms.query.file"
 
 

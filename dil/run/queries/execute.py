@@ -30,7 +30,7 @@ def execute_query(
     unit = planned.plan.work_units[0]
     if query.runs:
         views = tuple(map(view_of_input, query.inputs))
-        asked = Query(spec, views, unit)
+        asked = Query(spec, views, unit, query.closing)
         result = run.executors.for_query().query(_context(run, planned), asked, watch)
     else:
         result = in_order(unit, {})

@@ -19,15 +19,18 @@ from dil.model.derived import InputSlice, QueryStep
 from dil.model.interval import Interval
 from dil.model.job import DatasetInput, Job, QueryMode, QuerySpec
 from dil.model.json import JsonObject, compact
+from dil.model.windows import Closing, WindowSpec
 from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.observe.query_view import InputLine, QueryPlanView
 from dil.run.options import RunOptions
+from dil.state.blocks.canonical import instant_of
+from dil.state.chain.chain_rows import data_event_at
 from dil.state.databases.database import Transaction
 from dil.state.derived.appending import require_sound_query
 from dil.state.derived.dataset_rows import DatasetChain, PartRows, Position
 from dil.state.derived.earlier_inputs import refuse_inputs_read_before
 from dil.state.derived.inputs import StoredInput, open_input
-from dil.state.derived.planning import SliceLimits, plan_query, transform_in_force
+from dil.state.derived.planning import QueryPlan, SliceLimits, plan_query, transform_in_force
 from dil.state.opening import open_database
 
 log = logging.getLogger(__name__)
@@ -69,12 +72,14 @@ class PlannedQuery:
 
     ``step`` is None where there is nothing to do. ``runs`` says whether the query is to be run:
     else only places in the inputs are remembered. ``waits`` say which inputs have nothing new.
+    ``closing`` says which windows are emitted, None where the query has no windows, or none closes.
     """
 
     step: QueryStep | None = None
     runs: bool = False
     inputs: tuple[PlannedInput, ...] = ()
     waits: tuple[str, ...] = ()
+    closing: Closing | None = None
 
     @property
     def rows(self) -> int:
@@ -174,7 +179,7 @@ def _planned(
     if plan is None:
         return PlannedQuery(waits=tuple(f"{each.dataset} has nothing new" for each in spec.inputs))
     slices = plan.event.inputs or ()
-    if not is_full:
+    if not spec.mode.reads_whole:
         refuse_inputs_read_before(own, name, slices)
     places = [
         _place(item, taken, chains[item.dataset])
@@ -184,8 +189,13 @@ def _planned(
     runs = again or any(
         chains[each.input.dataset].has_data_in(each.first, each.last) for each in places
     )
+    closed = None
+    if spec.windows is not None:
+        closed = _closed(own, name, plan, spec.windows)
+        runs = closed is not None
     if runs:
-        places = [_with_rows(each, chains[each.input.dataset], is_full=is_full) for each in places]
+        whole = spec.mode.reads_whole
+        places = [_with_rows(each, chains[each.input.dataset], is_full=whole) for each in places]
         # A compaction gives new offsets to rows that were read before.
         runs = is_full or any(each.parts for each in places)
     return PlannedQuery(
@@ -193,6 +203,7 @@ def _planned(
         runs,
         tuple(places),
         tuple(f"{each.input.dataset} has nothing new" for each in places if not each.has_news),
+        closed,
     )
 
 
@@ -204,6 +215,17 @@ def _is_changed(own: Transaction, name: str, spec: QuerySpec) -> bool:
 
 def _has_rows(chain: StoredInput) -> bool:
     return chain.has_data_in(-1, chain.sequence)
+
+
+def _closed(own: Transaction, name: str, plan: QueryPlan, windows: WindowSpec) -> Closing | None:
+    """Return which windows the watermark closes now, None where it closes none."""
+    until = plan.event.new_watermark
+    if until is None:
+        return None
+    last = None if plan.data_sequence is None else data_event_at(own, name, plan.data_sequence)
+    after = None if last is None else last.new_watermark
+    found = Closing(None if after is None else instant_of(after), instant_of(until))
+    return found if windows.closes_any(found) else None
 
 
 def _place(item: DatasetInput, taken: InputSlice, chain: StoredInput) -> PlannedInput:

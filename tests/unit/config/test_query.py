@@ -64,7 +64,15 @@ def test_all_that_is_wrong_is_said_at_once_with_its_line(lake):
     [
         ({"ms__query__sql": ""}, "needs a query, and has none"),
         ({"ms__query__function": "a:b"}, "is set, and ms.query.function too"),
-        ({"ms__query__mode": "windowed"}, "Use full, which aggregates the whole input again"),
+        (
+            {"ms__query__mode": "windowed"},
+            "does not go with ms.query.mode=windowed: the windows are the query",
+        ),
+        (
+            {"ms__query__mode": "windowed", "ms__query__sql": ""},
+            "is windowed, and ms.window.aggs is not set",
+        ),
+        ({"ms__window__size": "PT1H"}, "ms.window.size has no effect here"),
         ({"ms__publish__mode": "replace"}, "ms.query.mode is append, and rows would be published"),
         ({"ms__publish__mode": "window_replace"}, "ms.query.mode is append, and rows would be"),
         ({"state__store__enabled": "false"}, "what was taken of the inputs is kept in the state"),

@@ -1,0 +1,67 @@
+"""Windows of event time over an input: what is computed of each, and which are closed.
+
+Times and lengths are milliseconds; times count from 1970-01-01T00:00:00Z, and so do windows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+START, END = "window_start", "window_end"
+# The event time of a row of the view, as a timestamp.
+EVENT_TIME = "__dil_event_time"
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The windows that a run emits: those that end after ``after_ms`` and up to ``until_ms``.
+
+    ``after_ms`` is None where none was emitted yet.
+    """
+
+    after_ms: int | None
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSpec:
+    """Windows of a size, one every ``slide_ms``; rows are grouped by ``keys`` in each.
+
+    ``aggs`` are names of columns, each with an aggregate in Spark SQL.
+    """
+
+    column: str
+    size_ms: int
+    slide_ms: int
+    keys: tuple[str, ...]
+    aggs: tuple[tuple[str, str], ...]
+
+    def query(self, view: str) -> str:
+        """Return the query over a view that has ``EVENT_TIME``."""
+        window = f"window({EVENT_TIME}, {_interval(self.size_ms)}, {_interval(self.slide_ms)})"
+        keys = [quoted(name) for name in self.keys]
+        columns = [f"window.start AS {START}", f"window.end AS {END}", *keys]
+        columns += [f"{text} AS {quoted(name)}" for name, text in self.aggs]
+        groups = ", ".join([window, *keys])
+        parts = ["SELECT", ", ".join(columns), "FROM", quoted(view), "GROUP BY", groups]
+        return " ".join(parts)  # the job's author wrote the aggregates, as SQL
+
+    def closes_any(self, closing: Closing) -> bool:
+        """Return whether a window ends in the time that a run closes."""
+        if closing.after_ms is None:
+            return True
+        return self._last_end(closing.until_ms) > self._last_end(closing.after_ms)
+
+    def _last_end(self, until_ms: int) -> int:
+        """Return the last end of a window up to an instant."""
+        return until_ms - (until_ms - self.size_ms) % self.slide_ms
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL has it."""
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"
+
+
+def _interval(length_ms: int) -> str:
+    return f"'{length_ms} milliseconds'"

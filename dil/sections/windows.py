@@ -1,0 +1,80 @@
+"""``ms.window.*``: windows of event time over a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge
+
+from dil.model.json import JsonValue
+from dil.model.section import Duration, Scope, Section, Text, Texts, ValueType, Written, prop
+from dil.sections.reading import Finding, ShapeError, Surroundings, as_object
+
+SIZE, SLIDE, KEYS = "ms.window.size", "ms.window.slide", "ms.window.keys"
+AGGS, COLUMN = "ms.window.aggs", "ms.window.column"
+
+
+def _aggs(value: JsonValue, around: Surroundings) -> Mapping[str, str]:
+    del around
+    found: dict[str, str] = {}
+    wrong: list[Finding] = []
+    for name, text in as_object(value).items():
+        if isinstance(text, str) and text.strip():
+            found[name] = text.strip()
+        else:
+            fix = f'Write an aggregate in Spark SQL: {{"{name}": "sum(amount)"}}.'
+            wrong.append((f'has no aggregate for "{name}"', fix))
+    if wrong:
+        raise ShapeError(*wrong)
+    return found
+
+
+_Aggs = Annotated[Mapping[str, str], Written(ValueType.JSON_OBJECT, read=_aggs)]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSection(Section):
+    """Windows of event time over the input of a derived dataset."""
+
+    column: Text = prop(
+        COLUMN,
+        "Column of the input with the time at which a row happened: a timestamp, a date, or whole "
+        "epoch milliseconds.",
+        default="",
+        example="seen_at",
+        scope=Scope.JOB,
+    )
+    size_ms: Annotated[Duration, Ge(1)] | None = prop(
+        SIZE,
+        "Length of a window, an ISO duration. Windows begin at multiples of the slide since "
+        "1970-01-01T00:00:00Z.",
+        default=None,
+        example="PT1H",
+        scope=Scope.JOB,
+    )
+    slide_ms: Annotated[Duration, Ge(1)] | None = prop(
+        SLIDE,
+        "How far a window begins after the one before; shorter than the size, they overlap. Unset: "
+        "the size.",
+        default=None,
+        example="PT15M",
+        scope=Scope.JOB,
+    )
+    keys: Texts = prop(
+        KEYS,
+        "Columns by which the rows of a window are grouped.",
+        default=(),
+        example="site,sensor",
+        scope=Scope.JOB,
+    )
+    aggs: _Aggs = prop(
+        AGGS,
+        "What is computed of each window and key: names of columns, each with an aggregate in Spark"
+        " SQL.",
+        default_factory=dict,
+        shown="{}",
+        example='{"total": "sum(amount)", "rows": "count(*)"}',
+        scope=Scope.JOB,
+    )
