@@ -87,10 +87,39 @@ class JobCall:
         self.invocation.log_notices(loaded.notices, loaded.infos)
         return loaded.job
 
+    def source_job(self, command: str, instead: str, *, secrets: bool = True) -> Job:
+        """Do as ``job``, for a command that has a meaning for jobs with a source alone.
+
+        Raises:
+            ConfigError: something is wrong with the job file, or the job reads datasets.
+        """
+        job = self.job(secrets=secrets)
+        refuse_derived(job, command, instead)
+        return job
+
     def _load(self, *, secrets: bool) -> Loaded:
         return self.invocation.load(
             self.job_file, self.definitions, lenient=self.lenient, secrets=secrets
         )
+
+
+def refuse_derived(job: Job, command: str, instead: str) -> None:
+    """Refuse a command about what is read of a source, for a job that reads datasets.
+
+    Raises:
+        ConfigError: the job has ms.query.inputs; ``instead`` says what to use.
+    """
+    if job.query is None:
+        return
+    from dil.errors import ConfigError
+
+    raise ConfigError.single(
+        "ms.query.inputs",
+        f"is set: {job.name} reads datasets, and has no source and no stretches of time that"
+        f" `{command}` could look at",
+        instead,
+        job.properties.origin("ms.query.inputs"),
+    )
 
 
 def job_command(*, quiet: bool = True) -> Callable[[Callable[..., int]], Callable[..., int]]:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from dil.spi.request_view import RequestView
 
 _ROWS = 3
+_INSTEAD = (
+    "`dil validate JOB.conf` checks the job, and `dil plan JOB.conf` opens its state and those of"
+    " its inputs and shows what a run would read."
+)
 show_request_option = click.option(
     "--show-request", is_flag=True, help="Also print each request as a curl command."
 )
@@ -60,7 +64,7 @@ def preview(
     """
     look = _Look(call, now, show_curl=show_request, may_send=send)
     with results_only():
-        job = call.job()
+        job = call.source_job("dil preview", _INSTEAD)
         found = look.preview(job, rows, signature=signature, skips_empty=True)
     if call.as_json:
         emit_json(_preview_json(look, job, found))
@@ -83,7 +87,7 @@ def check(call: JobCall, *, now: str | None, show_request: bool, send: bool) -> 
     """
     look = _Look(call, now, show_curl=show_request, may_send=send)
     with results_only():
-        job = call.job()
+        job = call.source_job("dil check", _INSTEAD)
         places = _places(job, call.invocation.now(now))
         found = look.preview(job, rows=1)
     if call.as_json:

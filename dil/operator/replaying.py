@@ -71,13 +71,17 @@ class ReplayedBlock:
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    """A block of a query, with what was in force; ``after`` is the watermark before it."""
+    """A block of a query, with what was in force; ``after`` is the watermark before it.
+
+    ``is_new`` says that its query was new.
+    """
 
     sequence: int
     event: DataEvent
     after: str | None
     transform: JsonObject
     schema: str
+    is_new: bool
 
 
 def replay(
@@ -129,14 +133,15 @@ def _recorded(store: StateStore, first: int) -> Iterator[_Recorded]:
     settings.reverse()
     after: str | None = None
     for sequence, event in reversed(found):
+        is_new = False
         while settings and settings[0][0] < sequence:
             _, config = settings.pop(0)
             if config.kind == "SetTransform":
-                transform = config.body
+                transform, is_new = config.body, True
             elif config.kind == "SetDataSchema":
                 schema = str(config.body.get("schema") or "")
         if sequence >= first:
-            yield _Recorded(sequence, event, after, transform, schema)
+            yield _Recorded(sequence, event, after, transform, schema, is_new)
         after = event.new_watermark
 
 
@@ -265,7 +270,10 @@ class _Replayer:
 
 
 def _was_run(recorded: _Recorded, chains: Mapping[str, StoredInput]) -> bool:
-    """Return whether the block's query was run: over whole inputs, where rows came or went."""
+    """Return whether the block's query was run: over whole inputs, where rows came or went.
+
+    A new query is run over all that there is.
+    """
     if _mode(recorded) is QueryMode.APPEND:
         return True
     if _mode(recorded) is QueryMode.WINDOWED:
@@ -274,6 +282,7 @@ def _was_run(recorded: _Recorded, chains: Mapping[str, StoredInput]) -> bool:
         chain = chains[item.dataset_id]
         first = -1 if item.prev_block_hash is None else chain.sequence_of(item.prev_block_hash)
         last = None if item.last_block is None else chain.sequence_of(item.last_block)
+        first = -1 if recorded.is_new else first
         if first is not None and last is not None and chain.has_data_in(first, last):
             return True
     return False

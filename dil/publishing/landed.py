@@ -21,6 +21,10 @@ from dil.storage import Filesystem
 
 log = logging.getLogger(__name__)
 
+# What a run is given once to make everything anew, of a source and of inputs.
+ANEW = "-D ms.publish.mode=replace"
+ANEW_DERIVED = f"-D ms.query.mode=full {ANEW}"
+
 
 def newer_dataset(
     job: str,
@@ -112,6 +116,8 @@ def refuse_older_state(
     spec: PublishingSpec,
     filesystem: Filesystem,
     destination: Destination | None = None,
+    *,
+    anew: str = ANEW,
 ) -> None:
     """Refuse to append from an older copy of the state; warn where rows are replaced.
 
@@ -127,7 +133,7 @@ def refuse_older_state(
         return
     raise StateError(
         f"{problem}. Rows that were published since would be read and appended once more",
-        _ways_out(),
+        _ways_out(anew),
     )
 
 
@@ -137,6 +143,8 @@ def refuse_lost_state(
     spec: PublishingSpec,
     filesystem: Filesystem,
     destination: Destination,
+    *,
+    anew: str = ANEW,
 ) -> None:
     """Refuse to append from a state that knows of no publish, where the job's rows are there.
 
@@ -147,19 +155,18 @@ def refuse_lost_state(
     if problem and spec.mode is PublishMode.APPEND:
         raise StateError(
             f"{problem}. All rows would be read and appended once more",
-            f"{_ways_out()} To append all the same: dil run JOB.conf --accept-new-signatures.",
+            f"{_ways_out(anew)} To append all the same: dil run JOB.conf --accept-new-signatures.",
         )
 
 
-def _ways_out() -> str:
+def _ways_out(anew: str) -> str:
     """Return how to bring state and dataset together.
 
     A window_replace is none: what one run of it leaves, the next run would append.
     """
     return (
         "Nothing was changed. Restore the newest copy of the state: dil state restore JOB.conf"
-        " FILE. Where there is none, run once with -D ms.publish.mode=replace, which reads"
-        " everything anew."
+        f" FILE. Where there is none, run once with {anew}, which reads everything anew."
     )
 
 

@@ -96,7 +96,9 @@ def look(job: Job, options: RunOptions) -> None:
 def _check_state(job: Job, store: StateStore, files: Filesystem, destination: Destination) -> None:
     if job.state.enabled:
         publishing.refuse_other_place(job, store, files)
-        publishing.refuse_older_state(job.name, store, job.publishing, files, destination)
+        publishing.refuse_older_state(
+            job.name, store, job.publishing, files, destination, anew=_anew(job)
+        )
 
 
 def _refuse_lost_state(
@@ -104,7 +106,13 @@ def _refuse_lost_state(
 ) -> None:
     # A backfill in the job's own run reads its range again, whatever is there.
     if job.state.enabled and not job.planning.backfill:
-        publishing.refuse_lost_state(job.name, store, job.publishing, files, destination)
+        publishing.refuse_lost_state(
+            job.name, store, job.publishing, files, destination, anew=_anew(job)
+        )
+
+
+def _anew(job: Job) -> str:
+    return publishing.ANEW if job.query is None else publishing.ANEW_DERIVED
 
 
 def _owner(job: Job) -> Owner:

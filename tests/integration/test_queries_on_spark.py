@@ -40,6 +40,12 @@ def lake(tmp_path_factory):
         "    return inputs['orders'].groupBy().count().withColumnRenamed('count', 'id')\n"
         "def wrong(inputs):\n"
         "    return 7\n"
+        "def made(inputs):\n"
+        "    rows = inputs['orders']\n"
+        "    return rows.union(rows.sparkSession.createDataFrame([(999, 0)], rows.schema))\n"
+        "def chosen(inputs):\n"
+        "    rows = inputs['orders']\n"
+        "    return rows.where('id < 3').union(rows.where('id > 7'))\n"
         "def broken(inputs):\n"
         "    raise KeyError('no such thing')\n"
     )
@@ -75,6 +81,18 @@ def lake(tmp_path_factory):
         "limit": lake.derive("limit", "SELECT id FROM orders LIMIT 3"),
         "twice": lake.derive("twice", "SELECT id, id FROM orders"),
         "cast": lake.derive("cast", "SELECT CAST(concat('x', id) AS INT) AS id FROM orders"),
+        "literal": lake.derive("literal", "SELECT id FROM orders UNION ALL SELECT 999"),
+        "values": lake.derive("values",
+                              "SELECT id FROM orders UNION ALL SELECT * FROM VALUES (999L), (7L)"),
+        "range": lake.derive("range", "SELECT id FROM orders UNION ALL SELECT id FROM range(3)"),
+        "file": lake.derive("file", "SELECT id FROM orders UNION ALL SELECT id FROM"
+                            f" parquet.`{lake.folder}/lake/shop/orders`"),
+        "made": lake.derive("made", "", ms__query__function="sums:made"),
+        "chosen": lake.derive("chosen", "", ms__query__function="sums:chosen"),
+        "with": lake.derive("with", "WITH few AS (SELECT id FROM orders WHERE id IN (1, 2))"
+                            " SELECT id FROM few UNION ALL SELECT id FROM few"),
+        "split": lake.derive("split", "SELECT id, part FROM orders"
+                             " LATERAL VIEW explode(array(1, 2)) parts AS part"),
         "wrong": lake.derive("wrong", "", ms__query__function="sums:wrong"),
         "broken": lake.derive("broken", "", ms__query__function="sums:broken"),
     }  # fmt: skip
@@ -85,7 +103,8 @@ def lake(tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "rows"),
     [("typed", 10), ("again", 10), ("avro", 10), ("total", 1), ("none", 0), ("delta", 10),
-     ("iceberg", 10), ("ducks", 10), ("of_delta", 2), ("two", 20)],
+     ("iceberg", 10), ("ducks", 10), ("of_delta", 2), ("two", 20),
+     ("chosen", 5), ("with", 4), ("split", 20)],
 )  # fmt: skip
 def test_a_query_is_run_and_its_chain_is_sound(lake, name, rows):
     report = lake.reports[name]
@@ -148,6 +167,11 @@ def test_offsets_follow_those_of_the_input_file_by_file(lake):
         ("in", "DIL-QUERY", "the query looks rows up in a subquery"),
         ("distinct", "DIL-QUERY", "the query looks for distinct rows"),
         ("limit", "DIL-QUERY", "takes some of the rows (LIMIT)"),
+        ("literal", "DIL-QUERY", "has rows that are not of its inputs (OneRowRelation)"),
+        ("values", "DIL-QUERY", "has rows that are not of its inputs (LocalRelation)"),
+        ("range", "DIL-QUERY", "has rows that are not of its inputs (Range)"),
+        ("file", "DIL-QUERY", "has rows that are not of its inputs (LogicalRelation)"),
+        ("made", "DIL-QUERY", "has rows that are not of its inputs (LogicalRDD)"),
         ("twice", "DIL-QUERY", 'gives the column "id" more than once'),
         ("cast", "DIL-QUERY", "CAST_INVALID_INPUT"),
         ("wrong", "DIL-QUERY", "sums:wrong returned int, and a DataFrame is needed"),

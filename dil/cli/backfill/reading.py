@@ -77,7 +77,7 @@ def start(  # noqa: PLR0913 - the options of the command
         from dil.operator.backfill import reading
 
         now_ms = call.invocation.now(now)
-        job = call.job()
+        job = _source_job(call)
         window = _window(job, low, high)
         known = None if is_new else reading.find_unpublished(job, window, wanted, real_clock)
         if known is None:
@@ -111,7 +111,7 @@ def resume(
     def go_on() -> RunReport:
         from dil.operator.backfill.definition import find_backfill
 
-        job = call.job()
+        job = _source_job(call)
         definition = find_backfill(job, backfill_id)
         found.append(definition)
         return _read(call, job, definition, call.invocation.now(now), parallelism, pause_s)
@@ -120,10 +120,19 @@ def resume(
     return _deliver(call, report, found, is_reported=is_reported)
 
 
+def _source_job(call: JobCall, *, secrets: bool = True) -> Job:
+    return call.source_job(
+        "dil backfill",
+        "To make the dataset anew from its inputs: dil run JOB.conf -D ms.query.mode=full"
+        " -D ms.publish.mode=replace.",
+        secrets=secrets,
+    )
+
+
 def _plan(call: JobCall, now: str | None, bounds: tuple[str, str], units: tuple[str, ...]) -> int:
     with results_only():
         now_ms = call.invocation.now(now)
-        job = call.job(secrets=False)
+        job = _source_job(call, secrets=False)
         from dil.operator.backfill import reading
 
         window = _window(job, *bounds)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dil.cli.job_command import JobCall, job_command, now_option
+from dil.cli.job_command import JobCall, job_command, now_option, refuse_derived
 from dil.cli.state.opening import instant, opened
 from dil.cli.stdout import emit
 from dil.text.zones import iso
@@ -34,6 +34,9 @@ def gaps(call: JobCall, *, now: str | None, low: str | None, high: str | None) -
     it yet. Gaps are no failure: the exit code is 0.
     """
     with opened(call) as (job, store):
+        refuse_derived(
+            job, "dil state gaps", "`dil plan JOB.conf` shows what is new in each input."
+        )
         from dil.operator.gaps import find_gaps
 
         now_ms = call.invocation.now(now)

@@ -54,7 +54,25 @@ _NOT_BY_ROW = {
     "Tail": "takes some of the rows",
     "Offset": "leaves out some of the rows (OFFSET)",
     "Sample": "takes a sample of the rows",
+    "DeduplicateWithinWatermark": "looks for distinct rows",
+    **dict.fromkeys(
+        (
+            "CoGroup",
+            "FlatMapCoGroupsInArrow",
+            "FlatMapCoGroupsInPandas",
+            "FlatMapGroupsInArrow",
+            "FlatMapGroupsInPandas",
+            "FlatMapGroupsInPandasWithState",
+            "FlatMapGroupsWithState",
+            "MapGroups",
+            "TransformWithState",
+            "TransformWithStateInPySpark",
+        ),
+        "calls a function for groups of rows",
+    ),
 }
+# Leaves of a plan that have no rows of their own: what they name is elsewhere in the plan.
+_WITHOUT_ROWS = frozenset({"CTERelationRef"})
 
 
 def run_query(
@@ -112,9 +130,7 @@ def frame_of(session: Any, view: View) -> Any:  # noqa: ANN401 - a session gives
     """Return the rows of a view as a DataFrame, in the order of their offsets."""
     schema = spark_schema(view.known)
     count = len(view.tasks)
-    if not count:
-        return session.createDataFrame([], schema)
-    numbers = session.range(0, count, 1, count)
+    numbers = session.range(0, count, 1, max(1, count))
     return mapped_in_arrow(numbers, _ReadBody(view, arrow_schema(schema)), schema)
 
 
@@ -184,7 +200,7 @@ def _refuse_unfit_columns(spec: QuerySpec, frame: Any) -> None:  # noqa: ANN401 
 def _refuse_more_than_rows(frame: Any) -> None:  # noqa: ANN401 - a DataFrame
     """Refuse a query whose result over new rows is not the new part of its result over all."""
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - pyspark shows no plan
-    found = next((_NOT_BY_ROW[name] for name in _nodes(plan) if name in _NOT_BY_ROW), "")
+    found = next(filter(None, map(_more_than_rows, _nodes(plan))), "")
     if not found and plan.subqueriesAll().size():
         found = "looks rows up in a subquery"
     if found:
@@ -195,11 +211,31 @@ def _refuse_more_than_rows(frame: Any) -> None:  # noqa: ANN401 - a DataFrame
         )
 
 
-def _nodes(plan: Any) -> Iterator[str]:  # noqa: ANN401 - a plan in the JVM
-    yield str(plan.getClass().getSimpleName())
+def _more_than_rows(node: Any) -> str:  # noqa: ANN401 - a node of a plan in the JVM
+    """Return what a node does that is not row by row; empty where it does nothing of that sort."""
+    name = str(node.getClass().getSimpleName()).rstrip("$")
+    if name in _NOT_BY_ROW:
+        return _NOT_BY_ROW[name]
+    if node.children().size() or name in _WITHOUT_ROWS:
+        return ""
+    # Such rows would come once more with every run.
+    return f"has rows that are not of its inputs ({name})"
+
+
+def _nodes(plan: Any) -> Iterator[Any]:  # noqa: ANN401 - nodes of a plan in the JVM
+    """Yield the nodes of a plan, but for what is below the views of the inputs."""
+    if _is_input(plan):
+        return
+    yield plan
     children = plan.children()
     for number in range(children.size()):
         yield from _nodes(children.apply(number))
+
+
+def _is_input(node: Any) -> bool:  # noqa: ANN401 - a node of a plan in the JVM
+    """Return whether a node gives the rows of an input: Spark keeps the name of our reader."""
+    is_mapped = str(node.getClass().getSimpleName()) == "MapInArrow"
+    return is_mapped and str(node.functionExpr().name()) == _ReadBody.__name__
 
 
 def _refused(spec: QuerySpec, said: str) -> QueryError:

@@ -6,6 +6,7 @@ of a chain (rule C23).
 
 from __future__ import annotations
 
+import json
 import logging
 import shlex
 from collections.abc import Callable, Iterator
@@ -27,8 +28,9 @@ from dil.state.chain.chain_rows import data_event_at
 from dil.state.databases.database import Transaction
 from dil.state.derived.appending import require_sound_query
 from dil.state.derived.dataset_rows import DatasetChain, PartRows, Position
+from dil.state.derived.earlier_inputs import refuse_inputs_read_before
 from dil.state.derived.inputs import StoredInput, open_input
-from dil.state.derived.planning import QueryPlan, SliceLimits, plan_query
+from dil.state.derived.planning import QueryPlan, SliceLimits, plan_query, transform_in_force
 from dil.state.opening import open_database
 
 log = logging.getLogger(__name__)
@@ -165,10 +167,11 @@ def _planned(
     own: Transaction, name: str, spec: QuerySpec, chains: dict[str, StoredInput]
 ) -> PlannedQuery:
     is_full = spec.mode is QueryMode.FULL
+    again = is_full and _is_changed(own, name, spec) and any(map(_has_rows, chains.values()))
     plan = plan_query(
         own,
         name,
-        SliceLimits(spec.max_blocks, spec.max_rows),
+        SliceLimits(spec.max_blocks, spec.max_rows, again),
         inputs=tuple(each.dataset for each in spec.inputs),
         chains=chains,
         takes_all=is_full,
@@ -176,12 +179,16 @@ def _planned(
     if plan is None:
         return PlannedQuery(waits=tuple(f"{each.dataset} has nothing new" for each in spec.inputs))
     slices = plan.event.inputs or ()
+    if not spec.mode.reads_whole:
+        refuse_inputs_read_before(own, name, slices)
     places = [
         _place(item, taken, chains[item.dataset])
         for item, taken in zip(spec.inputs, slices, strict=True)
     ]
     # Blocks that only take rows away have no new offset, and are looked at all the same.
-    runs = any(chains[each.input.dataset].has_data_in(each.first, each.last) for each in places)
+    runs = again or any(
+        chains[each.input.dataset].has_data_in(each.first, each.last) for each in places
+    )
     closed = None
     if spec.windows is not None:
         closed = _closed(own, name, plan, spec.windows)
@@ -198,6 +205,16 @@ def _planned(
         tuple(f"{each.input.dataset} has nothing new" for each in places if not each.has_news),
         closed,
     )
+
+
+def _is_changed(own: Transaction, name: str, spec: QuerySpec) -> bool:
+    """Return whether the last rows were made by another query, or in another mode."""
+    before = transform_in_force(own, name)
+    return before is not None and before != json.loads(spec.transform)
+
+
+def _has_rows(chain: StoredInput) -> bool:
+    return chain.has_data_in(-1, chain.sequence)
 
 
 def _closed(own: Transaction, name: str, plan: QueryPlan, windows: WindowSpec) -> Closing | None:
@@ -240,8 +257,9 @@ def _new_parts(dataset: DatasetChain, place: PlannedInput, end: Position) -> tup
     except StateError as error:
         raise StateError(
             error.message,
-            "ms.query.mode=full reads the whole input again and replaces this dataset. New rows"
-            " alone come from jobs with ms.publish.mode=append.",
+            "ms.query.mode=full reads the whole input again and replaces this dataset; once:"
+            " dil run JOB.conf -D ms.query.mode=full -D ms.publish.mode=replace. New rows alone"
+            " come from jobs with ms.publish.mode=append.",
         ) from error
 
 

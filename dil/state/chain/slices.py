@@ -60,7 +60,7 @@ def own_of(tx: Transaction, job: str, files: Iterable[PublishedFile]) -> frozens
     for file in files:
         if file.run_id not in is_known:
             is_known[file.run_id] = tx.row(sql.COMMITTED, job, file.run_id) is not None
-        if is_known[file.run_id] or tx.row(sql.FILE_OFFSET, job, key_hash(file.uri)) is not None:
+        if is_known[file.run_id] or is_live(tx, job, file.uri):
             own.add(file.uri)
     return frozenset(own)
 
@@ -78,6 +78,11 @@ def forget_offsets(tx: Transaction, job: str, uris: Iterable[str]) -> None:
     """Forget where files began that left the dataset."""
     for uri in uris:
         tx.change(sql.REMOVE_FILE, job, key_hash(uri))
+
+
+def is_live(tx: Transaction, job: str, uri: str) -> bool:
+    """Return whether a file that a block added is there, because no later one took it away."""
+    return tx.row(sql.FILE_OFFSET, job, key_hash(uri)) is not None
 
 
 def last_offset_at(tx: Transaction, job: str, sequence: int) -> int:

@@ -9,26 +9,21 @@ and is refused, but for a compaction: it keeps every row, under new offsets.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dil.errors import StateError
 from dil.model.dataset import is_compaction
 from dil.state.blocks.canonical import system_time_text
-from dil.state.blocks.events import ConfigEvent, DataEvent, Slice, SliceFile
+from dil.state.blocks.events import ConfigEvent, Slice, SliceFile
 from dil.state.chain.as_of import sequence_as_of
 from dil.state.chain.chain_rows import config_event_at, read_stored
 from dil.state.databases.database import Transaction
-from dil.state.derived.inputs import StoredInput, open_input
+from dil.state.derived.inputs import PAGE, StoredInput, open_input
 
 # Before the first row, and before the first block.
 NONE_YET = -1
-_PAGE = 200
-_PAGE_WITH_DATA = (
-    "SELECT seq, block_hash, payload FROM mc_block"
-    " WHERE dataset_id = ? AND seq > ? AND seq <= ? AND has_data = 1 ORDER BY seq LIMIT ?"
-)
 _PAGE_OF_RESETS = (
     "SELECT seq, block_hash, payload FROM mc_block WHERE dataset_id = ?"
     " AND event_kind = 'ResetState' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
@@ -214,7 +209,7 @@ class DatasetChain:
         if rows is None and files is None:
             return until
         taken, last = _Taken(rows, files), start.block
-        for number, data in self._slices(start.block, until.block):
+        for number, data in self.chain.slices(start.block, until.block):
             if taken.take(data):
                 last = number
         return until if taken.is_all else self.at(last)
@@ -229,7 +224,7 @@ class DatasetChain:
         compactions = self._compactions(first, end.block)
         seen = after if is_new else NONE_YET
         found = _Added(self.dataset, seen, is_whole=first == NONE_YET and seen == NONE_YET)
-        for number, data in self._slices(first, end.block):
+        for number, data in self.chain.slices(first, end.block):
             if data.parts is None:
                 raise StateError(
                     f"block {number} of job {json.dumps(self.dataset)} names no files",
@@ -239,30 +234,17 @@ class DatasetChain:
         cut = (_cut_part(part, after, end.offset) for part in found.parts.values())
         return tuple(sorted((part for part in cut if part.count), key=lambda part: part.offset))
 
-    def _slices(self, first: int, last: int) -> Iterator[tuple[int, Slice]]:
-        """Yield the data of blocks ``(first, last]``, page by page."""
-        after = first
-        while True:
-            page = self.chain.tx.rows(_PAGE_WITH_DATA, self.dataset, after, last, _PAGE)
-            for number, stored_hash, payload in page:
-                event = read_stored(self.dataset, number, stored_hash, payload).event
-                if isinstance(event, DataEvent) and event.new_data is not None:
-                    yield number, event.new_data
-                after = number
-            if len(page) < _PAGE:
-                return
-
     def _compactions(self, first: int, last: int) -> frozenset[int]:
         """Return the blocks ``(first, last]`` in which a compaction put files together."""
         found, after = set(), first
         while True:
-            page = self.chain.tx.rows(_PAGE_OF_RESETS, self.dataset, after, last, _PAGE)
+            page = self.chain.tx.rows(_PAGE_OF_RESETS, self.dataset, after, last, PAGE)
             for number, stored_hash, payload in page:
                 event = read_stored(self.dataset, number, stored_hash, payload).event
                 if isinstance(event, ConfigEvent) and is_compaction(str(event.body.get("act"))):
                     found.add(number + 1)  # files are in the first block behind
                 after = number
-            if len(page) < _PAGE:
+            if len(page) < PAGE:
                 return frozenset(found)
 
     def _last_offset(self, sequence: int) -> int:

@@ -14,7 +14,7 @@ from dil.errors import StateError
 from dil.model.derived import InputSlice
 from dil.state.blocks.block import Block
 from dil.state.blocks.event_json import EXECUTE_TRANSFORM
-from dil.state.blocks.events import DataEvent, SliceFile
+from dil.state.blocks.events import DataEvent, Slice, SliceFile
 from dil.state.blocks.input_validation import InputChain, require_known_interval
 from dil.state.chain.chain_rows import damaged, data_event_at, read_stored
 from dil.state.databases import sql
@@ -38,6 +38,8 @@ ANY_DATA = (
     "SELECT seq FROM mc_block"
     " WHERE dataset_id = ? AND seq > ? AND seq <= ? AND has_data = 1 LIMIT 1"
 )
+PAGE_WITH_DATA = f"{BLOCKS_WITH_DATA} LIMIT ?"
+PAGE = 200
 # A dataset holds only one of them (V08), a root the first.
 DATA_EVENTS = ("AddData", "ExecuteQuery", EXECUTE_TRANSFORM)
 
@@ -92,6 +94,23 @@ class StoredInput(InputChain):
         """
         for row in self.tx.rows(BLOCKS_WITH_DATA, self.dataset_id, first, last):
             yield read_stored(self.dataset_id, *row)
+
+    def slices(self, first: int, last: int) -> Iterator[tuple[int, Slice]]:
+        """Yield the data of blocks ``(first, last]`` with their sequences, page by page.
+
+        Raises:
+            StateError: a block is damaged.
+        """
+        after = first
+        while True:
+            page = self.tx.rows(PAGE_WITH_DATA, self.dataset_id, after, last, PAGE)
+            for number, stored_hash, payload in page:
+                event = read_stored(self.dataset_id, number, stored_hash, payload).event
+                if isinstance(event, DataEvent) and event.new_data is not None:
+                    yield number, event.new_data
+                after = number
+            if len(page) < PAGE:
+                return
 
     def has_data_in(self, first: int, last: int) -> bool:
         """Return whether blocks ``(first, last]`` add or take away rows."""

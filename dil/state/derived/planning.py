@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from dil.errors import StateError
 from dil.model.derived import InputSlice
+from dil.model.json import JsonObject
 from dil.state.blocks.block import carried_on, transform_inputs
 from dil.state.blocks.events import DataEvent
 from dil.state.blocks.input_validation import require_known_interval
@@ -20,6 +21,7 @@ from dil.state.chain.chain_rows import config_event_at, data_event_at
 from dil.state.databases import sql
 from dil.state.databases.database import Row, Transaction
 from dil.state.derived.inputs import DATA_EVENTS, StoredInput, require_input
+from dil.state.derived.removed_files import end_with_files
 
 # Head, newest block with data, with a transform, with a schema, and of all, of an empty chain.
 _NO_CHAIN: Row = ("", None, None, None, -1)
@@ -30,11 +32,13 @@ _SHAPE_EVENTS = ("SetDataSchema", "SetTransform")
 class SliceLimits:
     """How much of each input one transaction takes at most (rule C23); None is no limit.
 
-    A block is never split: one that alone holds more than ``rows`` is taken whole.
+    A block is never split: one that alone holds more than ``rows`` is taken whole. ``again`` asks
+    for a transaction although no input has anything new.
     """
 
     blocks: int | None = None
     rows: int | None = None
+    again: bool = False
 
     def __post_init__(self) -> None:
         for name in ("blocks", "rows"):
@@ -111,9 +115,20 @@ def plan_query(
     event = replace(base, inputs=tuple(item for item, _ in taken))
     if not custom_watermark and limit is not None:
         event = replace(event, new_watermark=max(limit, base.new_watermark or limit))
-    if event == base:
+    if event == base and not limits.again:
         return None
     return QueryPlan(head, sequence, data_sequence, event, limit)
+
+
+def transform_in_force(tx: Transaction, dataset_id: str) -> JsonObject | None:
+    """Return the body of the SetTransform in force, None before the first one.
+
+    Raises:
+        StateError: its block is damaged.
+    """
+    row = tx.row(sql.HEAD, dataset_id)
+    event = None if row is None else config_event_at(tx, dataset_id, row[2])
+    return event.body if event is not None and event.kind == "SetTransform" else None
 
 
 def _input_ids(
@@ -148,13 +163,16 @@ def _taken(
 
 
 def _end(chain: StoredInput, item: InputSlice, first: int, limits: SliceLimits) -> int:
-    """Return the sequence of the slice's last block, at least ``first``."""
+    """Return the sequence of the slice's last block, at least ``first``.
+
+    It is beyond the limits, and beyond a new schema, where files would be gone before it.
+    """
     end = _before_new_shape(chain, first)
     if limits.blocks is not None:
         end = min(end, first + limits.blocks)
     if limits.rows is not None:
         end = _within_rows(chain, first, end, _reached(item) + limits.rows)
-    return end
+    return end if end >= chain.sequence else end_with_files(chain, first, end)
 
 
 def _before_new_shape(chain: StoredInput, first: int) -> int:

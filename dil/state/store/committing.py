@@ -134,8 +134,7 @@ def _append_query(tx: Transaction, job: str, commit: Commit, step: QueryStep) ->
     """Append the blocks of a query; return the data block's sequence, None if nothing changed."""
     writer = ChainWriter(tx, job, commit.system_time, horizon=commit.horizon)
     sequence = draft_query(writer, commit, step)
-    if sequence is not None:
-        writer.write()
+    writer.write()  # a changed query is on record, even where its rows are the same
     return sequence
 
 

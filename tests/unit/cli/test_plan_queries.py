@@ -85,3 +85,36 @@ def test_plan_of_everything_again_shows_new_rows_and_all_that_are_read(lake, cap
 def test_flags_of_work_units_are_refused(lake, capsys):
     assert main(["plan", str(lake.derive("big", BIG)), "--signatures"]) == 2
     assert "--signatures has no meaning for a job with ms.query.inputs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "instead"),
+    [
+        (["preview"], "`dil plan JOB.conf`"),
+        (["check"], "`dil validate JOB.conf` checks the job"),
+        (["state", "gaps"], "shows what is new in each input"),
+        (["backfill", "--from", "2024-01-01", "--to", "2024-01-02"], "-D ms.query.mode=full"),
+    ],
+)
+def test_commands_about_a_source_are_refused_and_say_what_to_use(lake, capsys, command, instead):
+    big = lake.derive("big", BIG)
+    lake.feed(*range(10))
+    lake.run(big)
+    at = 2 if command[0] == "state" else 1
+
+    assert main([*command[:at], str(big), *command[at:]]) == 2
+    said = capsys.readouterr().err
+    assert "ms.query.inputs is set: big reads datasets" in " ".join(said.split())
+    assert instead in said
+
+
+def test_prune_says_nothing_of_work_units_that_are_due(lake, capsys):
+    big = lake.derive("big", BIG, ms__retention='{"state.store": "P1D", "log": "P1D"}')
+    for start in range(3):
+        lake.feed(start)
+        lake.run(big)
+
+    assert main(["state", "prune", str(big)]) == 0
+    said = capsys.readouterr().out
+    assert "2 rows of old runs would be deleted" in said
+    assert "it takes what is new in its inputs, as `dil plan JOB.conf` shows" in said

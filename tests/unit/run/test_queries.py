@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections import Counter
 from contextlib import closing
@@ -10,8 +11,11 @@ from contextlib import closing
 import pytest
 from deltalake import DeltaTable
 
+from dil import config
 from dil.errors import ConfigError, LeaseHeldError, StateError
 from dil.operator.compaction import CompactionRequest, compact
+from dil.operator.replaying import Outcome, replay
+from dil.run.job_run import run_job
 from dil.run.queries.slices import plan_slices
 from dil.state import open_store
 from dil.state.databases.sqlite_database import SqliteDatabase
@@ -148,6 +152,47 @@ def test_an_input_that_is_added_later_is_read_from_its_beginning(lake):
     lake.run(big)
 
     assert lake.ids("big") == Counter([*range(5, 10), *range(100, 110)])
+    assert lake.verify(big).problems == ()
+
+
+def test_an_input_that_was_left_out_and_is_named_again_is_refused_in_append(lake):
+    both, inputs = "SELECT * FROM orders UNION ALL SELECT * FROM more", ("orders", "more")
+    more = lake.derive("more", "SELECT id + 100 AS id, amount FROM orders")
+    big = lake.derive("big", both, *inputs)
+    lake.feed(1, 2)
+    lake.run(more)
+    lake.run(big)
+    lake.derive("big", "SELECT * FROM orders")
+    lake.feed(3)
+    lake.run(big)
+    lake.derive("big", both, *inputs)
+
+    with pytest.raises(StateError, match=r'input "more" was read by an earlier query') as error:
+        lake.run(big)
+    assert "-D ms.query.mode=full -D ms.publish.mode=replace" in error.value.fix
+    assert lake.ids("big") == Counter([1, 2, 3, 101, 102])
+    given = {"ms.query.mode": "full", "ms.publish.mode": "replace"}
+    job = config.load(big, overrides=given, environ={}).job
+    assert run_job(job, lake.options()).exit_code == 0
+    lake.feed(4)
+    lake.run(big)
+    assert lake.ids("big") == Counter([1, 2, 3, 4, 101, 102])
+    assert lake.verify(big).problems == ()
+
+
+def test_an_input_that_full_left_out_may_be_added_again(lake):
+    more = lake.derive("more", "SELECT id + 100 AS id, amount FROM orders")
+    both, inputs = "SELECT * FROM orders UNION ALL SELECT * FROM more", ("orders", "more")
+    big = lake.derive("big", both, *inputs)
+    lake.feed(1)
+    lake.run(more)
+    lake.run(big)
+    lake.derive("big", "SELECT * FROM orders", ms__query__mode="full")
+    lake.run(big)
+    lake.derive("big", both, *inputs)
+    lake.run(big)
+
+    assert lake.ids("big") == Counter([1, 101])
     assert lake.verify(big).problems == ()
 
 
@@ -349,6 +394,47 @@ def test_a_compaction_of_an_input_brings_no_row_again(lake):
     assert lake.verify(big).problems == ()
 
 
+@pytest.mark.parametrize("limit", ["2", "4", ""])
+def test_a_compaction_before_the_first_read_is_taken_whole_whatever_cuts_the_slice(lake, limit):
+    more = {"columnName": "note", "dataType": {"type": "string"}}
+    every = lake.derive("every", "SELECT * FROM orders", ms__query__input__max__blocks=limit)
+    lake.feed(1, 2)
+    if not limit:  # then the new schema cuts it
+        schema = json.dumps(SCHEMA)
+        text = lake.orders.read_text()
+        lake.orders.write_text(text.replace(schema, json.dumps([*SCHEMA, more])))
+    lake.feed(3)
+    lake.feed(4)
+    compacted(lake, lake.orders)
+    lake.feed(5)
+    while lake.run(every).status == "success":
+        pass
+
+    assert lake.ids("every") == Counter([1, 2, 3, 4, 5])
+    assert lake.verify(every).problems == ()
+
+
+def test_a_compaction_of_read_rows_with_others_is_refused_and_full_is_the_way_out(lake):
+    every = lake.derive("every", "SELECT * FROM orders", ms__query__input__max__blocks="4")
+    lake.feed(1, 2)
+    lake.run(every)
+    lake.feed(3)
+    lake.feed(4)
+    compacted(lake, lake.orders)
+
+    with pytest.raises(StateError, match="put rows together that were read before") as error:
+        lake.run(every)
+    given = {"ms.query.mode": "full", "ms.publish.mode": "replace"}
+    assert all(f"-D {key}={value}" in error.value.fix for key, value in given.items())
+    job = config.load(every, overrides=given, environ={}).job
+    assert run_job(job, lake.options()).exit_code == 0
+    lake.feed(5)
+    lake.run(every)
+
+    assert lake.ids("every") == Counter([1, 2, 3, 4, 5])
+    assert lake.verify(every).problems == ()
+
+
 def test_a_derived_dataset_is_compacted_as_others_are(lake):
     big = lake.derive("big", BIG)
     for start in (0, 10, 20):
@@ -424,6 +510,49 @@ def test_an_input_that_takes_rows_away_is_refused_where_only_its_chain_tells(lak
         lake.run(copy)
     assert "ms.query.mode=full reads the whole input again" in error.value.fix
     assert lake.ids("copy") == Counter([1, 2])
+
+
+@pytest.mark.parametrize("before", ["append", "full"])
+def test_full_makes_everything_anew_for_a_changed_query_without_news(lake, before):
+    made = lake.derive("made", BIG, ms__query__mode=before)
+    lake.feed(*range(10))
+    lake.run(made)
+    lake.derive("made", "SELECT id, amount FROM orders WHERE id < 3", ms__query__mode="full")
+
+    assert lake.run(made).rows == 3
+    assert lake.ids("made") == Counter(range(3))
+    assert lake.run(made).status == "nothing_due"
+    assert lake.verify(made).problems == ()
+    job = lake.job(made)
+    with open_store(job.state, job.name, clock=lambda: lake.now) as store:
+        found = list(replay(job, job.query, store, lake.options(), first=4))
+    assert {each.outcome for each in found} == {Outcome.SAME}
+
+
+def test_a_changed_query_of_full_that_still_gives_no_row_is_due_once(lake):
+    made = lake.derive("made", "SELECT id FROM orders WHERE id < 0", ms__query__mode="full")
+    lake.feed(1)
+    lake.run(made)
+    lake.derive("made", "SELECT id FROM orders WHERE id < -1", ms__query__mode="full")
+
+    assert lake.run(made).exit_code == 0
+    assert lake.run(made).status == "nothing_due"
+    assert lake.verify(made).problems == ()
+
+
+def test_the_ways_out_of_an_older_state_are_those_of_a_derived_job(lake):
+    made = lake.derive("made", BIG, state__store__dir=str(lake.folder / "own"))
+    lake.feed(*range(10))
+    lake.run(made)
+    shutil.rmtree(lake.folder / "own")
+
+    with pytest.raises(StateError, match="its state knows of no publish") as error:
+        lake.run(made)
+    assert "-D ms.query.mode=full -D ms.publish.mode=replace" in error.value.fix
+    given = {"ms.query.mode": "full", "ms.publish.mode": "replace"}
+    job = config.load(made, overrides=given, environ={}).job
+    assert run_job(job, lake.options()).exit_code == 0
+    assert lake.ids("made") == Counter(range(5, 10))
 
 
 def test_full_that_gives_no_row_leaves_nothing(lake):

@@ -1,0 +1,57 @@
+"""Inputs that a derived dataset had before, left out, and is given again.
+
+The last data block has the places of the inputs in force alone, so such an input would be read from
+its beginning, and its rows would be there twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from dil.errors import StateError
+from dil.model.derived import InputSlice
+from dil.model.job import QueryMode
+from dil.state.blocks.block import transform_inputs
+from dil.state.chain.chain_rows import config_event_at
+from dil.state.databases.database import Transaction
+from dil.state.derived.inputs import StoredInput, open_input
+
+
+def refuse_inputs_read_before(
+    tx: Transaction, dataset_id: str, slices: Sequence[InputSlice]
+) -> None:
+    """Refuse to begin an input whose rows the dataset has.
+
+    Where no input is new, nothing is read; else one block for each query that the dataset had.
+
+    Raises:
+        StateError: an earlier query read it, and the dataset was not made anew since.
+    """
+    new = [item.dataset_id for item in slices if item.prev_block_hash is None]
+    own = open_input(tx, dataset_id) if new else None
+    if own is None:
+        return
+    for name in new:
+        if _was_read(own, name):
+            raise StateError(
+                f"input {json.dumps(name)} was read by an earlier query of"
+                f" {json.dumps(dataset_id)}, then left out of ms.query.inputs: it would be read"
+                " from its beginning, and its rows would be there twice",
+                "To read the whole inputs once and replace this dataset: dil run JOB.conf"
+                " -D ms.query.mode=full -D ms.publish.mode=replace. Or give the job another"
+                " job.name and table.",
+            )
+
+
+def _was_read(own: StoredInput, name: str) -> bool:
+    """Return whether the dataset has rows of an input that is not among those of its last block."""
+    at = own.last_until(own.sequence, ("SetTransform",))
+    while at is not None:
+        event = config_event_at(own.tx, own.dataset_id, at)
+        if name in transform_inputs(event):
+            return True
+        if event is not None and event.body.get("mode") == QueryMode.FULL.value:
+            return False  # it made the dataset anew, without that input
+        at = own.last_until(at - 1, ("SetTransform",))
+    return False
