@@ -375,6 +375,29 @@ def test_work_units_that_keep_a_distance_keep_it_over_micro_batches(
     assert waits == [0, 10_000, 20_000, 30_000]
 
 
+@pytest.mark.parametrize("action", ["drop", "side_table"])
+def test_a_unit_is_not_judged_by_what_another_of_its_day_has_just_moved(
+    tmp_path, source, action
+) -> None:
+    """Two units a day, one in each micro-batch: the plan was made before the first of them."""
+    story = Story(
+        tmp_path,
+        source,
+        ms__event__column="updated_ms",
+        ms__event__watermark="bounded",
+        ms__event__delay="PT1H",
+        ms__late__action=action,
+        ms__stream__mode="ingest",
+        ms__stream__max__files="1",
+    )
+
+    for number in (2, 3):
+        report = run_stream(story.job(), story.options(day(number)))
+        assert (report.exit_code, report.events.counts.late) == (0, 0)
+
+    assert story.rows() == ids_of("a", "b", days=range(3))
+
+
 def test_plan_and_runs_show_the_stream(feed, capsys) -> None:
     filled(feed, 5)
     feed.job(**INGEST)
