@@ -90,6 +90,8 @@ class StreamLoop:
             DilError: of a stream that ends when it has caught up: looking failed.
         """
         started = self.around.monotonic()
+        if not self.spec.is_service and self._delete_stop_file():
+            log.warning("the stop file was there before the run, and is deleted: the run goes on")
         totals = Totals(self.batches.summary(RunStatus.NOTHING_DUE))
         admission = Admission(self.spec, self.limit)
         why = ""
@@ -97,6 +99,7 @@ class StreamLoop:
             began = self.around.monotonic()
             last = self._round(totals, admission)
             if last is not None and last.is_interrupted:
+                self._delete_stop_file()
                 done = totals.report(run_id, self.around.monotonic() - started, failed=True)
                 return _with_exit_code(done, last)
             if self._left or self.spec.is_service:
@@ -104,6 +107,7 @@ class StreamLoop:
             else:
                 break
         seconds = self.around.monotonic() - started
+        self._delete_stop_file()  # the next run is not the one that it was to stop
         if why:
             done = totals.report(run_id, seconds, why, was_stopped=True)
             return replace(done, left=self._left)
@@ -183,7 +187,7 @@ class StreamLoop:
             self.batches.reset()
 
     def stop_wanted(self) -> bool:
-        """Return whether it has to end: by a signal, or by the stop file, which goes then."""
+        """Return whether it has to end: by a signal, or by the stop file."""
         stop_file = self.spec.stop_file
         return self.around.stops() or bool(stop_file and Path(stop_file).exists())
 
@@ -205,8 +209,15 @@ class StreamLoop:
     def _stopped(self) -> str:
         if self.around.stops():
             return "stopped by a signal, between two micro-batches"
-        Path(self.spec.stop_file).unlink(missing_ok=True)
         return f"stopped by the file {self.spec.stop_file}, between two micro-batches"
+
+    def _delete_stop_file(self) -> bool:
+        """Delete the stop file; return whether it was there."""
+        stop_file = self.spec.stop_file
+        if not stop_file or not Path(stop_file).exists():
+            return False
+        Path(stop_file).unlink(missing_ok=True)
+        return True
 
 
 def _with_exit_code(done: RunReport, last: RunReport) -> RunReport:

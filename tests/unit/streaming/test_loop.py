@@ -97,6 +97,42 @@ def test_the_stop_file_is_deleted_when_it_is_heeded(world: World, tmp_path: Path
     assert str(stop) in report.notes[-1]
 
 
+def test_a_stop_file_that_comes_too_late_does_not_stop_the_next_run(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = tmp_path / "stop"
+    world.batches.due = [1]
+    run = FakeBatches.run
+
+    def touching(self: FakeBatches, *given: object, **more: object):
+        stop.touch()
+        return run(self, *given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(FakeBatches, "run", touching)
+    report = world.loop(stop_file=str(stop)).run("run")
+
+    assert not stop.exists()
+    assert (report.status, world.batches.done) == (RunStatus.SUCCESS, [1])
+
+
+def test_a_stop_file_from_before_stops_a_service_and_no_run_by_cron(
+    world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stop = tmp_path / "stop"
+    stop.touch()
+    world.batches.due = [1]
+
+    assert world.loop(stop_file=str(stop)).run("run").rows == 10
+    assert not stop.exists()
+    assert "was there before the run" in caplog.text
+
+    stop.touch()
+    world.batches.due = [2]
+    assert world.loop(stop_file=str(stop), every_ms=1_000).run("run").left == 1
+    assert not stop.exists()
+    assert world.batches.done == [1]
+
+
 def test_a_signal_cuts_a_micro_batch_with_the_exit_code_of_its_report(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
