@@ -19,7 +19,7 @@ from dil.model.stream import MicroBatch, StreamSpec, StreamState
 from dil.model.work_unit import Plan
 from dil.observe.progress import counted, human_seconds
 from dil.streaming.admission import Admission
-from dil.streaming.checkpoint import CheckpointFolder
+from dil.streaming.checkpoint import CheckpointAheadError, CheckpointFolder
 from dil.streaming.patience import Patience, backoff_s
 from dil.streaming.rounds import Due, micro_batches
 from dil.streaming.totals import Totals
@@ -80,6 +80,7 @@ class StreamLoop:
     _failures: int = 0
     _epoch: str = ""
     _left: int = 0
+    _went_well: bool = False
 
     def run(self, run_id: str) -> RunReport:
         """Read until all is read, or until it has to stop; return what all micro-batches did.
@@ -87,6 +88,7 @@ class StreamLoop:
         Raises:
             ConfigError: the configuration is wrong.
             LeaseLostError: another run took over.
+            CheckpointAheadError: the chain is older than the stream.
             DilError: of a stream that ends when it has caught up: looking failed.
         """
         started = self.around.monotonic()
@@ -109,7 +111,9 @@ class StreamLoop:
         seconds = self.around.monotonic() - started
         self._delete_stop_file()  # the next run is not the one that it was to stop
         if why:
-            done = totals.report(run_id, seconds, why, was_stopped=True)
+            # Otherwise a service that never got to read would end as if nothing were due.
+            only_failed = self._failures > 0 and not self._went_well
+            done = totals.report(run_id, seconds, why, failed=only_failed, was_stopped=True)
             return replace(done, left=self._left)
         return totals.report(run_id, seconds, failed=self._failures > 0)
 
@@ -131,15 +135,16 @@ class StreamLoop:
                 admission.learn(last)
                 if not self._goes_on(each, last):
                     return last
-        except (ConfigError, LeaseLostError):
+        except (ConfigError, LeaseLostError, CheckpointAheadError):
             raise
         except DilError as error:
             if not self.spec.is_service:
                 raise
-            log.warning("the stream could not go on: %s  [%s]", error.message, error.code)
+            log.warning("the stream could not go on: %s", error)
+            totals.add_failure(error)
             self._failed()
             return last
-        self._failures = 0
+        self._failures, self._went_well = 0, True
         return last
 
     def _begin(self) -> None:
@@ -168,10 +173,12 @@ class StreamLoop:
             return False
         failed = {each.signature for each in report.failures if each.signature is not None}
         if report.is_recorded:
+            self._went_well = True
             self.patience.succeeded(name for name in due.signatures if name not in failed)
             self.patience.failed_alone(failed, self.around.monotonic())
             return True
         if report.status in {RunStatus.SUCCESS, RunStatus.NOTHING_DUE}:
+            self._went_well = True
             self.patience.succeeded(due.signatures)
             return True
         lost = next((each for each in report.failures if each.code == LeaseLostError.code), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
+from dil.errors import DilError
 from dil.model.event_report import EventSummary
 from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitCounts
 from dil.observe.progress import counted
@@ -53,6 +54,11 @@ class Totals:
             events=_both(before.events, batch.events),
             batch=batch.batch or before.batch,
         )
+
+    def add_failure(self, error: DilError) -> None:
+        """Take in why no micro-batch could begin."""
+        failure = ReportedFailure(None, error.code, error.message, error.fix)
+        self._sum = replace(self._sum, failures=_kept((*self._sum.failures, failure)))
 
     def report(
         self,

@@ -9,6 +9,7 @@ import pytest
 
 from dil.errors import ConfigError, LeaseLostError, StateError, WriteError
 from dil.model.report import ReportedFailure, RunStatus
+from dil.streaming.checkpoint import CheckpointAheadError
 from tests.micro_batches import FakeBatches, World
 
 
@@ -171,6 +172,42 @@ def test_what_waiting_does_not_help_ends_a_service(world: World, error) -> None:
 
     with pytest.raises(type(error)):
         world.loop(every_ms=1_000).run("run")
+
+
+def test_a_checkpoint_ahead_of_the_chain_ends_a_service_with_what_to_do(world: World) -> None:
+    world.batches.due = [1]
+    assert world.loop().run("run").exit_code == 0
+    world.batches.newest = None
+
+    with pytest.raises(CheckpointAheadError, match="ahead of the chain") as caught:
+        world.loop(every_ms=1_000).run("run")
+
+    assert "Restore the newest" in caught.value.fix
+    assert world.batches.resets == 0
+
+
+def test_a_service_that_only_failed_does_not_end_as_if_nothing_were_due(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.batches.errors = [StateError("away", "Start the server.") for _ in range(3)]
+    stop_after(world, 3)
+
+    report = world.loop(every_ms=1_000).run("run")
+
+    assert (report.status, report.exit_code) == (RunStatus.FAILED, 1)
+    assert [(each.error, each.fix) for each in report.failures] == [("away", "Start the server.")]
+    assert "stopped by a signal, between two micro-batches" in report.notes
+    assert "Start the server." in caplog.text
+
+
+def test_a_service_that_failed_for_a_while_and_went_on_ends_well(world: World) -> None:
+    world.batches.errors = [StateError("away", "Start the server.")]
+    stop_after(world, 2)
+
+    report = world.loop(every_ms=1_000).run("run")
+
+    assert (report.status, report.exit_code) == (RunStatus.NOTHING_DUE, 0)
+    assert [each.error for each in report.failures] == ["away"]
 
 
 def test_five_failures_of_the_same_micro_batch_let_its_work_units_be_read_alone(
