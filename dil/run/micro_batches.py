@@ -15,7 +15,7 @@ from dil import publishing
 from dil.errors import DilError
 from dil.model.job import CommitPolicy, Job
 from dil.model.report import RunReport, RunStatus
-from dil.model.stream import STREAM, MicroBatch, StreamState
+from dil.model.stream import STREAM, Look, MicroBatch, StreamState
 from dil.model.work_unit import Plan
 from dil.observe.property_places import located_failures
 from dil.planning import SavedPlan
@@ -32,7 +32,7 @@ from dil.run.kept_report import keep_report
 from dil.run.lease import new_run_id
 from dil.run.options import RunOptions
 from dil.run.plan import plan, refuse_new_shape
-from dil.run.recover import recover
+from dil.run.recover import Recovered, recover
 from dil.run.report import nothing_due, summary
 
 
@@ -42,8 +42,9 @@ class MicroBatches:
     def __init__(self, run: ActiveRun) -> None:
         self._run = run
         self._newest: int | None = None
+        self._recovered = Recovered()
 
-    def look(self, now_ms: int) -> Plan:
+    def look(self, now_ms: int) -> Look:
         """Finish what earlier micro-batches left; return all that is due at ``now_ms``.
 
         Raises:
@@ -51,7 +52,7 @@ class MicroBatches:
             DilError: planning, state, or the finished publish failed.
         """
         run = replace(self._run, options=replace(self._run.options, now_ms=now_ms))
-        recover(run)
+        recovered = self._recovered = recover(run)
         refuse_new_shape(run)
         # All of it: how much one micro-batch takes is decided later.
         job = replace(run.job, planning=replace(run.job.planning, limit=None))
@@ -60,7 +61,7 @@ class MicroBatches:
         found = plan_builder.due(job, run.store, now_ms, units)
         if not found.work_units:
             sweep(run)
-        return found
+        return Look(found, recovered.runs, recovered.notes)
 
     def state(self) -> StreamState | None:
         """Return the newest micro-batch that is committed, None where there is none."""
@@ -90,7 +91,14 @@ class MicroBatches:
         self._learn(planned.plan)
         done = replace(done, failures=located_failures(done.failures, run.job.properties.origin))
         done = sync_catalog(run.job, run.store, done, run.executors)
-        done = replace(done, batch=batch, seconds=round(time.monotonic() - started, 3))
+        recovered, self._recovered = self._recovered, Recovered()  # of the first after the look
+        done = replace(
+            done,
+            batch=batch,
+            recovered=recovered.runs,
+            notes=(*recovered.notes, *done.notes),
+            seconds=round(time.monotonic() - started, 3),
+        )
         keep_report(run, done)
         return done
 

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from dil.errors import ConfigError, DilError, LeaseLostError
 from dil.model.report import RunReport, RunStatus
-from dil.model.stream import MicroBatch, StreamSpec, StreamState
+from dil.model.stream import Look, MicroBatch, StreamSpec, StreamState
 from dil.model.work_unit import Plan
 from dil.observe.progress import counted, human_seconds
 from dil.streaming.admission import Admission
@@ -32,7 +32,7 @@ _PAUSE_S = 0.2
 class Batches(Protocol):
     """How micro-batches are planned and run; see ``dil.run.micro_batches``."""
 
-    def look(self, now_ms: int) -> Plan:
+    def look(self, now_ms: int) -> Look:
         """Finish what earlier ones left, and return all that is due."""
 
     def state(self) -> StreamState | None:
@@ -121,7 +121,11 @@ class StreamLoop:
         """Read what is due now; return the report of the last micro-batch, None without one."""
         last, self._left = None, 0
         try:
-            due = self.batches.look(self.around.now_ms())
+            look = self.batches.look(self.around.now_ms())
+            totals.add_recovered(look)
+            if look.recovered:
+                log.info("finished first: %s", ", ".join(look.recovered))
+            due = look.plan
             self._begin()
             if due.work_units:
                 log.info("%s due", counted(len(due.work_units), "work unit"))

@@ -398,6 +398,29 @@ def test_a_unit_is_not_judged_by_what_another_of_its_day_has_just_moved(
     assert story.rows() == ids_of("a", "b", days=range(3))
 
 
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_rows_that_a_look_finishes_are_in_a_report(feed, monkeypatch, more) -> None:
+    """A killed micro-batch is published by the next look, with and without another after it."""
+    filled(feed, 1)
+
+    def crashing(*_given, **_more):
+        raise Crash
+
+    monkeypatch.setattr("dil.publishing.append_block", crashing)
+    with pytest.raises(Crash):
+        feed.stream()
+    monkeypatch.undo()
+    filled(feed, more)
+    kept = []
+    monkeypatch.setattr(micro_batches, "keep_report", lambda _run, done: kept.append(done))
+
+    report = feed.stream(at=1)
+
+    assert feed.ids() == feed.expected()
+    assert (len(report.recovered), report.units.planned) == (1, more)
+    assert [each.recovered for each in kept] == [report.recovered] * more
+
+
 def test_plan_and_runs_show_the_stream(feed, capsys) -> None:
     filled(feed, 5)
     feed.job(**INGEST)
