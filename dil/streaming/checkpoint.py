@@ -113,7 +113,9 @@ class CheckpointFolder:
 def _ahead(folder: str, own: str, chain: str) -> CheckpointAheadError:
     return CheckpointAheadError(
         f"the checkpoint {folder} is ahead of the chain: it is at {own}, the chain at {chain}",
-        "Was the state restored from an older backup? Restore the newest one: what was published "
-        "since would be read and published again. If that is what you want, or the folder is of "
-        "another stream, run once with --force-new-epoch.",
+        "Was the state restored from an older backup? Restore the newest one: dil state restore"
+        " JOB.conf FILE. Where there is none, read everything anew: move the dataset away, run"
+        " dil state forget JOB.conf --all --keep-files --yes, then the stream once with"
+        " --force-new-epoch. That option alone is enough where the dataset is as old as the state,"
+        " or the folder is of another stream.",
     )

@@ -229,6 +229,32 @@ def test_a_checkpoint_ahead_of_the_chain_is_refused_with_what_to_do(feed, tmp_pa
         feed.stream(at=2)
 
 
+def test_what_is_advised_for_an_older_state_reads_each_file_once_more(
+    feed, tmp_path, capsys
+) -> None:
+    filled(feed, 2).stream()
+    shutil.copytree(tmp_path / "state", tmp_path / "older")
+    filled(feed, 3).stream(at=1)
+    shutil.rmtree(tmp_path / "state")
+    shutil.copytree(tmp_path / "older", tmp_path / "state")
+    for more in ({}, {"forces_new_epoch": True}):
+        with pytest.raises(StateError) as caught:
+            feed.stream(at=2, **more)
+        assert "move" in caught.value.fix
+        assert "dil state forget JOB.conf --all --keep-files --yes" in caught.value.fix
+
+    feed.job(**INGEST)
+    job = str(feed.folder / "feed.conf")
+    shutil.move(tmp_path / "lake" / "lake" / "feed", tmp_path / "away")
+    assert main(["state", "forget", job, "--all", "--keep-files", "--yes"]) == 0
+    assert feed.stream(at=2, forces_new_epoch=True).rows == 10
+
+    filled(feed, 1).stream(at=3)
+    assert feed.ids() == feed.expected()
+    assert main(["state", "relist", job, "--yes"]) == 0
+    assert main(["state", "verify", job]) == 0, capsys.readouterr().out
+
+
 def test_another_chain_beside_the_checkpoint_needs_a_word(feed, tmp_path) -> None:
     filled(feed, 2).stream()
     shutil.rmtree(tmp_path / "state")
