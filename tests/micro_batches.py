@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from dil.errors import DilError
 from dil.model.interval import Interval
 from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitCounts
-from dil.model.stream import MicroBatch, StreamSpec, StreamState
+from dil.model.stream import Look, MicroBatch, StreamSpec, StreamState
 from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.storage import filesystem_for
 from dil.streaming.checkpoint import CheckpointFolder
@@ -51,12 +51,12 @@ class FakeBatches:
     on_look: Callable[[FakeBatches], None] = lambda _: None
     newest: StreamState | None = None
 
-    def look(self, now_ms: int) -> Plan:
+    def look(self, now_ms: int) -> Look:
         self.looks += 1
         self.on_look(self)
         if self.errors:
             raise self.errors.pop(0)
-        return plan_of(*self.due)
+        return Look(plan_of(*self.due))
 
     def state(self) -> StreamState | None:
         return self.newest

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dil.model.json import JsonObject
+from dil.model.work_unit import Plan
 
 # The checkpoint of a job's newest micro-batch; its members are those of the block, too.
 STREAM = "stream"
@@ -65,3 +66,15 @@ class StreamState:
         """Return what a checkpoint holds, None where no micro-batch was committed."""
         batch, end = MicroBatch.of(members), members.get("end")
         return None if batch is None else cls(batch, end if isinstance(end, dict) else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look found: all that is due, and the runs that were finished before.
+
+    ``recovered`` are their ids, and ``notes`` what people should know of them.
+    """
+
+    plan: Plan
+    recovered: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -166,7 +166,10 @@ def _ways_out(anew: str) -> str:
     """
     return (
         "Nothing was changed. Restore the newest copy of the state: dil state restore JOB.conf"
-        f" FILE. Where there is none, run once with {anew}, which reads everything anew."
+        f" FILE. Where there is none, run once with {anew}, which reads everything anew"
+        " (of a stream with -D ms.stream.mode=none, too). A job with"
+        " ms.source.files.once refuses that: move its dataset away, and run dil state forget"
+        " JOB.conf --all --keep-files --yes, then the job, which reads what its source still has."
     )
 
 

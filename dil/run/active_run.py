@@ -38,6 +38,8 @@ class ActiveRun:
         staging: Folder of what this run stages.
         arrived: What tasks have reported so far.
         batch: Which micro-batch of a stream it is, None for a run of its own.
+        newest: Where the newest success of earlier micro-batches ends, epoch ms UTC; its plan was
+            made before them. None where there is none.
     """
 
     job: Job
@@ -52,6 +54,7 @@ class ActiveRun:
     staging: str
     arrived: list[TaskReport] = field(default_factory=list)
     batch: MicroBatch | None = None
+    newest: int | None = None
 
     def unswept_runs(self) -> list[RunRecord]:
         """Return the runs, this one too, that may have left something where the job stages."""

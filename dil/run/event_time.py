@@ -48,7 +48,7 @@ def event_context(run: ActiveRun, plan: Plan, history: History) -> EventContext 
     from dil.run.grace_measure import meter_context
 
     live = run.destination.live()
-    known = frozenset((*_known(run, plan, history, live), *_left_behind(run.job, plan)))
+    known = frozenset((*_known(run, plan, history, live), *_left_behind(run, plan)))
     files = live if run.job.publishing.keeps_files else ()
     effective = kept(spec, run.store).watermark.effective
     return EventContext(effective, known, meter_context(run, plan, files))
@@ -104,6 +104,14 @@ def step(
     return EventStep(checkpoints, after.summary(judged_by, counts, now))
 
 
+def newest_success(job: Job, history: History, units: Iterable[WorkUnit]) -> int | None:
+    """Return where the newest success among work units ends, None without one or event column."""
+    if job.events is None:
+        return None
+    highs = (_high(unit, history) for unit in units)
+    return max((high for high in highs if high is not None), default=None)
+
+
 def times_of_merged(job: Job) -> TimesOfRows | None:
     """Return what finds the event times of rows that are merged; None where none are."""
     if job.events is None or job.publishing.merge is None:
@@ -145,24 +153,31 @@ def _known(
         yield from (unit.signature for unit in unknown if unit.signature in there)
 
 
-def _left_behind(job: Job, plan: Plan) -> Iterable[str]:
+def _left_behind(run: ActiveRun, plan: Plan) -> Iterable[str]:
     """Yield the work units that end before the newest success: others moved the watermark first.
 
     They failed, were left over, or a range that begins earlier added them. Under
     ms.late.action=fail they are judged all the same, because nothing of them is lost by that.
     """
-    events = job.events
-    if events is None or events.late_action == "fail":
-        return
-    if plan.cutoff is None or job.planning.partition == "none":
-        return  # nothing succeeded yet, or nothing says which work unit comes first
-    newest = plan.cutoff - plan.abstinent_ms + plan.grace_ms
+    events, planning = run.job.events, run.job.planning
+    if events is None or events.late_action == "fail" or planning.partition == "none":
+        return  # without partitions nothing says which work unit comes first
+    highs = [] if run.newest is None else [run.newest]
+    if plan.cutoff is not None:
+        highs.append(plan.cutoff - plan.abstinent_ms + plan.grace_ms)
+    newest = max(highs, default=None)
+    if newest is None:
+        return  # nothing succeeded yet
     for unit in plan.work_units:
         if unit.last_high is None and unit.partition.high <= newest:
             yield unit.signature
 
 
 def _succeeded(unit: WorkUnit, history: History) -> bool:
+    return _high(unit, history) is not None
+
+
+def _high(unit: WorkUnit, history: History) -> int | None:
     low = unit.partition.low
     record = history.records(unit.unit_key, low, low + 1).get(unit.signature)
-    return record is not None and record.succeeded_once
+    return record.high if record is not None and record.succeeded_once else None

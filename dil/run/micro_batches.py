@@ -15,7 +15,7 @@ from dil import publishing
 from dil.errors import DilError
 from dil.model.job import CommitPolicy, Job
 from dil.model.report import RunReport, RunStatus
-from dil.model.stream import STREAM, MicroBatch, StreamState
+from dil.model.stream import STREAM, Look, MicroBatch, StreamState
 from dil.model.work_unit import Plan
 from dil.observe.property_places import located_failures
 from dil.planning import SavedPlan
@@ -25,13 +25,14 @@ from dil.run.catalog_sync import sync_catalog
 from dil.run.claim import claim
 from dil.run.commit import sweep
 from dil.run.ending import keep_unplanned
+from dil.run.event_time import newest_success
 from dil.run.inputs import read_units
 from dil.run.job_run import execute_and_publish
 from dil.run.kept_report import keep_report
 from dil.run.lease import new_run_id
 from dil.run.options import RunOptions
 from dil.run.plan import plan, refuse_new_shape
-from dil.run.recover import recover
+from dil.run.recover import Recovered, recover
 from dil.run.report import nothing_due, summary
 
 
@@ -40,8 +41,10 @@ class MicroBatches:
 
     def __init__(self, run: ActiveRun) -> None:
         self._run = run
+        self._newest: int | None = None
+        self._recovered = Recovered()
 
-    def look(self, now_ms: int) -> Plan:
+    def look(self, now_ms: int) -> Look:
         """Finish what earlier micro-batches left; return all that is due at ``now_ms``.
 
         Raises:
@@ -49,15 +52,16 @@ class MicroBatches:
             DilError: planning, state, or the finished publish failed.
         """
         run = replace(self._run, options=replace(self._run.options, now_ms=now_ms))
-        recover(run)
+        recovered = self._recovered = recover(run)
         refuse_new_shape(run)
         # All of it: how much one micro-batch takes is decided later.
         job = replace(run.job, planning=replace(run.job.planning, limit=None))
+        self._newest = None  # the plan has it
         units = plan_builder.listed_units(job, now_ms, read_units(job))
         found = plan_builder.due(job, run.store, now_ms, units)
         if not found.work_units:
             sweep(run)
-        return found
+        return Look(found, recovered.runs, recovered.notes)
 
     def state(self) -> StreamState | None:
         """Return the newest micro-batch that is committed, None where there is none."""
@@ -84,9 +88,17 @@ class MicroBatches:
         if not planned.plan.work_units:
             return nothing_due(run, planned)
         done = execute_and_publish(run, planned)
+        self._learn(planned.plan)
         done = replace(done, failures=located_failures(done.failures, run.job.properties.origin))
         done = sync_catalog(run.job, run.store, done, run.executors)
-        done = replace(done, batch=batch, seconds=round(time.monotonic() - started, 3))
+        recovered, self._recovered = self._recovered, Recovered()  # of the first after the look
+        done = replace(
+            done,
+            batch=batch,
+            recovered=recovered.runs,
+            notes=(*recovered.notes, *done.notes),
+            seconds=round(time.monotonic() - started, 3),
+        )
         keep_report(run, done)
         return done
 
@@ -97,6 +109,15 @@ class MicroBatches:
     def reset(self) -> None:
         """Stop the Spark session, which may be why a micro-batch failed; the next starts one."""
         self._run.executors.close()
+
+    def _learn(self, done: Plan) -> None:
+        """Note the newest success, which moved the watermark that judges the next micro-batch."""
+        run = self._run
+        if run.job.events is None:
+            return
+        high = newest_success(run.job, run.store.history(), done.work_units)
+        if high is not None:
+            self._newest = high if self._newest is None else max(self._newest, high)
 
     def _begun(self, due: Plan, batch: MicroBatch, *, is_alone: bool) -> ActiveRun:
         whole = self._run
@@ -121,6 +142,7 @@ class MicroBatches:
             staging=publishing.run_staging_dir(job.publishing, job.name, run_id),
             arrived=[],
             batch=batch,
+            newest=self._newest,
         )
 
 

@@ -31,6 +31,7 @@ from dil.spark.limits import SupportsTriggerAvailableNow, default_limit, limits_
 from dil.spark.options import SourceOptions
 from dil.spark.source_plans import run_of
 from dil.spark.work_units import UnitsPartition, WorkUnitsReader
+from dil.text.zones import iso
 
 _VERSION = 1
 
@@ -78,9 +79,11 @@ class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         with shown_errors(self._job):
             begin = self.initialOffset() if start is None else start
-            done, _now = _read(begin)
+            done, then_ms = _read(begin)
             now_ms = self._now()
             found = cut(self._job.planning, now_ms=now_ms)
+            if done is not None and found.starts and done < found.starts[0]:
+                self._refuse_unread(done, then_ms, found.starts[0])
             first = 0 if done is None else bisect_right(found.ends, done)
             if first == len(found):
                 return begin
@@ -122,6 +125,24 @@ class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return  # Spark reads one partition without a value where there is none
         reader = WorkUnitsReader((), partition.run, self._fit)
         yield from reader.read(UnitsPartition(partition.value))
+
+    def _refuse_unread(self, done: int, then_ms: int, start: int) -> None:
+        """Refuse to go on at ``start``, behind time that the stream has not read.
+
+        Raises:
+            StateError: it has begun; one that has read nothing begins where the range does now.
+        """
+        first = cut(self._job.planning, now_ms=then_ms).starts
+        if first and done == first[0]:
+            return
+        low, high = iso(done), iso(start)
+        raise StateError(
+            f"the stream has read up to {low}, and `from` of the watermark has moved on to {high}:"
+            " the time between would never be read",
+            f'Start the query with .option("from", "{low}"), and it goes on where it was; then'
+            " with a `from` that is further back, or a larger maxFilesPerTrigger, so that it keeps"
+            " up. To leave the time out, give the query a new checkpoint folder.",
+        )
 
     def _now(self) -> int:
         if self._options.text("now"):

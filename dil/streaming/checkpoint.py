@@ -24,6 +24,10 @@ KEPT = 100
 _MOST_NAMED = 2_000
 
 
+class CheckpointAheadError(StateError):
+    """The checkpoint knows of micro-batches that the chain does not; waiting does not help."""
+
+
 class CheckpointFolder:
     """The checkpoint of one stream in a folder of its own."""
 
@@ -35,7 +39,7 @@ class CheckpointFolder:
         """Return the epoch that goes on, or that begins; ``known`` is what the chain knows.
 
         Raises:
-            StateError: the checkpoint is ahead of the chain.
+            CheckpointAheadError: the checkpoint is ahead of the chain.
             WriteError: the folder cannot be written.
         """
         written = self._read(EPOCH).strip()
@@ -106,10 +110,12 @@ class CheckpointFolder:
         return [int(name) for name in names if name.isdecimal()]
 
 
-def _ahead(folder: str, own: str, chain: str) -> StateError:
-    return StateError(
+def _ahead(folder: str, own: str, chain: str) -> CheckpointAheadError:
+    return CheckpointAheadError(
         f"the checkpoint {folder} is ahead of the chain: it is at {own}, the chain at {chain}",
-        "Was the state restored from an older backup? Restore the newest one: what was published "
-        "since would be read and published again. If that is what you want, or the folder is of "
-        "another stream, run once with --force-new-epoch.",
+        "Was the state restored from an older backup? Restore the newest one: dil state restore"
+        " JOB.conf FILE. Where there is none, read everything anew: move the dataset away, run"
+        " dil state forget JOB.conf --all --keep-files --yes, then the stream once with"
+        " --force-new-epoch. That option alone is enough where the dataset is as old as the state,"
+        " or the folder is of another stream.",
     )

@@ -15,11 +15,11 @@ from typing import Protocol
 
 from dil.errors import ConfigError, DilError, LeaseLostError
 from dil.model.report import RunReport, RunStatus
-from dil.model.stream import MicroBatch, StreamSpec, StreamState
+from dil.model.stream import Look, MicroBatch, StreamSpec, StreamState
 from dil.model.work_unit import Plan
 from dil.observe.progress import counted, human_seconds
 from dil.streaming.admission import Admission
-from dil.streaming.checkpoint import CheckpointFolder
+from dil.streaming.checkpoint import CheckpointAheadError, CheckpointFolder
 from dil.streaming.patience import Patience, backoff_s
 from dil.streaming.rounds import Due, micro_batches
 from dil.streaming.totals import Totals
@@ -32,7 +32,7 @@ _PAUSE_S = 0.2
 class Batches(Protocol):
     """How micro-batches are planned and run; see ``dil.run.micro_batches``."""
 
-    def look(self, now_ms: int) -> Plan:
+    def look(self, now_ms: int) -> Look:
         """Finish what earlier ones left, and return all that is due."""
 
     def state(self) -> StreamState | None:
@@ -80,6 +80,7 @@ class StreamLoop:
     _failures: int = 0
     _epoch: str = ""
     _left: int = 0
+    _went_well: bool = False
 
     def run(self, run_id: str) -> RunReport:
         """Read until all is read, or until it has to stop; return what all micro-batches did.
@@ -87,9 +88,12 @@ class StreamLoop:
         Raises:
             ConfigError: the configuration is wrong.
             LeaseLostError: another run took over.
+            CheckpointAheadError: the chain is older than the stream.
             DilError: of a stream that ends when it has caught up: looking failed.
         """
         started = self.around.monotonic()
+        if not self.spec.is_service and self._delete_stop_file():
+            log.warning("the stop file was there before the run, and is deleted: the run goes on")
         totals = Totals(self.batches.summary(RunStatus.NOTHING_DUE))
         admission = Admission(self.spec, self.limit)
         why = ""
@@ -97,6 +101,7 @@ class StreamLoop:
             began = self.around.monotonic()
             last = self._round(totals, admission)
             if last is not None and last.is_interrupted:
+                self._delete_stop_file()
                 done = totals.report(run_id, self.around.monotonic() - started, failed=True)
                 return _with_exit_code(done, last)
             if self._left or self.spec.is_service:
@@ -104,8 +109,11 @@ class StreamLoop:
             else:
                 break
         seconds = self.around.monotonic() - started
+        self._delete_stop_file()  # the next run is not the one that it was to stop
         if why:
-            done = totals.report(run_id, seconds, why, was_stopped=True)
+            # Otherwise a service that never got to read would end as if nothing were due.
+            only_failed = self._failures > 0 and not self._went_well
+            done = totals.report(run_id, seconds, why, failed=only_failed, was_stopped=True)
             return replace(done, left=self._left)
         return totals.report(run_id, seconds, failed=self._failures > 0)
 
@@ -113,7 +121,11 @@ class StreamLoop:
         """Read what is due now; return the report of the last micro-batch, None without one."""
         last, self._left = None, 0
         try:
-            due = self.batches.look(self.around.now_ms())
+            look = self.batches.look(self.around.now_ms())
+            totals.add_recovered(look)
+            if look.recovered:
+                log.info("finished first: %s", ", ".join(look.recovered))
+            due = look.plan
             self._begin()
             if due.work_units:
                 log.info("%s due", counted(len(due.work_units), "work unit"))
@@ -127,15 +139,16 @@ class StreamLoop:
                 admission.learn(last)
                 if not self._goes_on(each, last):
                     return last
-        except (ConfigError, LeaseLostError):
+        except (ConfigError, LeaseLostError, CheckpointAheadError):
             raise
         except DilError as error:
             if not self.spec.is_service:
                 raise
-            log.warning("the stream could not go on: %s  [%s]", error.message, error.code)
+            log.warning("the stream could not go on: %s", error)
+            totals.add_failure(error)
             self._failed()
             return last
-        self._failures = 0
+        self._failures, self._went_well = 0, True
         return last
 
     def _begin(self) -> None:
@@ -164,10 +177,12 @@ class StreamLoop:
             return False
         failed = {each.signature for each in report.failures if each.signature is not None}
         if report.is_recorded:
+            self._went_well = True
             self.patience.succeeded(name for name in due.signatures if name not in failed)
             self.patience.failed_alone(failed, self.around.monotonic())
             return True
         if report.status in {RunStatus.SUCCESS, RunStatus.NOTHING_DUE}:
+            self._went_well = True
             self.patience.succeeded(due.signatures)
             return True
         lost = next((each for each in report.failures if each.code == LeaseLostError.code), None)
@@ -183,7 +198,7 @@ class StreamLoop:
             self.batches.reset()
 
     def stop_wanted(self) -> bool:
-        """Return whether it has to end: by a signal, or by the stop file, which goes then."""
+        """Return whether it has to end: by a signal, or by the stop file."""
         stop_file = self.spec.stop_file
         return self.around.stops() or bool(stop_file and Path(stop_file).exists())
 
@@ -205,8 +220,15 @@ class StreamLoop:
     def _stopped(self) -> str:
         if self.around.stops():
             return "stopped by a signal, between two micro-batches"
-        Path(self.spec.stop_file).unlink(missing_ok=True)
         return f"stopped by the file {self.spec.stop_file}, between two micro-batches"
+
+    def _delete_stop_file(self) -> bool:
+        """Delete the stop file; return whether it was there."""
+        stop_file = self.spec.stop_file
+        if not stop_file or not Path(stop_file).exists():
+            return False
+        Path(stop_file).unlink(missing_ok=True)
+        return True
 
 
 def _with_exit_code(done: RunReport, last: RunReport) -> RunReport:

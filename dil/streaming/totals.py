@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import fields, replace
 
+from dil.errors import DilError
 from dil.model.event_report import EventSummary
 from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitCounts
+from dil.model.stream import Look
 from dil.observe.progress import counted
 
 _FILES = 1_000
@@ -29,9 +32,7 @@ class Totals:
         self._has_failures |= bool(batch.units.failed)
         files = (*before.files, *batch.files)
         self._left_out += max(0, len(files) - _FILES)
-        for note in batch.notes:
-            if len(self._notes) < _FAILURES:
-                self._notes.setdefault(note)
+        self._note(batch.notes)
         self._sum = replace(
             before,
             units=UnitCounts(
@@ -53,6 +54,22 @@ class Totals:
             events=_both(before.events, batch.events),
             batch=batch.batch or before.batch,
         )
+
+    def add_recovered(self, look: Look) -> None:
+        """Take in which earlier runs were finished before a look."""
+        recovered = dict.fromkeys((*self._sum.recovered, *look.recovered))
+        self._sum = replace(self._sum, recovered=tuple(recovered)[-_FAILURES:])
+        self._note(look.notes)
+
+    def _note(self, notes: Iterable[str]) -> None:
+        for note in notes:
+            if len(self._notes) < _FAILURES:
+                self._notes.setdefault(note)
+
+    def add_failure(self, error: DilError) -> None:
+        """Take in why no micro-batch could begin."""
+        failure = ReportedFailure(None, error.code, error.message, error.fix)
+        self._sum = replace(self._sum, failures=_kept((*self._sum.failures, failure)))
 
     def report(
         self,

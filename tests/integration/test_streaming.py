@@ -229,6 +229,32 @@ def test_a_checkpoint_ahead_of_the_chain_is_refused_with_what_to_do(feed, tmp_pa
         feed.stream(at=2)
 
 
+def test_what_is_advised_for_an_older_state_reads_each_file_once_more(
+    feed, tmp_path, capsys
+) -> None:
+    filled(feed, 2).stream()
+    shutil.copytree(tmp_path / "state", tmp_path / "older")
+    filled(feed, 3).stream(at=1)
+    shutil.rmtree(tmp_path / "state")
+    shutil.copytree(tmp_path / "older", tmp_path / "state")
+    for more in ({}, {"forces_new_epoch": True}):
+        with pytest.raises(StateError) as caught:
+            feed.stream(at=2, **more)
+        assert "move" in caught.value.fix
+        assert "dil state forget JOB.conf --all --keep-files --yes" in caught.value.fix
+
+    feed.job(**INGEST)
+    job = str(feed.folder / "feed.conf")
+    shutil.move(tmp_path / "lake" / "lake" / "feed", tmp_path / "away")
+    assert main(["state", "forget", job, "--all", "--keep-files", "--yes"]) == 0
+    assert feed.stream(at=2, forces_new_epoch=True).rows == 10
+
+    filled(feed, 1).stream(at=3)
+    assert feed.ids() == feed.expected()
+    assert main(["state", "relist", job, "--yes"]) == 0
+    assert main(["state", "verify", job]) == 0, capsys.readouterr().out
+
+
 def test_another_chain_beside_the_checkpoint_needs_a_word(feed, tmp_path) -> None:
     filled(feed, 2).stream()
     shutil.rmtree(tmp_path / "state")
@@ -373,6 +399,52 @@ def test_work_units_that_keep_a_distance_keep_it_over_micro_batches(
     )
     assert run_stream(story.job(), story.options(day(2))).rows == 16
     assert waits == [0, 10_000, 20_000, 30_000]
+
+
+@pytest.mark.parametrize("action", ["drop", "side_table"])
+def test_a_unit_is_not_judged_by_what_another_of_its_day_has_just_moved(
+    tmp_path, source, action
+) -> None:
+    """Two units a day, one in each micro-batch: the plan was made before the first of them."""
+    story = Story(
+        tmp_path,
+        source,
+        ms__event__column="updated_ms",
+        ms__event__watermark="bounded",
+        ms__event__delay="PT1H",
+        ms__late__action=action,
+        ms__stream__mode="ingest",
+        ms__stream__max__files="1",
+    )
+
+    for number in (2, 3):
+        report = run_stream(story.job(), story.options(day(number)))
+        assert (report.exit_code, report.events.counts.late) == (0, 0)
+
+    assert story.rows() == ids_of("a", "b", days=range(3))
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_rows_that_a_look_finishes_are_in_a_report(feed, monkeypatch, more) -> None:
+    """A killed micro-batch is published by the next look, with and without another after it."""
+    filled(feed, 1)
+
+    def crashing(*_given, **_more):
+        raise Crash
+
+    monkeypatch.setattr("dil.publishing.append_block", crashing)
+    with pytest.raises(Crash):
+        feed.stream()
+    monkeypatch.undo()
+    filled(feed, more)
+    kept = []
+    monkeypatch.setattr(micro_batches, "keep_report", lambda _run, done: kept.append(done))
+
+    report = feed.stream(at=1)
+
+    assert feed.ids() == feed.expected()
+    assert (len(report.recovered), report.units.planned) == (1, more)
+    assert [each.recovered for each in kept] == [report.recovered] * more
 
 
 def test_plan_and_runs_show_the_stream(feed, capsys) -> None:

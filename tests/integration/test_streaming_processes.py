@@ -95,6 +95,35 @@ def test_a_service_that_is_killed_and_loses_its_checkpoint_has_each_row_once(tmp
     assert len(epochs) == 1 + len(losses)
 
 
+def test_of_two_drivers_of_one_stream_the_second_goes_on_where_the_first_was_killed(
+    tmp_path,
+) -> None:
+    feed, job = service_of(tmp_path)
+    for _ in range(6):
+        feed.put(0, 0)
+    with running(job) as first:
+        wait_until(committed(feed, 0), timeout_s=90)
+        refused = dil("run", job, "--json")
+        with started("run", job, "--json", "--wait-lease", "60") as second:
+            for _ in range(6):
+                feed.put(1, 1)
+            before = len(feed.rows())
+            wait_until(committed(feed, before), timeout_s=90)
+            os.killpg(first.pid, signal.SIGKILL)
+            feed.put(2)
+            wait_until(lambda: feed.ids() == feed.expected(), timeout_s=120)
+            second.send_signal(signal.SIGTERM)
+            report, code, log = ended(second)
+        first.communicate()
+
+    assert refused.returncode == 3, refused.stderr
+    assert (code, report["status"]) == (0, "success"), log
+    assert feed.ids() == feed.expected()
+    streams = [event["newSourceState"]["value"]["stream"] for event in feed.blocks()]
+    assert len({each["epoch"] for each in streams}) == 1
+    assert [each["batchId"] for each in streams] == list(range(len(streams)))
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_first_signal_ends_a_service_between_two_micro_batches(tmp_path, number) -> None:
     feed, job = service_of(tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,13 @@ def watermark(end: str, units: str = "a,b") -> str:
     )
 
 
-def reader(folder: Path, now: str, end: str = "-", **changes: str) -> SourceStreamReader:
+def reader(
+    folder: Path, now: str, end: str = "-", option: str = "", **changes: str
+) -> SourceStreamReader:
     given = {"ms__watermark": watermark(end), **changes}
     path = write_job(folder, "http://127.0.0.1:9", **given)
-    options = SourceOptions.of({"conf": str(path), "now": now, "maxFilesPerTrigger": "2"})
+    given = {"conf": str(path), "now": now, "maxFilesPerTrigger": "2"}
+    options = SourceOptions.of({**given, **({"from": option} if option else {})})
     return SourceStreamReader(source_job(options), options, Fit(pa.schema([]), is_inferred=False))
 
 
@@ -121,3 +125,38 @@ def test_the_offset_of_another_query_is_refused(tmp_path: Path) -> None:
     stream = reader(tmp_path, "2020-01-03T00:00:00Z")
     with pytest.raises(DilQueryError, match="none that this dil wrote"):
         stream.latestOffset({"block": 3})
+
+
+def rolling(folder: Path, now: str, **more: str) -> SourceStreamReader:
+    window = watermark("P0D").replace("2020-01-01", "P10D")
+    return reader(folder, now, ms__watermark=window, **more)
+
+
+def test_a_range_that_moves_past_what_was_read_is_refused_with_a_from_that_goes_on(
+    tmp_path: Path,
+) -> None:
+    stream = rolling(tmp_path, "2020-01-31T06:00:00Z")
+    read = stream.latestOffset(stream.initialOffset(), default_limit(None, 2))
+    assert read["done"] == START_MS + 21 * DAY_MS
+    in_time = rolling(tmp_path, "2020-02-01T06:00:00Z").latestOffset(read)
+    assert in_time["done"] == START_MS + 31 * DAY_MS
+
+    late = rolling(tmp_path, "2020-02-05T06:00:00Z")
+    with pytest.raises(DilQueryError, match=r"`from` of the watermark has moved on") as caught:
+        late.latestOffset(read, default_limit(None, 2))
+
+    advised = re.search(r'"from", "([^"]+)"', str(caught.value))
+    assert advised is not None
+    again = rolling(tmp_path, "2020-02-05T06:00:00Z", option=advised[1])
+    units = units_of(again.partitions(read, again.latestOffset(read)))
+    assert [low for _, low, _ in units if low < 26 * 24] == [
+        day * 24 for day in range(21, 26) for _ in "ab"
+    ]
+
+
+def test_a_stream_that_has_read_nothing_begins_where_the_range_does_now(tmp_path: Path) -> None:
+    first = rolling(tmp_path, "2020-01-31T23:59:59Z").initialOffset()
+
+    end = rolling(tmp_path, "2020-02-01T00:00:01Z").latestOffset(first)
+
+    assert end["done"] == START_MS + 31 * DAY_MS

@@ -9,6 +9,7 @@ import pytest
 
 from dil.errors import ConfigError, LeaseLostError, StateError, WriteError
 from dil.model.report import ReportedFailure, RunStatus
+from dil.streaming.checkpoint import CheckpointAheadError
 from tests.micro_batches import FakeBatches, World
 
 
@@ -97,6 +98,42 @@ def test_the_stop_file_is_deleted_when_it_is_heeded(world: World, tmp_path: Path
     assert str(stop) in report.notes[-1]
 
 
+def test_a_stop_file_that_comes_too_late_does_not_stop_the_next_run(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = tmp_path / "stop"
+    world.batches.due = [1]
+    run = FakeBatches.run
+
+    def touching(self: FakeBatches, *given: object, **more: object):
+        stop.touch()
+        return run(self, *given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(FakeBatches, "run", touching)
+    report = world.loop(stop_file=str(stop)).run("run")
+
+    assert not stop.exists()
+    assert (report.status, world.batches.done) == (RunStatus.SUCCESS, [1])
+
+
+def test_a_stop_file_from_before_stops_a_service_and_no_run_by_cron(
+    world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stop = tmp_path / "stop"
+    stop.touch()
+    world.batches.due = [1]
+
+    assert world.loop(stop_file=str(stop)).run("run").rows == 10
+    assert not stop.exists()
+    assert "was there before the run" in caplog.text
+
+    stop.touch()
+    world.batches.due = [2]
+    assert world.loop(stop_file=str(stop), every_ms=1_000).run("run").left == 1
+    assert not stop.exists()
+    assert world.batches.done == [1]
+
+
 def test_a_signal_cuts_a_micro_batch_with_the_exit_code_of_its_report(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +172,42 @@ def test_what_waiting_does_not_help_ends_a_service(world: World, error) -> None:
 
     with pytest.raises(type(error)):
         world.loop(every_ms=1_000).run("run")
+
+
+def test_a_checkpoint_ahead_of_the_chain_ends_a_service_with_what_to_do(world: World) -> None:
+    world.batches.due = [1]
+    assert world.loop().run("run").exit_code == 0
+    world.batches.newest = None
+
+    with pytest.raises(CheckpointAheadError, match="ahead of the chain") as caught:
+        world.loop(every_ms=1_000).run("run")
+
+    assert "Restore the newest" in caught.value.fix
+    assert world.batches.resets == 0
+
+
+def test_a_service_that_only_failed_does_not_end_as_if_nothing_were_due(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.batches.errors = [StateError("away", "Start the server.") for _ in range(3)]
+    stop_after(world, 3)
+
+    report = world.loop(every_ms=1_000).run("run")
+
+    assert (report.status, report.exit_code) == (RunStatus.FAILED, 1)
+    assert [(each.error, each.fix) for each in report.failures] == [("away", "Start the server.")]
+    assert "stopped by a signal, between two micro-batches" in report.notes
+    assert "Start the server." in caplog.text
+
+
+def test_a_service_that_failed_for_a_while_and_went_on_ends_well(world: World) -> None:
+    world.batches.errors = [StateError("away", "Start the server.")]
+    stop_after(world, 2)
+
+    report = world.loop(every_ms=1_000).run("run")
+
+    assert (report.status, report.exit_code) == (RunStatus.NOTHING_DUE, 0)
+    assert [each.error for each in report.failures] == ["away"]
 
 
 def test_five_failures_of_the_same_micro_batch_let_its_work_units_be_read_alone(
