@@ -31,7 +31,14 @@ def _aggs(value: JsonValue, around: Surroundings) -> Mapping[str, str]:
     return found
 
 
-_Aggs = Annotated[Mapping[str, str], Written(ValueType.JSON_OBJECT, read=_aggs)]
+_Aggs = Annotated[
+    Mapping[str, str],
+    Written(
+        ValueType.JSON_OBJECT,
+        read=_aggs,
+        members=(("(a column's name)", "text", "Aggregate in Spark SQL."),),
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)

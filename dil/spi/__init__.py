@@ -29,6 +29,7 @@ SECTIONS = {
     "SendingSection": "http",
     "SourceSection": "source",
     "ValidationSection": "conversion",
+    "WindowSection": "windows",
 }
 
 

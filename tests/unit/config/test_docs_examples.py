@@ -99,7 +99,8 @@ def surroundings(folder: Path) -> Path:
     (folder / "two_step").mkdir()
     (folder / "two_step" / "answers.pull").write_text(JOB + HTTP)
     job.mkdir()
-    (job / "orders.conf").write_text(JOB + HTTP)  # what a derived dataset reads
+    for name in ("orders", "readings"):  # what a derived dataset reads
+        (job / f"{name}.conf").write_text(JOB + HTTP)
     shutil.copy(ROOT / "conf" / "examples" / "custom_connector" / "my_connector.py", job)
     return job
 

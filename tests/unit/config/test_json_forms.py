@@ -46,7 +46,11 @@ def test_the_members_that_are_read_without_a_model_are_all_told():
 def test_all_examples_together_are_a_job(job_file):
     (job_file.folder / "key").write_text("master\n")
     # A job has a source, or datasets in its place: those of a query are read below.
-    job = {name: FORMS[name].example for name in WORKING if name != "ms.query.inputs"}
+    job = {
+        name: FORMS[name].example
+        for name in WORKING
+        if name not in {"ms.query.inputs", "ms.window.aggs"}
+    }
     job |= {"encrypt.key.loc": "key"}
     job |= {"ms.event.column": "id", "ms.event.watermark": "bounded"}
     job |= {"ms.event.partition.column": "region"}
@@ -69,6 +73,13 @@ def test_the_example_of_inputs_is_read(job_file):
     )
     views = [each.view for each in loaded.job.query.inputs]
     assert views == ["orders", "customers"]
+
+    (job_file.folder / "job.conf").unlink()
+    windows = {"ms.query.mode": "windowed", "ms.window.size": "PT1H", "ms.window.column": "at"}
+    one = {"ms.query.inputs": '[{"job": "orders.conf", "as": "orders"}]'}
+    job = {**one, **windows, "ms.window.aggs": FORMS["ms.window.aggs"].example}
+    loaded = job_file.load({"job.name": "hourly", **without, **job})
+    assert dict(loaded.job.query.windows.aggs) == {"total": "sum(amount)", "rows": "count(*)"}
 
 
 def test_the_example_of_a_property_that_comes_later_is_read_as_well():

@@ -157,7 +157,7 @@ def test_no_notice_follows_from_a_value_that_could_not_be_read(tmp_path: Path) -
     with pytest.raises(ConfigError) as refused:
         notes(
             tmp_path,
-            ms__event__column="at",
+            ms__event__column="updated_ms",
             ms__event__watermark="adaptve",
             ms__late__after__close="reopen",
             ms__timelabel__close="aut",
