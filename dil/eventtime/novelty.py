@@ -1,6 +1,6 @@
 """Which rows of a reading are new: not among the rows that were published before; pure.
 
-Rows are told apart by their key, or without one by all of their values, counted: of three equal
+Rows are distinguished by their key, or without one by all of their values, counted: of three equal
 rows where two were published, one is new. Only so many rows are looked at at once, in portions by
 a number that equal rows share, so memory does not grow with a work unit.
 """
@@ -35,7 +35,7 @@ Rows = Callable[[], Iterable[pa.Table]]
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What tells rows apart: ``columns`` of the dataset, a key or all of them.
+    """What distinguishes rows: ``columns`` of the dataset, a key or all of them.
 
     Of lists only the lengths count, of maps whether there is one. ``is_key`` says that a row with a
     known key is not new, whatever else is in it.
@@ -60,7 +60,7 @@ def lateness_of_new(
         fresh: Yields what was read, likewise, with the event times as the column ``AT``: epoch ms
             UTC, null for rows that do not count.
         size: How many bytes both yield together, about.
-        identity: What tells rows apart.
+        identity: What distinguishes rows.
         largest_before: The largest event time that was published before, epoch ms UTC.
     """
     bits = (max(0, size - 1) // PORTION_BYTES).bit_length()

@@ -88,7 +88,7 @@ class Target:
     ``system_time`` and ``horizon`` are epoch ms UTC, see Commit. ``known_schema`` is the dataset's
     recorded schema, ``quarantined`` are ``publisher.quarantined_files``, ``late`` those of
     ``late_files.late_rows_there``. ``missed`` are work units that the run only records.
-    ``is_whole`` tells that it read everything that the source has.
+    ``is_whole`` says that it read everything that the source has.
     """
 
     run_id: str

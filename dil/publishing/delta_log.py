@@ -203,7 +203,7 @@ class DeltaLog:
                 )
 
     def _step(self, intent: Intent) -> bool:
-        """Go one step towards a commit; tell whether the table has it.
+        """Go one step towards a commit; say whether the table has it.
 
         Raises:
             CommitFailedError: another writer was first.

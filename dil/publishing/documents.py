@@ -1,4 +1,4 @@
-"""Documents that later versions read: JSON whose member ``format`` tells what the others mean."""
+"""Documents that later versions read: JSON whose member ``format`` says what the others mean."""
 
 from __future__ import annotations
 

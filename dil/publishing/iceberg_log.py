@@ -81,7 +81,7 @@ class IcebergLog:
         self._listed: Mapping[str, tuple[TableFile, ...]] = {}
 
     def partition_fields(self) -> Sequence[str] | None:
-        """Return the columns that new files of the table are told apart by."""
+        """Return the columns that new files of the table are distinguished by."""
         table = self._table()
         return None if table is None else list(_partition_fields(table))
 
@@ -204,7 +204,7 @@ class IcebergLog:
             catalog.close()
 
     def _step(self, intent: Intent) -> bool:
-        """Go one step towards a commit; tell whether the table has it.
+        """Go one step towards a commit; say whether the table has it.
 
         Raises:
             CommitFailedException: another writer was first.

@@ -300,7 +300,7 @@ def _without_links(files: Iterable[FileInfo], base: str, filesystem: Filesystem)
 
 
 def sweep(filesystem: Filesystem, staging_dir: str) -> bool:
-    """Delete a run's staging folder; tell whether it is gone.
+    """Delete a run's staging folder; say whether it is gone.
 
     A task of a crashed run may still write there for a moment; then the next run sweeps.
     """

@@ -37,7 +37,7 @@ LOOK = (
 class MarkState(StrEnum):
     """How far an attempt is known to have come: BEGUN means that nobody knows.
 
-    KEPT: it failed, and its progress tells which rows were taken.
+    KEPT: it failed, and its progress says which rows were taken.
     """
 
     BEGUN = "begun"
@@ -111,12 +111,12 @@ class StartMarker:
         self._write(self._mark)
 
     def complete(self) -> None:
-        """Tell that everything was sent and that the answers are staged."""
+        """Say that everything was sent and that the answers are staged."""
         if self._mark is not None:
             self._end(replace(self._mark, state=MarkState.SENT))
 
     def fail(self, failure: Failure, state: MarkState | None) -> None:
-        """Tell that the attempt ended; ``state`` is None where nothing was taken."""
+        """Say that the attempt ended; ``state`` is None where nothing was taken."""
         if self._mark is not None:
             mark = self._mark
             self._end(None if state is None else replace(mark, state=state, error=failure.error))

@@ -1,4 +1,4 @@
-"""What tables of Parquet files have in common: their files, put in place, listed and told apart.
+"""What tables of Parquet files have in common: their files, put in place, listed and distinguished.
 
 The table's own log says which files are live. The dataset's manifest says whose they are: work
 unit, run, SHA-256. Files that a table no longer has stay where they are, for readers of its

@@ -33,7 +33,7 @@ class _Copy:
 
 
 def require_recorded(store: StateStore) -> None:
-    """Refuse where the chain never saw a file: then it cannot tell that one is taken away.
+    """Refuse where the chain never saw a file: then it cannot say that one is taken away.
 
     Raises:
         StateError: no block of the chain names a schema.

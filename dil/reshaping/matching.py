@@ -56,7 +56,7 @@ class Candidate:
     """A live file that may hold changed keys.
 
     ``groups`` are the row groups in which they may be, None for all; ``buckets`` are the numbers of
-    those that have them. ``target`` is the schema for its rows. ``must`` tells that it is rewritten
+    those that have them. ``target`` is the schema for its rows. ``must`` says that it is rewritten
     even if no row goes.
     """
 

@@ -55,7 +55,7 @@ class Reshaping:
     """One run's results on their way to the dataset.
 
     ``target`` is the dataset before the run, ``now`` (epoch ms UTC) that of the run. ``is_whole``
-    tells that the run read everything that the source has. Not more than ``bucket_rows`` changed
+    says that the run read everything that the source has. Not more than ``bucket_rows`` changed
     keys are in memory at once. ``keeps_others`` lets a work unit whose rows do not go with the
     others fail alone. ``event_times`` finds the event times of rows, None where nothing is measured
     by them.

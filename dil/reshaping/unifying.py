@@ -45,7 +45,7 @@ class UnitRowFiles:
 class MisfitError(Exception):
     """Rows of work units do not go with the others; what they staged is not to be used again.
 
-    ``errors`` tell why by signature, and name the work unit.
+    ``errors`` say why by signature, and name the work unit.
     """
 
     def __init__(self, misfits: Iterable[tuple[Finished, ConversionError]]) -> None:

@@ -1,6 +1,6 @@
 """A publish whose intent cannot be read: what it did is found where it left its traces.
 
-The record is damaged, or a newer release wrote it. The dataset's own records tell whether readers
+The record is damaged, or a newer release wrote it. The dataset's own records say whether readers
 see its rows, the names of files which ones are its own, and its staging what it had set out to do.
 """
 

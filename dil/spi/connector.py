@@ -98,7 +98,7 @@ class Response:
     go through ``header``. ``content_type`` is the lower-case media type without parameters, empty
     when unknown. ``location`` names the request in messages, without secrets. ``uri`` is the
     address that answered, after redirects; relative links are resolved against it. ``status`` is
-    the protocol's number of the outcome, 0 where it has none. ``has_more`` tells that the session
+    the protocol's number of the outcome, 0 where it has none. ``has_more`` says that the session
     has another answer of its own, such as the next file of a folder: it is asked for again,
     whatever the job's paging rules say (docs/files.md).
     """
@@ -129,7 +129,7 @@ class Session(ABC):  # noqa: B024 - close has a default, a plain session is no s
     retries or for a source's rate limit; the run's counters tell it. A session that waits sets it.
     ``retries`` is how often it has sent a request again by itself, because it failed; one that does
     so counts it, and the report adds it to the requests that were made of the session.
-    ``audits`` tells that it records each of its requests in the context's ``audit``, repeated ones
+    ``audits`` says that it records each of its requests in the context's ``audit``, repeated ones
     too; for others the task records one for each call.
     """
 
@@ -231,11 +231,11 @@ class Connector(ABC):
     ``unit_properties`` are those by which a job may take its units
     from you, see ``units``: ``ms.source.files.once``, ``ms.jdbc.partition.column``.
 
-    ``reads_window`` tells that sessions look at ``low`` and ``high`` of their work unit. Where they
+    ``reads_window`` says that sessions look at ``low`` and ``high`` of their work unit. Where they
     do not, pages that were read for one window are resumed for another one, unless a parameter is
     a watermark. Not inherited: a subclass says it again.
 
-    ``overlaps`` tells that sessions mostly wait for a network, and that several of them may be open
+    ``overlaps`` says that sessions mostly wait for a network, and that several of them may be open
     in one process, each used by a thread of its own: a task then reads several work units at once.
     Not inherited either.
     """
@@ -298,7 +298,7 @@ class Connector(ABC):
 
     @classmethod
     def changes(cls, job: Job) -> Problem | None:
-        """Return what tells that a request may change something at the source, None for a reader.
+        """Return what says that a request may change something at the source, None for a reader.
 
         ``dil preview`` asks before it sends; rows of ``payload`` input need no word here.
         """

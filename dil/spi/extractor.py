@@ -35,7 +35,7 @@ class Page:
     sentences for the run's report, about what is odd and no failure; the report counts equal ones.
     ``has_content`` is False where the answer had nothing in which rows could be. ``rows`` counts
     all rows of the answer, ``dropped`` those that the extractor left out, as the job allows.
-    ``is_whole`` tells that the answer itself is the result, and not rows in it: a file.
+    ``is_whole`` says that the answer itself is the result, and not rows in it: a file.
     ``left_out`` are the paths of columns that the rows had and ``ms.output.schema`` leaves out.
     """
 
@@ -59,7 +59,7 @@ class Extractor(ABC):
     """A format. One instance serves one attempt of one work unit, page after page.
 
     An extractor that infers keeps its schema over pages and may widen it; ``schema`` tells the
-    newest one (raw form) and is None before the first page. ``sees_every_member`` tells that
+    newest one (raw form) and is None before the first page. ``sees_every_member`` says that
     without ``ms.output.schema`` rows come with all they have, so that a schema contract can judge
     them.
     """

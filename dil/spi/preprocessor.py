@@ -34,7 +34,7 @@ class PreprocessorContext:
 class Preprocessor(ABC):
     """A stream filter over each response. One instance serves one attempt, response by response.
 
-    ``is_output`` tells that it prepares dumped files: it comes after all others, and only file
+    ``is_output`` says that it prepares dumped files: it comes after all others, and only file
     dumps may have it. ``parameters`` names all parameters that it knows, with their meaning.
     """
 

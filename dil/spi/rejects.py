@@ -31,7 +31,7 @@ class Rejects(Protocol):
     """
 
     def begin(self, page: int, rows: int) -> None:
-        """Tell that a batch of ``rows`` rows of a page comes to the first step.
+        """Say that a batch of ``rows`` rows of a page comes to the first step.
 
         ``page`` counts from 1; 0 stands for rows whose place is not known.
         """

@@ -14,7 +14,7 @@ from dil.streaming.patience import Patience
 class Due:
     """The work units of one micro-batch, as a plan of their own.
 
-    ``is_alone`` tells that it is one work unit whose failure is to be recorded.
+    ``is_alone`` says that it is one work unit whose failure is to be recorded.
     """
 
     plan: Plan

@@ -75,7 +75,7 @@ def refuse_rewind_over_compaction(
 ) -> None:
     """Refuse to go back to a block before a compaction that put rows of these work units together.
 
-    Only where a run appends: the new file does not tell which of its rows came before the block.
+    Only where a run appends: the new file does not say which of its rows came before the block.
 
     Raises:
         StateError: there is one, and the operator did not accept doubled rows by KEEP.
@@ -144,7 +144,7 @@ def refuse_superseded_undo(
 ) -> None:
     """Refuse to undo an act if runs have changed its files since.
 
-    The index does not tell where an act left its rows as they were, as publishing a backfill does.
+    The index does not say where an act left its rows as they were, as publishing a backfill does.
 
     Args:
         job: The job.

@@ -74,7 +74,7 @@ _COLLATION = re.compile(r" CHARACTER SET \w+ COLLATE \w+")
 class Tables(ABC):
     """The tables of one dialect.
 
-    ``loads_inside`` tells that labels are loaded in the transaction that shows them;
+    ``loads_inside`` says that labels are loaded in the transaction that shows them;
     ``follows_tables`` that a view goes on reading a table that is renamed.
     """
 

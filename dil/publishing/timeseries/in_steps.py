@@ -2,7 +2,7 @@
 
 Views bind by name and every change of a table commits. A label's new table takes its name in one
 RENAME with all others of the commit; until then the view reads the old table, or an empty one.
-That a table is called ``old`` of a run tells that its RENAME is done. What records the commit comes
+That a table is called ``old`` of a run says that its RENAME is done. What records the commit comes
 last; a run that finds what another one put in place and did not record takes it back first.
 """
 

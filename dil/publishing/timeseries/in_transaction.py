@@ -36,7 +36,7 @@ class _Switch:
     """Names on their way: which table holds a label now, and what becomes of tables.
 
     ``coming`` are the labels of tables that readers have not seen, by their last names;
-    ``shares`` tells that rows of a table of many labels changed.
+    ``shares`` says that rows of a table of many labels changed.
     """
 
     entries: dict[str, LabelEntry]

@@ -19,7 +19,7 @@ from dil.publishing.warehouse.types import Table
 class Turn:
     """One rotation: which label the rows get, at which instant (epoch ms UTC) of the real clock.
 
-    ``takes_empty`` tells that a table without rows is rotated, too.
+    ``takes_empty`` says that a table without rows is rotated, too.
     """
 
     label: str

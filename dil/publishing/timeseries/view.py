@@ -47,7 +47,7 @@ def branches(
 class View:
     """What the view shows: the columns of the base table, by name in words, and the label.
 
-    ``casts`` tells that the database can cast to the words of any column.
+    ``casts`` says that the database can cast to the words of any column.
     """
 
     dialect: Dialect

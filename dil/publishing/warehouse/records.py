@@ -1,7 +1,7 @@
 """What a database knows of our commits: ``dil_commit``, and the files loaded, ``dil_part``.
 
 Both lie in the schema of the table and belong to the transaction that loads the rows. A row in
-``dil_commit`` tells that a run's commit is done (rule U13).
+``dil_commit`` says that a run's commit is done (rule U13).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Records:
         return int(str(connection.rows(statement, self.dataset)[0][0])) + 1
 
     def enter(self, connection: Connection, commit: Commit, sequence: int) -> bool:
-        """Record a commit; tell whether it was not there.
+        """Record a commit; say whether it was not there.
 
         Another job that loads into the same table may have taken the number; then the next one is
         used, because it is by the run's id that a commit is known.

@@ -31,7 +31,7 @@ class TableColumn:
 
     ``type`` is None where rows cannot be loaded into the column, ``words`` is how the database
     calls it. ``limit`` is how many characters of text it holds, None for any number.
-    ``is_required`` tells that it must be given a value, ``takes_null`` that null is kept as null.
+    ``is_required`` says that it must be given a value, ``takes_null`` that null is kept as null.
     ``is_computed`` is a column whose values the database makes itself, and ``is_fixed`` one whose
     values are given to new rows only. ``attributes`` is what follows the type in its definition,
     where a change of the type has to repeat it, None where that is not known.
