@@ -175,7 +175,7 @@ def test_offsets_follow_those_of_the_input_file_by_file(lake):
         ("twice", "DIL-QUERY", 'gives the column "id" more than once'),
         ("cast", "DIL-QUERY", "CAST_INVALID_INPUT"),
         ("wrong", "DIL-QUERY", "sums:wrong returned int, and a DataFrame is needed"),
-        ("broken", "DIL-QUERY", "sums:broken failed: KeyError: 'no such thing'"),
+        ("broken", "DIL-QUERY", "sums:broken failed: KeyError: 'no such thing' (sums.py, line "),
     ],
 )
 def test_a_query_that_cannot_be_run_fails_and_publishes_nothing(lake, name, code, text):

@@ -11,6 +11,8 @@ import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 import pyarrow as pa
@@ -177,9 +179,12 @@ def _called(spec: QuerySpec, frames: dict[str, Any]) -> Any:  # noqa: ANN401 - a
         raise
     except Exception as error:
         log.debug("the function of the query failed", exc_info=error)
+        own = [each for each in extract_tb(error.__traceback__) if each.filename != __file__]
+        line = f" ({Path(own[0].filename).name}, line {own[0].lineno})" if own else ""
         raise QueryError(
-            f"{function} failed: {type(error).__name__}: {shortened(str(error), _LONGEST)}",
-            "Correct ms.query.function; -v shows the traceback.",
+            f"{function} failed: {type(error).__name__}: {shortened(str(error), _LONGEST)}{line}",
+            f"Correct ms.query.function, whose inputs are {', '.join(frames)}; -v shows the"
+            " traceback.",
         ) from error
     if not isinstance(found, DataFrame):
         raise QueryError(
