@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 LINE_EVERY_S = 30.0
+_DAY_H = 24
 
 
 class Progress(Protocol):
@@ -165,7 +166,10 @@ def human_bytes(size: int) -> str:
 
 
 def human_seconds(seconds: float) -> str:
-    """Return a duration as people say it: ``0.4 s``, ``12 s``, ``3 min 20 s``, ``2 h 05 min``."""
+    """Return a duration as people say it: ``0.4 s``, ``3 min 20 s``, ``2 h 05 min``, ``5 d 4 h``.
+
+    ``seconds`` are not negative.
+    """
     if seconds < 10:  # noqa: PLR2004
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -173,4 +177,6 @@ def human_seconds(seconds: float) -> str:
     if not minutes:
         return f"{rest} s"
     hours, left = divmod(minutes, 60)
+    if hours >= 2 * _DAY_H:
+        return f"{hours // _DAY_H:,} d {hours % _DAY_H} h"
     return f"{hours} h {left:02d} min" if hours else f"{minutes} min {rest:02d} s"

@@ -55,6 +55,13 @@ class CheckpointFolder:
         epoch = secrets.token_hex(4)
         self.delete()
         self._files.put(f"{self._folder}/{EPOCH}", f"{epoch}\n".encode())
+        if known is not None:
+            log.info(
+                "the checkpoint %s is gone or of another chain: epoch %s begins, behind the last"
+                " commit of the chain",
+                self._folder,
+                epoch,
+            )
         return epoch
 
     def plan(

@@ -110,7 +110,13 @@ def test_sizes_read_well(size: int, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.42, "0.4 s"), (12.4, "12 s"), (200, "3 min 20 s"), (7500, "2 h 05 min")],
+    [
+        (0.42, "0.4 s"),
+        (12.4, "12 s"),
+        (200, "3 min 20 s"),
+        (7500, "2 h 05 min"),
+        (362_000, "4 d 4 h"),
+    ],
 )
 def test_durations_read_well(seconds: float, text: str) -> None:
     assert human_seconds(seconds) == text
