@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -98,13 +99,12 @@ def dataset(folder: Path) -> Path:
 
 def visible_files(folder: Path) -> list[Path]:
     """Return what a reader of the directory sees: no path part begins with _ or a dot."""
-    root = folder / "lake"
-    return sorted(
-        path
-        for path in root.rglob("*")
-        if path.is_file()
-        and not any(part.startswith(("_", ".")) for part in path.relative_to(root).parts)
-    )
+    found: list[Path] = []
+    # What is hidden is not walked through: a run may delete it meanwhile.
+    for place, folders, names in os.walk(folder / "lake"):
+        folders[:] = [name for name in folders if not name.startswith(("_", "."))]
+        found += [Path(place) / name for name in names if not name.startswith(("_", "."))]
+    return sorted(found)
 
 
 def manifest_files(folder: Path) -> list[Path]:
