@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
@@ -29,8 +29,8 @@ from dil.state.blocks.events import ConfigEvent, DataEvent
 from dil.state.blocks.source_state import KIND, UnitSummary
 from dil.state.chain.chain_rows import config_event_at
 from dil.state.derived.dataset_rows import DatasetChain, PartRows
-from dil.state.derived.inputs import StoredInput, open_input
-from dil.state.opening import open_database
+from dil.state.derived.inputs import StoredInput
+from dil.state.opening import open_snapshot
 
 MOST_BLOCKS = 20
 MOST_FILES = 20
@@ -252,12 +252,8 @@ def _chain(dataset: _Dataset, clock: Clock) -> Iterator[StoredInput]:
     Raises:
         StateError: there is none.
     """
-    with (
-        closing(open_database(dataset.state, dataset.name, clock=clock)) as database,
-        closing(database.snapshot()) as tx,
-    ):
-        found = open_input(tx, dataset.name)
-        yield DatasetChain.of(tx, dataset.name).chain if found is None else found
+    with open_snapshot(dataset.state, dataset.name, clock=clock) as tx:
+        yield DatasetChain.of(tx, dataset.name).chain
 
 
 def _offsets(block: Block) -> tuple[int, int] | None:

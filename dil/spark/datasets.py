@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -54,12 +54,9 @@ def opened_chain(job: Job, now_ms: int) -> Iterator[DatasetChain]:
     """
     # Imported here: what reads files needs no state.
     from dil.state.derived.dataset_rows import DatasetChain
-    from dil.state.opening import open_database
+    from dil.state.opening import open_snapshot
 
-    with (
-        closing(open_database(job.state, job.name, clock=lambda: now_ms)) as database,
-        closing(database.snapshot()) as tx,
-    ):
+    with open_snapshot(job.state, job.name, clock=lambda: now_ms) as tx:
         yield DatasetChain.of(tx, job.name)
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from dil.errors import ConfigError, StateError
 from dil.model.database_address import DatabaseAddress, Server
 from dil.model.job import StateSpec
 from dil.spi.state_store import StateStore
-from dil.state.databases.database import Database
+from dil.state.databases.database import Database, Transaction
 from dil.state.databases.server_driver import ServerDriver
 from dil.state.databases.sqlite_database import SqliteDatabase
 from dil.state.store.sql_store import SqlStateStore
@@ -54,6 +54,22 @@ def _remembers(spec: StateSpec, job_name: str, clock: Callable[[], int]) -> bool
 
     with closing(open_database(spec, job_name, clock=clock)) as database, database.read() as tx:
         return not transfer.holdings(tx, job_name).is_empty
+
+
+@contextmanager
+def open_snapshot(
+    spec: StateSpec, job_name: str, *, clock: Callable[[], int]
+) -> Iterator[Transaction]:
+    """Yield what the tables of one job hold at this moment, for a reader; see ``open_database``.
+
+    Raises:
+        StateError: as ``open_database``, or the store cannot be read.
+    """
+    with (
+        closing(open_database(spec, job_name, clock=clock)) as database,
+        closing(database.snapshot()) as tx,
+    ):
+        yield tx
 
 
 def open_database(spec: StateSpec, job_name: str, *, clock: Callable[[], int]) -> Database:

@@ -10,7 +10,7 @@ import json
 import logging
 import shlex
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from dil.errors import StateError
@@ -31,7 +31,7 @@ from dil.state.derived.dataset_rows import DatasetChain, PartRows, Position
 from dil.state.derived.earlier_inputs import refuse_inputs_read_before
 from dil.state.derived.inputs import StoredInput, open_input
 from dil.state.derived.planning import QueryPlan, SliceLimits, plan_query, transform_in_force
-from dil.state.opening import open_database
+from dil.state.opening import open_snapshot
 
 log = logging.getLogger(__name__)
 
@@ -94,9 +94,10 @@ def plan_slices(job: Job, spec: QuerySpec, clock: Clock) -> PlannedQuery:
         StateError: an input was begun anew since it was read (V40), or takes away rows that were
             read; or a store cannot be read.
     """
-    with ExitStack() as opened:
-        own = opened.enter_context(_snapshot(job, clock))
-        chains = opened.enter_context(input_chains(spec, clock))
+    with (
+        open_snapshot(job.state, job.name, clock=clock) as own,
+        input_chains(spec, clock) as chains,
+    ):
         missing = [each for each in spec.inputs if each.dataset not in chains]
         if missing:
             return PlannedQuery(waits=tuple(map(_unpublished, missing)))
@@ -127,40 +128,20 @@ def awaited_slices(job: Job, spec: QuerySpec, options: RunOptions) -> PlannedQue
 
 
 @contextmanager
-def input_chain(item: DatasetInput, clock: Clock) -> Iterator[StoredInput | None]:
-    """Open the chain of an input as it is at this moment, None where nothing was published.
-
-    Raises:
-        StateError: the store cannot be read.
-    """
-    with (
-        closing(open_database(item.state, item.dataset, clock=clock)) as database,
-        closing(database.snapshot()) as tx,
-    ):
-        yield open_input(tx, item.dataset)
-
-
-@contextmanager
 def input_chains(spec: QuerySpec, clock: Clock) -> Iterator[dict[str, StoredInput]]:
-    """Open the chains of all inputs that have published anything, by name.
+    """Open the chains, as they are at this moment, of all inputs that have any, by name.
 
     Raises:
         StateError: a store cannot be read.
     """
     with ExitStack() as opened:
-        found = {
-            each.dataset: opened.enter_context(input_chain(each, clock)) for each in spec.inputs
-        }
-        yield {name: chain for name, chain in found.items() if chain is not None}
-
-
-@contextmanager
-def _snapshot(job: Job, clock: Clock) -> Iterator[Transaction]:
-    with (
-        closing(open_database(job.state, job.name, clock=clock)) as database,
-        closing(database.snapshot()) as tx,
-    ):
-        yield tx
+        found: dict[str, StoredInput] = {}
+        for each in spec.inputs:
+            tx = opened.enter_context(open_snapshot(each.state, each.dataset, clock=clock))
+            chain = open_input(tx, each.dataset)
+            if chain is not None:
+                found[each.dataset] = chain
+        yield found
 
 
 def _planned(
@@ -280,7 +261,10 @@ def require_sound(job: Job, spec: QuerySpec, commit: Commit, clock: Clock) -> No
     """
     if commit.query is None:
         return
-    with _snapshot(job, clock) as own, input_chains(spec, clock) as chains:
+    with (
+        open_snapshot(job.state, job.name, clock=clock) as own,
+        input_chains(spec, clock) as chains,
+    ):
         require_sound_query(own, job.name, commit, commit.query, chains)
 
 
