@@ -24,7 +24,7 @@ from dil.model.schema_text import parse_schema
 from dil.model.task import RunContext
 from dil.model.windows import Closing
 from dil.model.work_unit import Reason, WorkUnit
-from dil.reshaping.dataset_rows import WantedRows, rows_of_tasks
+from dil.reshaping.dataset_rows import WantedRows
 from dil.reshaping.files import Workshop
 from dil.reshaping.row_hash import logical_hash
 from dil.run.lease import new_run_id
@@ -196,9 +196,7 @@ class _Replayer:
                     parts = dataset.parts_between(
                         _start(item.prev_block_hash, item.prev_offset, chain), end
                     )
-            place = parts[0].uri if parts else ""
-            workshop = Workshop(place, "", known.writing)
-            yield view_of(view, schema, tuple(rows_of_tasks(parts)), workshop)
+            yield view_of(view, schema, parts, known.writing)
 
     def _run(self, recorded: _Recorded, views: tuple[View, ...]) -> QueryResult:
         run = RunContext(

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
 from msgspec import structs
 
 from dil.execution.executor import Watch
-from dil.model.job import QuerySpec
+from dil.model.job import QuerySpec, WritingSpec
 from dil.model.schema_text import parse_schema
 from dil.model.task import RunContext, TaskReport
 from dil.model.windows import Closing
 from dil.model.work_unit import WorkUnit
-from dil.reshaping.dataset_rows import DatasetReading, WantedRows
+from dil.reshaping.dataset_rows import DatasetReading, WantedRows, rows_of_tasks
 from dil.reshaping.files import Workshop
+
+if TYPE_CHECKING:
+    from dil.state.derived.dataset_rows import PartRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +46,15 @@ class View:
             yield from reading.rows(each)
 
 
-def view_of(
-    name: str, schema: str, tasks: tuple[tuple[WantedRows, ...], ...], workshop: Workshop
-) -> View:
-    """Return a view; ``schema`` is the text of the schema in force at the end of the rows."""
-    return View(name, parse_schema(schema), tasks, workshop)
+def view_of(name: str, schema: str, parts: Sequence[PartRows], writing: WritingSpec) -> View:
+    """Return the view of some rows of a dataset, as tasks read them.
+
+    ``schema`` is the text of the schema in force at the end of them, ``writing`` how the dataset's
+    files are written.
+    """
+    place = parts[0].uri if parts else ""
+    tasks = tuple(rows_of_tasks(parts))
+    return View(name, parse_schema(schema), tasks, Workshop(place, "", writing))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,6 @@ from dil.execution.executor import Execution, Watch
 from dil.execution.queries.query import Query, QueryResult, View, in_order, view_of
 from dil.model.job import QuerySpec
 from dil.model.task import RunContext, TaskReport
-from dil.reshaping.dataset_rows import rows_of_tasks
-from dil.reshaping.files import Workshop
 from dil.run.active_run import ActiveRun
 from dil.run.plan import PlannedRun
 from dil.run.queries.slices import PlannedInput, PlannedQuery
@@ -39,13 +37,7 @@ def execute_query(
 
 def view_of_input(item: PlannedInput) -> View:
     """Return the rows that are read of an input, as tasks read them."""
-    place = item.parts[0].uri if item.parts else ""
-    return view_of(
-        item.input.view,
-        item.schema,
-        tuple(rows_of_tasks(item.parts)),
-        Workshop(place, "", item.input.writing),
-    )
+    return view_of(item.input.view, item.schema, item.parts, item.input.writing)
 
 
 def _in_parts(planned: PlannedRun, result: QueryResult) -> PlannedRun:
