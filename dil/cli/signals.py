@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -33,38 +33,24 @@ def interruptible() -> Iterator[None]:
     cleans up nothing; the next run does. A signal that is ignored stays ignored (``nohup``, a
     background job of a shell script). Outside the main thread nothing happens.
     """
-    if threading.current_thread() is not threading.main_thread():
+    with _handled_by(_Handler()):
         yield
-        return
-    found = {number: signal.getsignal(number) for number in _SIGNALS}
-    # None: a handler that Python did not set and could not put back.
-    before = {number: old for number, old in found.items() if old not in {None, signal.SIG_IGN}}
-    handler = _Handler()
-    for number in before:
-        signal.signal(number, handler)
-    try:
-        yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)
 
 
 class Stop:
     """Whether somebody asked a stream to end; calling it says so."""
 
     def __init__(self) -> None:
-        self._first: int | None = None
+        self._is_asked = False
 
     def __call__(self) -> bool:
         """Return whether a signal came."""
-        return self._first is not None
+        return self._is_asked
 
-    def note(self, number: int) -> bool:
+    def note(self) -> bool:
         """Take a signal in; return whether it is the first."""
-        if self._first is not None:
-            return False
-        self._first = number
-        return True
+        is_first, self._is_asked = not self._is_asked, True
+        return is_first
 
 
 @contextlib.contextmanager
@@ -74,25 +60,32 @@ def stoppable() -> Iterator[Stop]:
     The second raises ``Interruption``, which cuts the micro-batch; the third ends the process at
     once. Inside ``interruptible``, whose signals these are.
     """
-    stop = Stop()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    inner = _Handler()
+    stop, inner = Stop(), _Handler()
 
     def handler(number: int, frame: FrameType | None) -> None:
-        if stop.note(number):
+        if stop.note():
             with contextlib.suppress(OSError):  # a handler must not use the log: it may be at work
                 os.write(2, _STOPPING)
         else:
             inner(number, frame)
 
+    with _handled_by(handler):
+        yield stop
+
+
+@contextlib.contextmanager
+def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Give the signals that are not ignored to a handler, in the main thread; others have none."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     found = {number: signal.getsignal(number) for number in _SIGNALS}
+    # None: a handler that Python did not set and could not put back.
     before = {number: old for number, old in found.items() if old not in {None, signal.SIG_IGN}}
     for number in before:
         signal.signal(number, handler)
     try:
-        yield stop
+        yield
     finally:
         for number, old in before.items():
             signal.signal(number, old)
