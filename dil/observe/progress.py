@@ -151,8 +151,9 @@ class RichProgress:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: ``1 row``, ``1,200 rows``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    """Return a number with its noun: ``1 row``, ``1,200 rows``, ``2 micro-batches``."""
+    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{ending}"
 
 
 def human_bytes(size: int) -> str:

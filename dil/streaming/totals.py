@@ -86,7 +86,7 @@ class Totals:
         elif self._has_failures and not was_stopped:
             status = RunStatus.PARTIAL
         more = (f"and {counted(self._left_out, 'more file')}",) if self._left_out else ()
-        how_many = (counted(self._batches, "micro-batch").replace("batchs", "batches"),)
+        how_many = (counted(self._batches, "micro-batch"),)
         return replace(
             self._sum,
             run_id=run_id,
