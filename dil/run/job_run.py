@@ -50,10 +50,7 @@ def run_job(job: Job, options: RunOptions) -> RunReport:
         except DilError as error:
             keep_unplanned(run, error, time.monotonic() - started)
             raise
-        done = replace(done, failures=located_failures(done.failures, job.properties.origin))
-        done = sync_catalog(job, run.store, done, run.executors)
-        done = replace(done, seconds=round(time.monotonic() - started, 3))
-        keep_report(run, done)
+        done = concluded(run, done, started)
     return replace(done, seconds=round(time.monotonic() - started, 3))
 
 
@@ -72,6 +69,18 @@ def _run_under_lease(run: ActiveRun, started: float) -> RunReport:
         sweep(run)
         done = nothing_due(run, planned)
     return replace(done, recovered=recovered.runs, notes=(*recovered.notes, *done.notes))
+
+
+def concluded(run: ActiveRun, done: RunReport, started: float) -> RunReport:
+    """Register what was published in the catalog, keep the report, and return it with its time.
+
+    ``started`` is of ``time.monotonic``.
+    """
+    done = replace(done, failures=located_failures(done.failures, run.job.properties.origin))
+    done = sync_catalog(run.job, run.store, done, run.executors)
+    done = replace(done, seconds=round(time.monotonic() - started, 3))
+    keep_report(run, done)
+    return done
 
 
 def execute_and_publish(run: ActiveRun, planned: PlannedRun) -> RunReport:

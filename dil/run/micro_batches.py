@@ -17,18 +17,15 @@ from dil.model.job import CommitPolicy, Job
 from dil.model.report import RunReport, RunStatus
 from dil.model.stream import STREAM, Look, MicroBatch, StreamState
 from dil.model.work_unit import Plan
-from dil.observe.property_places import located_failures
 from dil.planning import SavedPlan
 from dil.run import plan_builder, preflight
 from dil.run.active_run import ActiveRun, active_run
-from dil.run.catalog_sync import sync_catalog
 from dil.run.claim import claim
 from dil.run.commit import sweep
 from dil.run.ending import keep_unplanned
 from dil.run.event_time import newest_success
 from dil.run.inputs import read_units
-from dil.run.job_run import execute_and_publish
-from dil.run.kept_report import keep_report
+from dil.run.job_run import concluded, execute_and_publish
 from dil.run.lease import new_run_id
 from dil.run.options import RunOptions
 from dil.run.plan import plan, refuse_new_shape
@@ -89,18 +86,10 @@ class MicroBatches:
             return nothing_due(run, planned)
         done = execute_and_publish(run, planned)
         self._learn(planned.plan)
-        done = replace(done, failures=located_failures(done.failures, run.job.properties.origin))
-        done = sync_catalog(run.job, run.store, done, run.executors)
         recovered, self._recovered = self._recovered, Recovered()  # of the first after the look
-        done = replace(
-            done,
-            batch=batch,
-            recovered=recovered.runs,
-            notes=(*recovered.notes, *done.notes),
-            seconds=round(time.monotonic() - started, 3),
-        )
-        keep_report(run, done)
-        return done
+        notes = (*recovered.notes, *done.notes)
+        done = replace(done, batch=batch, recovered=recovered.runs, notes=notes)
+        return concluded(run, done, started)
 
     def summary(self, status: RunStatus) -> RunReport:
         """Return the report of a stream that has run nothing yet."""

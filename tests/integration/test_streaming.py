@@ -17,7 +17,7 @@ from dil.cli.main import main
 from dil.errors import ConfigError, DilError, LeaseHeldError, StateError
 from dil.model.report import RunStatus
 from dil.operator.streaming import run_stream
-from dil.run import micro_batches
+from dil.run import job_run, micro_batches
 from dil.state import open_store
 from tests.event_feed import Crash
 from tests.integration.local_jobs import NOW
@@ -110,7 +110,7 @@ def test_rows_that_arrive_while_it_catches_up_wait_for_the_next_run(feed, monkey
 
 STEPS = (
     "dil.run.micro_batches.plan", "dil.run.micro_batches.claim", "dil.run.job_run.execute",
-    "dil.run.job_run.publish", "dil.run.job_run.commit", "dil.run.micro_batches.keep_report",
+    "dil.run.job_run.publish", "dil.run.job_run.commit", "dil.run.job_run.keep_report",
     "dil.streaming.checkpoint.CheckpointFolder.plan",
     "dil.streaming.checkpoint.CheckpointFolder.commit",
     "dil.publishing.make_visible", "dil.publishing.append_block",
@@ -438,7 +438,7 @@ def test_the_rows_that_a_look_finishes_are_in_a_report(feed, monkeypatch, more) 
     monkeypatch.undo()
     filled(feed, more)
     kept = []
-    monkeypatch.setattr(micro_batches, "keep_report", lambda _run, done: kept.append(done))
+    monkeypatch.setattr(job_run, "keep_report", lambda _run, done: kept.append(done))
 
     report = feed.stream(at=1)
 
