@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# What a run is given once to make a derived dataset anew from its inputs.
+MADE_ANEW = "-D ms.query.mode=full -D ms.publish.mode=replace"
+
 
 @dataclass(frozen=True, slots=True)
 class InputSlice:

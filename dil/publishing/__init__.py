@@ -22,7 +22,6 @@ from dil.publishing.destination import destination_for
 from dil.publishing.dumps import check_places, folds_names, without_clashes, without_seizures
 from dil.publishing.landed import (
     ANEW,
-    ANEW_DERIVED,
     is_newest_state,
     newer_dataset,
     refuse_lost_state,
@@ -82,7 +81,6 @@ from dil.publishing.staged import (
 
 __all__ = [
     "ANEW",
-    "ANEW_DERIVED",
     "META",
     "Adoptable",
     "Finished",

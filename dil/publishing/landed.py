@@ -21,9 +21,8 @@ from dil.storage import Filesystem
 
 log = logging.getLogger(__name__)
 
-# What a run is given once to make everything anew, of a source and of inputs.
+# What a run is given once to make everything anew of a source; of inputs see dil.model.derived.
 ANEW = "-D ms.publish.mode=replace"
-ANEW_DERIVED = f"-D ms.query.mode=full {ANEW}"
 
 
 def newer_dataset(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dil import publishing
 from dil.model.dataset import Owner, PublishedFile, RunRecord
+from dil.model.derived import MADE_ANEW
 from dil.model.destination import TableFormat
 from dil.model.job import Job
 from dil.run import plan_checks, preflight
@@ -112,7 +113,7 @@ def _refuse_lost_state(
 
 
 def _anew(job: Job) -> str:
-    return publishing.ANEW if job.query is None else publishing.ANEW_DERIVED
+    return publishing.ANEW if job.query is None else MADE_ANEW
 
 
 def _owner(job: Job) -> Owner:

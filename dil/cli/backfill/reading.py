@@ -13,6 +13,7 @@ from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.run import report_of
 from dil.cli.state.opening import instant
 from dil.cli.stdout import emit, emit_json, results_only
+from dil.model.derived import MADE_ANEW
 from dil.run.process import real_clock
 
 if TYPE_CHECKING:
@@ -123,8 +124,7 @@ def resume(
 def _source_job(call: JobCall, *, secrets: bool = True) -> Job:
     return call.source_job(
         "dil backfill",
-        "To make the dataset anew from its inputs: dil run JOB.conf -D ms.query.mode=full"
-        " -D ms.publish.mode=replace.",
+        f"To make the dataset anew from its inputs: dil run JOB.conf {MADE_ANEW}.",
         secrets=secrets,
     )
 

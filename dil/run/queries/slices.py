@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from dil.errors import StateError
 from dil.model.dataset import Commit
-from dil.model.derived import InputSlice, QueryStep
+from dil.model.derived import MADE_ANEW, InputSlice, QueryStep
 from dil.model.interval import Interval
 from dil.model.job import DatasetInput, Job, QueryMode, QuerySpec
 from dil.model.json import JsonObject, compact
@@ -239,7 +239,7 @@ def _new_parts(dataset: DatasetChain, place: PlannedInput, end: Position) -> tup
         raise StateError(
             error.message,
             "ms.query.mode=full reads the whole input again and replaces this dataset; once:"
-            " dil run JOB.conf -D ms.query.mode=full -D ms.publish.mode=replace. New rows alone"
+            f" dil run JOB.conf {MADE_ANEW}. New rows alone"
             " come from jobs with ms.publish.mode=append.",
         ) from error
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 
 from dil.errors import StateError
-from dil.model.derived import InputSlice
+from dil.model.derived import MADE_ANEW, InputSlice
 from dil.model.job import QueryMode
 from dil.state.blocks.block import transform_inputs
 from dil.state.chain.chain_rows import config_event_at
@@ -39,8 +39,7 @@ def refuse_inputs_read_before(
                 f" {json.dumps(dataset_id)}, then left out of ms.query.inputs: it would be read"
                 " from its beginning, and its rows would be there twice",
                 "To read the whole inputs once and replace this dataset: dil run JOB.conf"
-                " -D ms.query.mode=full -D ms.publish.mode=replace. Or give the job another"
-                " job.name and table.",
+                f" {MADE_ANEW}. Or give the job another job.name and table.",
             )
 
 
