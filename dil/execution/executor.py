@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol, TypeVar
 
+from dil.model.job import Job
 from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 
@@ -26,6 +28,11 @@ Watch = Callable[[Sequence[TaskReport]], "Failure | None"]
 
 They come in the order in which work units end: each look sees those of the look before first.
 """
+
+
+def job_of_tasks(job: Job) -> Job:
+    """Return a job as tasks get it; they run in folders of their own, so its path is absolute."""
+    return replace(job.for_tasks(), path=str(Path(job.path).absolute()))
 
 
 class Executor(Protocol):

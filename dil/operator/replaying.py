@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 from dil import publishing
 from dil.errors import ConfigError, DilError
+from dil.execution.executor import job_of_tasks
 from dil.execution.queries.query import Query, QueryExecutor, QueryResult, View, view_of
 from dil.execution.stages import Executors
 from dil.model.interval import Interval
@@ -200,7 +200,7 @@ class _Replayer:
 
     def _run(self, recorded: _Recorded, views: tuple[View, ...]) -> QueryResult:
         run = RunContext(
-            job=replace(self.job.for_tasks(), path=str(Path(self.job.path).absolute())),
+            job=job_of_tasks(self.job),
             run_id=f"{self.run_id}-{recorded.sequence}",  # what fails ends the jobs of its own id
             run_now=self.options.now_ms,
             full_extract=_mode(recorded).reads_whole,

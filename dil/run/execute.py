@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from dil import publishing
 from dil.coordination import in_turn
 from dil.errors import LeaseLostError
-from dil.execution.executor import Execution
+from dil.execution.executor import Execution, job_of_tasks
 from dil.model.job import QuerySpec
 from dil.model.task import Failure, RunContext, TaskReport
 from dil.run.active_run import ActiveRun
@@ -69,8 +68,7 @@ def refuse_taken_names(run: ActiveRun, planned: PlannedRun, executed: Execution)
 def _run_tasks(run: ActiveRun, planned: PlannedRun) -> Execution:
     job, options, units = run.job, run.options, planned.fresh
     context = RunContext(
-        # Executors run in folders of their own.
-        job=replace(job.for_tasks(), path=str(Path(job.path).absolute())),
+        job=job_of_tasks(job),
         run_id=run.run_id,
         run_now=planned.plan.now,
         full_extract=planned.plan.full_extract,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 
 from dil import planning, publishing
 from dil.errors import ConfigError
+from dil.execution.executor import job_of_tasks
 from dil.model.arrow import typed_schema
 from dil.model.job import Job
 from dil.model.secondary import SecondaryRows
@@ -144,8 +144,7 @@ def run_of(job: Job, now_ms: int, *, full_extract: bool) -> RunContext:
 
 def _context(job: Job, now_ms: int, secondary: SecondaryRows, *, full_extract: bool) -> RunContext:
     return RunContext(
-        # Executors run in folders of their own.
-        job=replace(job.for_tasks(), path=str(Path(job.path).absolute())),
+        job=job_of_tasks(job),
         run_id=_RUN_ID,
         run_now=now_ms,
         full_extract=full_extract,

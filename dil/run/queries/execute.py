@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-from dil.execution.executor import Execution, Watch
+from dil.execution.executor import Execution, Watch, job_of_tasks
 from dil.execution.queries.query import Query, QueryResult, View, in_order, view_of
 from dil.model.job import QuerySpec
 from dil.model.task import RunContext, TaskReport
@@ -53,7 +52,7 @@ def _without_requests(report: TaskReport) -> TaskReport:
 def _context(run: ActiveRun, planned: PlannedRun) -> RunContext:
     job, options = run.job, run.options
     return RunContext(
-        job=replace(job.for_tasks(), path=str(Path(job.path).absolute())),
+        job=job_of_tasks(job),
         run_id=run.run_id,
         run_now=planned.plan.now,
         full_extract=planned.plan.full_extract,
