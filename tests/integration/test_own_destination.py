@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.example_pages import ExamplePage
+from tests.few_rows_job import JOB, NOW
 from tests.integration.dil_processes import dil, report_of
 
 PAGE = ExamplePage("writing-a-destination.md", "sqlite_destination")
@@ -44,26 +45,10 @@ sqlite-file = sqlite_destination:SqliteDestination
 deadly = deadly:Deadly
 none = deadly:NoDestination
 """
-JOB = r"""
-job.name=few
-source.class=dil.testing.few_rows:FewRows
-ms.source.uri=few rows
-ms.x.few.rows.count=25
-extract.namespace=shop
-extract.table.name=few
-extract.table.type=APPEND_ONLY
-ms.extractor.class=json
-ms.timezone=UTC
-ms.watermark=[{"name": "day", "type": "datetime", \
-  "range": {"from": "2024-12-30", "to": "2025-01-01"}}]
-ms.work.unit.partition=daily
-data.publisher.final.dir=lake
-state.store.dir=state
-ms.x.sqlite.path=__FOLDER__/rows.db
+OWN = """ms.x.sqlite.path=__FOLDER__/rows.db
 ms.x.sqlite.table=few
 ms.destination.class=__CLASS__
 """
-NOW = ("--now", "2025-01-02T00:00:00Z")
 TWICE = sorted([*range(25), *range(25)])  # each of two days has the same rows
 
 
@@ -83,7 +68,8 @@ def environ(tmp_path: Path) -> Mapping[str, str]:
 
 def job_file(folder: Path, name: str) -> Path:
     path = folder / "job.conf"
-    path.write_text(JOB.replace("__FOLDER__", str(folder)).replace("__CLASS__", name), "utf-8")
+    own = OWN.replace("__FOLDER__", str(folder)).replace("__CLASS__", name)
+    path.write_text(JOB + own, "utf-8")
     return path
 
 

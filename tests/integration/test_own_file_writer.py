@@ -8,35 +8,21 @@ import pyarrow as pa
 import pytest
 
 from tests.contract.example_pages import ExamplePage
+from tests.few_rows_job import JOB, NOW
 from tests.integration.dil_processes import dil, report_of
 
 PAGE = ExamplePage("writing-a-file-writer.md", "arrow_writer")
-JOB = r"""
-job.name=few
-source.class=dil.testing.few_rows:FewRows
-ms.source.uri=few rows
-ms.x.few.rows.count=25
-extract.namespace=shop
-extract.table.name=few
-extract.table.type=APPEND_ONLY
-ms.extractor.class=json
-ms.timezone=UTC
-ms.watermark=[{"name": "day", "type": "datetime", \
-  "range": {"from": "2024-12-30", "to": "2025-01-01"}}]
-ms.work.unit.partition=daily
-data.publisher.final.dir=lake
+OWN = """
 writer.file.path.type=namespace_table
-state.store.dir=state
 ms.writer.class=arrow_writer.ArrowWriter
 ms.x.arrow.compression=zstd
 """
-NOW = ("--now", "2025-01-02T00:00:00Z")
 
 
 @pytest.mark.spark
 def test_its_files_are_published_as_others(tmp_path: Path) -> None:
     job = tmp_path / "job.conf"
-    job.write_text(JOB, "utf-8")
+    job.write_text(JOB + OWN, "utf-8")
     (tmp_path / "arrow_writer.py").write_text(PAGE.files()[0], "utf-8")
     done = dil("run", job, *NOW, "--json")
     assert done.returncode == 0, done.stderr
@@ -56,7 +42,7 @@ def test_what_reads_files_again_is_refused(
     tmp_path: Path, command: str, options: tuple[str, ...]
 ) -> None:
     job = tmp_path / "job.conf"
-    job.write_text(JOB, "utf-8")
+    job.write_text(JOB + OWN, "utf-8")
     (tmp_path / "arrow_writer.py").write_text(PAGE.files()[0], "utf-8")
     done = dil(command, job, *options)
     assert done.returncode == 2, done.stdout + done.stderr
