@@ -141,6 +141,6 @@ def payload_problems(properties: Properties) -> Iterator[Problem]:
 
 
 def sent_response(facts: JsonObject, location: str) -> Response:
-    """Return the answer that says what was sent, one row."""
+    """Return an answer of one row, which describes the file that was sent."""
     body = io.BytesIO(json.dumps(facts).encode())
     return Response(body, content_type="application/json", location=location, status=200)

@@ -51,7 +51,7 @@ class S3Connector(Connector):
 
     @classmethod
     def changes(cls, job: Job) -> Problem | None:
-        """Say that a job which sends a file changes what is there."""
+        """Say that sending a file changes the source."""
         return sending_problem(job.properties)
 
     @classmethod

@@ -104,7 +104,7 @@ class JobCall:
 
 
 def refuse_derived(job: Job, command: str, instead: str) -> None:
-    """Refuse a command about what is read of a source, for a job that reads datasets.
+    """Refuse a command about a source for a job that reads datasets and has none.
 
     Raises:
         ConfigError: the job has ms.query.inputs; ``instead`` says what to use.

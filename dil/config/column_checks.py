@@ -104,7 +104,7 @@ def _column_of(text: str, columns: Mapping[str, object]) -> str:
     try:
         steps = compile_path(text).steps
     except ValueError:
-        return text  # what is no path is told elsewhere
+        return text  # another check reports a path that cannot be read
     return str(steps[0]) if len(steps) > 1 else text
 
 

@@ -309,7 +309,7 @@ def _found_inputs(
 def _of_job_file(
     item: QueryInput, where: str, parts: QueryParts, mode: QueryMode, findings: Findings
 ) -> DatasetInput | None:
-    """Return the dataset of a job file, None where there is a problem, or nobody asks for it."""
+    """Return the dataset of a job file; None after a problem, or where inputs are not looked up."""
     if parts.load is None:
         return None
     try:
