@@ -235,8 +235,11 @@ class DatasetChain:
         return tuple(sorted((part for part in cut if part.count), key=lambda part: part.offset))
 
     def _compactions(self, first: int, last: int) -> frozenset[int]:
-        """Return the blocks ``(first, last]`` in which a compaction put files together."""
-        found, after = set(), first
+        """Return the blocks ``(first, last]`` in which a compaction put files together.
+
+        The block before such a one says so, and a reader may have ended there.
+        """
+        found, after = set(), first - 1
         while True:
             page = self.chain.tx.rows(_PAGE_OF_RESETS, self.dataset, after, last, PAGE)
             for number, stored_hash, payload in page:
