@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pyarrow.parquet as pq
 from dil import config
 from dil.model.job import Job
 from dil.model.report import RunReport
+from dil.model.stream import STREAM
+from dil.operator.streaming import run_stream
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
 from dil.run.queries.slices import input_chains
@@ -93,6 +96,26 @@ class Lake:
     def run(self, path: Path, **changes: object) -> RunReport:
         """Run a job."""
         return run_job(self.job(path), self.options(**changes))
+
+    def stream(
+        self,
+        path: Path,
+        *,
+        stops: Callable[[], bool] = lambda: False,
+        forces_new_epoch: bool = False,
+        **changes: object,
+    ) -> RunReport:
+        """Run a job as a stream until it ends; its service waits for nothing."""
+        given = {"sleep": lambda _seconds: None, **changes}
+        return run_stream(
+            self.job(path), self.options(**given), stops=stops, forces_new_epoch=forces_new_epoch
+        )
+
+    def newest(self, path: Path) -> dict[str, object]:
+        """Return what state keeps of the newest micro-batch of a stream."""
+        job = self.job(path)
+        with open_store(job.state, job.name, clock=lambda: self.now) as store:
+            return dict(store.checkpoint(STREAM))
 
     def feed(self, *ids: int) -> None:
         """Let the source have these rows, and run the root."""

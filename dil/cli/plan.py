@@ -155,8 +155,17 @@ def _planned_query(job: Job, spec: QuerySpec, now_ms: int) -> _ShownQuery:
             )
     found = plan_slices(job, spec, real_clock)
     view = view_of_plan(job, spec, found, now_ms)
-    members = plan_json(as_plan(job, spec, found, now_ms), job)
-    return _ShownQuery(query_text(view), {**members, **query_json(view)})
+    text, members = query_text(view), plan_json(as_plan(job, spec, found, now_ms), job)
+    members = {**members, **query_json(view)}
+    if job.stream is not None:
+        from dil.observe.stream_view import query_stream_json, query_stream_line
+        from dil.state import open_store
+
+        with open_store(job.state, job.name, clock=real_clock) as store:
+            known = _stream_state(job, store)
+        text += f"  {query_stream_line(job.stream, spec, known)}\n"
+        members["stream"] = query_stream_json(job.stream, spec, known)
+    return _ShownQuery(text, members)
 
 
 def _show_query(call: JobCall, query: _ShownQuery) -> int:

@@ -162,11 +162,11 @@ class _Replayer:
     def replayed(self, recorded: _Recorded, chains: Mapping[str, StoredInput]) -> ReplayedBlock:
         """Replay one block."""
         try:
-            views = tuple(self._views(recorded, chains))
-            was_run = any(view.tasks for view in views) and _was_run(recorded, chains)
+            views, spec = tuple(self._views(recorded, chains)), self._spec(recorded)
+            was_run = any(view.tasks for view in views) and _was_run(recorded, spec, chains)
             if not was_run and recorded.event.new_data is None:
                 return ReplayedBlock(recorded.sequence, Outcome.SAME)
-            result = self._run(recorded, views)
+            result = self._run(recorded, spec, views)
             return self._compared(recorded, result)
         except _SkippedError as reason:
             return ReplayedBlock(recorded.sequence, Outcome.SKIPPED, str(reason))
@@ -198,7 +198,7 @@ class _Replayer:
                     )
             yield view_of(view, schema, parts, known.writing)
 
-    def _run(self, recorded: _Recorded, views: tuple[View, ...]) -> QueryResult:
+    def _run(self, recorded: _Recorded, spec: QuerySpec, views: tuple[View, ...]) -> QueryResult:
         run = RunContext(
             job=job_of_tasks(self.job),
             run_id=f"{self.run_id}-{recorded.sequence}",  # what fails ends the jobs of its own id
@@ -212,7 +212,7 @@ class _Replayer:
         whole = Interval(0, max(self.options.now_ms, 1))
         name = f"replay.{recorded.sequence}"
         unit = WorkUnit(name, whole.low, whole.high, whole, "query", "{}", Reason.INCREMENTAL)
-        query = Query(self._spec(recorded), views, unit, _closing(recorded))
+        query = Query(spec, views, unit, _closing(recorded))
         result = self._started().query(run, query, lambda _reports: None)
         for report in result.reports:
             if report.failure is not None:
@@ -267,15 +267,16 @@ class _Replayer:
         return self._executor
 
 
-def _was_run(recorded: _Recorded, chains: Mapping[str, StoredInput]) -> bool:
+def _was_run(recorded: _Recorded, spec: QuerySpec, chains: Mapping[str, StoredInput]) -> bool:
     """Return whether the block's query was run: over whole inputs, where rows came or went.
 
-    A new query is run over all that there is.
+    A new query is run over all that there is, and windows where one was closed.
     """
     if _mode(recorded) is QueryMode.APPEND:
         return True
     if _mode(recorded) is QueryMode.WINDOWED:
-        return _closing(recorded) is not None
+        closing = _closing(recorded)
+        return closing is not None and spec.windows is not None and spec.windows.closes_any(closing)
     for item in recorded.event.inputs or ():
         chain = chains[item.dataset_id]
         first = -1 if item.prev_block_hash is None else chain.sequence_of(item.prev_block_hash)

@@ -1,8 +1,8 @@
 """The JSON form of the metadata chain's events (rules C11 to C13).
 
 Fields that Open Data Fabric defines are always written, absent ones as null; fields of our own
-(``parts``, ``removes``, ``lateData``) are left out when absent (rule C10). Reading is strict
-in the type of each field it knows and passes over members that it does not know.
+(``parts``, ``removes``, ``lateData``, ``stream``) are left out when absent (rule C10). Reading is
+strict in the type of each field it knows and passes over members that it does not know.
 """
 
 from __future__ import annotations
@@ -79,6 +79,8 @@ def to_json(event: Event) -> JsonObject:
         fields["queryInputs"] = [_input_json(item) for item in event.inputs]
     if event.late is not None:
         fields["lateData"] = _late_json(event.late)
+    if event.stream is not None:
+        fields["stream"] = event.stream
     return fields
 
 
@@ -106,6 +108,7 @@ def from_json(fields: Mapping[str, Any]) -> Event:
         new_source_state=_read_source_state(fields.get("newSourceState")),
         inputs=inputs,
         late=_read_late(fields.get("lateData")),
+        stream=optional(fields, "stream", dict) if "stream" in fields else None,
     )
 
 

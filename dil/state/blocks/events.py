@@ -99,7 +99,8 @@ class SourceState:
 class DataEvent:
     """AddData, or ExecuteQuery when ``inputs`` is not None.
 
-    ``late`` is what it does beside the dataset, None for nothing.
+    ``late`` is what it does beside the dataset, None for nothing. ``stream`` says which micro-batch
+    an ExecuteQuery is, None for a run of its own; that of AddData is in its source state.
     """
 
     prev_checkpoint: str | None = None
@@ -110,6 +111,7 @@ class DataEvent:
     new_source_state: SourceState | None = None
     inputs: tuple[InputSlice, ...] | None = None
     late: SideFiles | None = None
+    stream: JsonObject | None = None
 
     @property
     def kind(self) -> str:

@@ -13,7 +13,10 @@ from dataclasses import dataclass, replace
 
 from dil.model.dataset import Commit
 from dil.model.derived import QueryStep
+from dil.model.json import JsonObject
+from dil.model.stream import STREAM
 from dil.state.blocks.block import Block, Tip, advance, next_block
+from dil.state.blocks.canonical import instant_of
 from dil.state.blocks.events import ConfigEvent, DataEvent, Seed
 from dil.state.blocks.input_validation import InputChain, input_violations
 from dil.state.blocks.validation import file_violations, require, violations
@@ -75,10 +78,35 @@ def draft_query(writer: ChainWriter, commit: Commit, step: QueryStep) -> int | N
     if commit.moves and (writer.schema is None or commit.schema not in ("", writer.schema)):
         writer.set_schema(commit.schema)
     sequence = writer.next_sequence
-    event = replace(writer.data_event(commit), inputs=step.inputs, new_watermark=step.watermark)
+    event = replace(
+        writer.data_event(commit),
+        inputs=step.inputs,
+        new_watermark=step.watermark,
+        stream=stream_of(commit, step),
+    )
     if event.new_data is not None:
         event = replace(event, new_data=replace(event.new_data, logical_hash=step.logical_hash))
     return sequence if writer.draft_if_changed(event, replaced={}) else None
+
+
+def stream_of(commit: Commit, step: QueryStep) -> JsonObject | None:
+    """Return which micro-batch a query is, and where in its inputs it ends; None for other runs.
+
+    All that the inputs have before ``done`` (epoch ms UTC), the watermark, is taken.
+    """
+    members = commit.checkpoints.get(STREAM)
+    if members is None:
+        return None
+    end: JsonObject = {
+        "v": 1,
+        "epoch": members["epoch"],
+        "done": None if step.watermark is None else instant_of(step.watermark),
+        "inputs": {
+            each.dataset_id: {"hash": each.last_block, "offset": each.last_offset}
+            for each in step.inputs
+        },
+    }
+    return {**members, "end": end}
 
 
 def require_sound_query(

@@ -25,7 +25,7 @@ from dil.state.chain.bookkeeper import Bookkeeper
 from dil.state.chain.writer import ChainWriter
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
-from dil.state.derived.appending import draft_query
+from dil.state.derived.appending import draft_query, stream_of
 from dil.state.runs import details, run_rows
 from dil.state.work_units.stream_offset import offset_of
 from dil.state.work_units.unit_rows import UnitIndex
@@ -135,6 +135,9 @@ def _append_query(tx: Transaction, job: str, commit: Commit, step: QueryStep) ->
     writer = ChainWriter(tx, job, commit.system_time, horizon=commit.horizon)
     sequence = draft_query(writer, commit, step)
     writer.write()  # a changed query is on record, even where its rows are the same
+    stream = stream_of(commit, step)
+    if stream is not None:
+        details.change_checkpoint(tx, job, STREAM, {"end": stream["end"]})
     return sequence
 
 
