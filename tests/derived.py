@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,7 +41,7 @@ class Lake:
     The clock goes on by a minute with each run.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, schema: Sequence[object] = SCHEMA) -> None:
         self.folder = folder
         (folder / "in").mkdir(parents=True)
         self.now = NOW
@@ -53,7 +53,7 @@ class Lake:
                 "ms.extractor.class": "json",
                 "ms.source.uri": str(folder / "in"),
                 "ms.source.files.once": "path",
-                "ms.output.schema": json.dumps(SCHEMA),
+                "ms.output.schema": json.dumps(schema),
             },
         )
 
@@ -80,8 +80,11 @@ class Lake:
 
     def add(self, *ids: int) -> None:
         """Let the source have a file more, with these rows; amounts are ten times the id."""
+        self.put_rows([{"id": each, "amount": each * 10} for each in ids])
+
+    def put_rows(self, rows: Sequence[dict[str, object]]) -> None:
+        """Let the source have a file more, with these rows."""
         self._files += 1
-        rows = [{"id": each, "amount": each * 10} for each in ids]
         (self.folder / "in" / f"{self._files:04}.json").write_text(json.dumps(rows))
 
     def job(self, path: Path) -> Job:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from dil.config.dedupe import dedupe_spec
 from dil.config.egress import EgressSection, ProgressSection
 from dil.config.entry import Entry
 from dil.config.event_time import EventTimeSection
@@ -36,6 +37,7 @@ from dil.model.job import (
 from dil.model.properties import Properties
 from dil.model.section import Section
 from dil.model.suggestions import nearest
+from dil.sections.dedupe import DedupeSection
 from dil.sections.extraction import CsvSection, DumpSection, ExtractionSection
 from dil.sections.paging import PagingSection
 from dil.sections.parameters import ParametersSection
@@ -164,11 +166,13 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
         section.hashes_rows,
         section.wait_ms,
         windows,
+        dedupe_spec(parts.publishing, values, mode, findings),
     )
 
 
 def _note_unused(values: Properties, findings: Findings) -> None:
-    names = {entry.name for each in (QuerySection, WindowSection) for entry in properties_of(each)}
+    sections = (QuerySection, WindowSection, DedupeSection)
+    names = {entry.name for each in sections for entry in properties_of(each)}
     for name in sorted(names & values.explicit):
         findings.problem(name, f"has no effect without {INPUTS}", f"Set {INPUTS}, or leave it out.")
 

@@ -210,7 +210,7 @@ def _refuse_stateful(
             MODE,
             f"is {section.mode}, and {QUERY_MODE}=full: each micro-batch would make the dataset"
             " anew from all rows",
-            f"Set {QUERY_MODE}=append or windowed, or {MODE}=none and run it by schedule.",
+            f"Set {QUERY_MODE}=append or windowed. To make it anew once, add -D {MODE}=none.",
         )
     if WAIT in values.explicit:
         findings.problem(

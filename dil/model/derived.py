@@ -45,10 +45,12 @@ class QueryStep:
     ``transform`` is the body of SetTransform that is to be in force, as compact JSON, ``inputs``
     are the slices in its order. ``watermark`` is that of the dataset afterwards, as a block has it.
     ``logical_hash`` is over the new rows in the order of their offsets, None where it was not asked
-    for.
+    for. ``last_event_ms`` is the greatest event time (epoch ms UTC) of the rows that the query
+    gave, repeats too; None where it was not asked for, or none has any.
     """
 
     transform: str
     inputs: tuple[InputSlice, ...]
     watermark: str | None = None
     logical_hash: str | None = None
+    last_event_ms: int | None = None

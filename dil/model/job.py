@@ -10,6 +10,7 @@ from dil.model.catalog import CatalogSpec
 from dil.model.contract import ContractMode, QuarantineSpec
 from dil.model.csv_settings import CsvSpec
 from dil.model.database_address import DatabaseAddress
+from dil.model.dedupe import DedupeSpec
 from dil.model.destination import Layout, MergeSpec, TableFormat, TableSpec, WarehouseSpec
 from dil.model.egress import AuditSpec, EgressSpec
 from dil.model.event_time import EventTimeSpec
@@ -447,7 +448,8 @@ class QuerySpec:
 
     ``text`` is SQL, empty for a ``function``; then ``code`` is the SHA-256 of its module.
     ``max_blocks`` and ``max_rows`` are how much of each input one run takes, None for all.
-    ``windows`` are there for the mode of that name, whose query they are.
+    ``windows`` are there for the mode of that name, whose query they are. ``dedupe`` says which
+    rows of the result are repeats, None where all are published.
     """
 
     inputs: tuple[DatasetInput, ...]
@@ -460,6 +462,7 @@ class QuerySpec:
     hashes_rows: bool = True
     wait_ms: int = 0
     windows: WindowSpec | None = None
+    dedupe: DedupeSpec | None = None
 
     @property
     def transform(self) -> str:
@@ -473,6 +476,8 @@ class QuerySpec:
         }
         if self.windows is not None:
             body = {**body, "column": self.windows.column}
+        if self.dedupe is not None:
+            body = {**body, "dedupe": self.dedupe.as_json()}
         return compact({**body, "code": self.code} if self.code else body)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from dil import publishing
@@ -17,6 +18,7 @@ from dil.errors import ConfigError, DilError
 from dil.execution.executor import job_of_tasks
 from dil.execution.queries.query import Query, QueryExecutor, QueryResult, View, view_of
 from dil.execution.stages import Executors
+from dil.model.dedupe import DedupeSpec
 from dil.model.interval import Interval
 from dil.model.job import ClassRef, Job, PublishMode, QueryMode, QuerySpec
 from dil.model.json import JsonObject
@@ -29,6 +31,7 @@ from dil.reshaping.files import Workshop
 from dil.reshaping.row_hash import logical_hash
 from dil.run.lease import new_run_id
 from dil.run.options import RunOptions
+from dil.run.queries.execute import published_near
 from dil.run.queries.slices import input_chains
 from dil.spi.state_store import StateStore
 from dil.state.blocks.block import read_block
@@ -213,6 +216,10 @@ class _Replayer:
         name = f"replay.{recorded.sequence}"
         unit = WorkUnit(name, whole.low, whole.high, whole, "query", "{}", Reason.INCREMENTAL)
         query = Query(spec, views, unit, _closing(recorded))
+        if spec.dedupe is not None and spec.mode is QueryMode.APPEND:
+            before = recorded.sequence - 1
+            near = partial(published_near, self.job, spec.dedupe, self.options.clock, until=before)
+            query = replace(query, published=near)
         result = self._started().query(run, query, lambda _reports: None)
         for report in result.reports:
             if report.failure is not None:
@@ -228,7 +235,15 @@ class _Replayer:
             or (text, recorded.transform.get("column")) != (self.spec.text, windows.column)
         ):
             raise _SkippedError("the windows of the job have changed since")
-        found = replace(self.spec, mode=_mode(recorded), text=text, function=None, code=code)
+        dedupe = recorded.transform.get("dedupe")
+        found = replace(
+            self.spec,
+            mode=_mode(recorded),
+            text=text,
+            function=None,
+            code=code,
+            dedupe=DedupeSpec.of(dedupe) if isinstance(dedupe, dict) else None,
+        )
         if not code:
             return found
         if code != self.spec.code:

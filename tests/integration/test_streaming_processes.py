@@ -161,6 +161,7 @@ def test_a_stream_of_a_query_that_is_killed_and_loses_its_checkpoint_has_each_ro
         report, code, log = ended(service)
 
     assert (code, report["status"]) == (0, "success"), log
+    assert log.count("starting Spark") == 1
     assert copied(feed) == expected
     again = dil("run", job, "-Dms.stream.trigger=available_now", "--json")
     assert (again.returncode, report_of(again)["status"]) == (0, "nothing_due")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -171,7 +172,7 @@ def test_a_stream_emits_the_windows_that_runs_emit(context, tmp_path) -> None:
 
     assert report.exit_code == 0, report.failures
     assert lake.emitted("streamed") == lake.emitted("plain") != []
-    assert len(lake.data(streamed)) == len(lake.data(lake.orders))
+    assert len(lake.data(streamed)) == len(lake.blocks(lake.orders))
     assert lake.verify(streamed).problems == ()
 
 
@@ -288,11 +289,12 @@ def changed_row(lake: Lake, path: Path, column: str) -> Iterator[None]:
         file.write_bytes(before)
 
 
-def replayed(context, lake: Lake, path: Path) -> Counter[Outcome]:
+def replayed(context, lake: Lake, path: Path, first: int = 0) -> Counter[Outcome]:
     job = lake.job(path)
     with open_store(job.state, job.name, clock=lambda: lake.now) as store:
         options = lake.options(executor=None, spark=context.sparkContext)
-        return Counter(each.outcome for each in replay(job, job.query, store, options))
+        found = replay(job, job.query, store, options, first=first)
+        return Counter(each.outcome for each in found)
 
 
 def test_replay_finds_a_changed_row_of_an_input_and_verify_one_of_the_output(
@@ -300,8 +302,13 @@ def test_replay_finds_a_changed_row_of_an_input_and_verify_one_of_the_output(
 ) -> None:
     lake, rare, days = chain
     assert replayed(context, lake, days) == {Outcome.SAME: COMMITS}
+    second = [
+        block["sequenceNumber"]
+        for block in lake.blocks(days)
+        if block["event"].get("newData") is not None
+    ][1]
     with changed_row(lake, rare, "amount"):
-        assert replayed(context, lake, days)[Outcome.DIFFERS] == 1
+        assert replayed(context, lake, days, second)[Outcome.DIFFERS] == 1
     with changed_row(lake, days, "total"):
         assert main(["state", "verify", "--full", str(days)]) == 1
         assert "V20" in capsys.readouterr().out
@@ -339,6 +346,16 @@ def test_the_example_has_each_day_that_is_over(context, tmp_path) -> None:
         for row in found
     } == {key: (min(some), max(some), len(some)) for key, some in temps.items()}
 
+    hours = {(row["origin"], row["time_hour"]) for row in rows if row["temp"] is not None}
+    first = dil.api.run(folder / "hours.conf", spark=context)
+    assert (first.exit_code, first.rows) == (0, len(hours)), first.failures
+    incoming = folder.parent / "files" / "incoming"
+    file = next(iter(sorted(incoming.rglob("*.csv.gz"))))
+    shutil.copy(file, file.with_name(f"again-{file.name}"))
+    assert dil.api.run(folder / "weather.conf", properties=once, spark=context).rows > 0
+    again = dil.api.run(folder / "hours.conf", spark=context)
+    assert (again.exit_code, again.rows) == (0, 0), again.failures
+
 
 def test_a_column_that_holds_no_times_is_refused(context, tmp_path) -> None:
     lake = Readings(tmp_path / "lake")
@@ -350,3 +367,75 @@ def test_a_column_that_holds_no_times_is_refused(context, tmp_path) -> None:
     )
     assert report.exit_code == 1
     assert "site is string, and holds no times" in report.failures[0].error
+
+
+REPEATING = [*SCHEMA[:2], {**SCHEMA[2], "isNullable": True}]
+
+
+def without_repeats(lake: Readings, name: str, **changes: str) -> Path:
+    once = {
+        "ms__dedupe__keys": "site",
+        "ms__dedupe__column": "at",
+        "ms__dedupe__within": "PT5M",
+    }
+    return lake.derive(name, "SELECT * FROM orders", **{**once, **changes})
+
+
+def test_repeats_are_left_out_on_spark_as_without_it_and_before_windows(context, tmp_path) -> None:
+    """Readings of two sites, many of them near others; then windows over what is left."""
+    lake = Readings(tmp_path / "lake")
+    plain = without_repeats(lake, "plain")
+    spark = without_repeats(
+        lake, "spark", ms__stream__mode="stateful", ms__query__input__max__blocks="4"
+    )
+    windows = lake.windows(
+        "windows",
+        ms__query__inputs=json.dumps([{"job": "spark.conf", "as": "spark"}]),
+        ms__window__keys="site",
+        ms__stream__mode="stateful",
+    )
+    chance = random.Random(7)
+    for begin in (0, 20, 45, 60):
+        lake.put(*(begin + chance.randint(-8, 25) for _ in range(9)))
+        lake.run(plain)
+    lake.put(200)
+    lake.run(plain)
+    for path in (spark, windows):
+        report = lake.stream(path, executor=None, spark=context.sparkContext)
+        assert report.exit_code == 0, report.failures
+
+    kept = lake.ids("plain")
+    assert 5 < kept.total() < len(lake.rows) - 5
+    assert lake.ids("spark") == kept
+    closed = NOW - 600 * MINUTE + 190 * MINUTE
+    counted = Counter(
+        (row["site"], (row["at"] - row["at"] % (30 * MINUTE)) / 1000)
+        for row in lake.rows
+        if row["id"] in kept and row["at"] < closed - closed % (30 * MINUTE)
+    )
+    assert {(row[2], row[0].timestamp()): row[3] for row in lake.emitted("windows")} == counted
+    assert set(replayed(context, lake, spark)) == {Outcome.SAME}
+    assert lake.verify(spark).problems == ()
+
+
+def test_rows_keep_the_order_of_the_input_and_those_without_a_time_or_a_key_stay(
+    context, tmp_path
+) -> None:
+    lake = Readings(tmp_path / "lake")
+    text = lake.orders.read_text()
+    lake.orders.write_text(text.replace(json.dumps(SCHEMA), json.dumps(REPEATING)))
+    rows = [(0, "a"), (1, None), (2, "b"), (3, "a"), (1, None), (9, "a"), (8, "b")]
+    lake.put_rows(
+        [{"id": n, "at": NOW + at * MINUTE, "site": site} for n, (at, site) in enumerate(rows)]
+    )
+    lake.run(lake.orders)
+    path = without_repeats(lake, "once")
+    assert lake.run(path, executor=None, spark=context.sparkContext).exit_code == 0
+
+    (data,) = lake.data(path)
+    ids = [
+        number
+        for part in data["newData"]["parts"]
+        for number in pq.read_table(part["path"].removeprefix("file://"))["id"].to_pylist()
+    ]
+    assert ids == [0, 1, 2, 4, 5, 6]

@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from traceback import extract_tb
@@ -28,9 +30,12 @@ from dil.execution.frames import mapped_in_arrow, own_session
 from dil.execution.jvm_errors import stopping_error
 from dil.execution.memory import workers_at_once
 from dil.execution.overseer import Overseer
+from dil.execution.queries.deduped import without_repeats
 from dil.execution.queries.query import Query, QueryResult, View, in_order, part_of
+from dil.execution.queries.repeats import require_keys
 from dil.execution.queries.windowed import emitted, with_event_time
 from dil.execution.spark_types import arrow_schema, spark_schema
+from dil.model.dedupe import Span
 from dil.model.job import QueryMode, QuerySpec
 from dil.model.task import RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
@@ -90,10 +95,10 @@ def run_query(
         ExecutionError: Spark failed.
     """
     overseer = Overseer(context, Coordinated(run), watch, tuple)
-    with overseer.looking():
+    with overseer.looking(), ExitStack() as kept:
         overseer.take_in()
         try:
-            frame = _result(own_session(context), query)
+            frame, span = _result(own_session(context), query, kept)
             body = _Body(run, query.unit, workers_at_once(context), tuple(frame.columns))
             found = mapped_in_arrow(_with_plain_names(frame), body, _RESULT).collect()
         except DilError:
@@ -110,7 +115,7 @@ def run_query(
     if overseer.stopped is not None:
         raise QueryError(f"the query was stopped: {overseer.stopped.error}", overseer.stopped.fix)
     reports = {row["part"]: _report(row["report"]) for row in found}
-    return in_order(query.unit, reports)
+    return replace(in_order(query.unit, reports), span=span)
 
 
 def differing_rows(context: Any, one: View, other: View) -> int:  # noqa: ANN401 - a SparkContext
@@ -130,13 +135,18 @@ def differing_rows(context: Any, one: View, other: View) -> int:  # noqa: ANN401
 
 def frame_of(session: Any, view: View) -> Any:  # noqa: ANN401 - a session gives a DataFrame
     """Return the rows of a view as a DataFrame, in the order of their offsets."""
-    schema = spark_schema(view.known)
+    schema = spark_schema(view.wanted)
     count = len(view.tasks)
     numbers = session.range(0, count, 1, max(1, count))
     return mapped_in_arrow(numbers, _ReadBody(view, arrow_schema(schema)), schema)
 
 
-def _result(session: Any, query: Query) -> Any:  # noqa: ANN401 - a DataFrame
+def _result(
+    session: Any,  # noqa: ANN401 - a session gives a DataFrame
+    query: Query,
+    kept: ExitStack,
+) -> tuple[Any, Span | None]:
+    """Return the rows to be published, and the span of their times where repeats are left out."""
     spec = query.spec
     frames = {view.name: frame_of(session, view) for view in query.views}
     windows, closing = spec.windows, query.closing
@@ -150,7 +160,12 @@ def _result(session: Any, query: Query) -> Any:  # noqa: ANN401 - a DataFrame
     _refuse_unfit_columns(spec, result)
     if spec.mode is QueryMode.APPEND:
         _refuse_more_than_rows(result)
-    return result
+    if spec.dedupe is None:
+        return result, None
+    require_keys(arrow_schema(result.schema), spec.dedupe)
+    found = without_repeats(result, spec.dedupe, query.published, partial(frame_of, session))
+    kept.callback(found.release)
+    return found.frame, found.span
 
 
 def _selected(session: Any, spec: QuerySpec) -> Any:  # noqa: ANN401 - a DataFrame

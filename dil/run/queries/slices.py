@@ -74,7 +74,8 @@ class PlannedQuery:
     ``step`` is None where there is nothing to do. ``runs`` says whether the query is to be run:
     else only places in the inputs are remembered. ``waits`` say which inputs have nothing new.
     ``closing`` says which windows are emitted, None where the query has no windows, or none closes.
-    ``left`` is how many blocks the inputs have behind what is taken.
+    ``left`` is how many blocks the inputs have behind what is taken. ``last_event_ms`` is known
+    when the query has run: the greatest time of its rows, where repeats are left out.
     """
 
     step: QueryStep | None = None
@@ -83,6 +84,7 @@ class PlannedQuery:
     waits: tuple[str, ...] = ()
     closing: Closing | None = None
     left: int = 0
+    last_event_ms: int | None = None
 
     @property
     def rows(self) -> int:

@@ -1,8 +1,9 @@
 """The JSON form of the metadata chain's events (rules C11 to C13).
 
 Fields that Open Data Fabric defines are always written, absent ones as null; fields of our own
-(``parts``, ``removes``, ``lateData``, ``stream``) are left out when absent (rule C10). Reading is
-strict in the type of each field it knows and passes over members that it does not know.
+(``parts``, ``removes``, ``lateData``, ``stream``, ``lastEventMs``) are left out when absent (rule
+C10). Reading is strict in the type of each field it knows and passes over members that it does not
+know.
 """
 
 from __future__ import annotations
@@ -81,6 +82,8 @@ def to_json(event: Event) -> JsonObject:
         fields["lateData"] = _late_json(event.late)
     if event.stream is not None:
         fields["stream"] = event.stream
+    if event.last_event_ms is not None:
+        fields["lastEventMs"] = event.last_event_ms
     return fields
 
 
@@ -109,6 +112,7 @@ def from_json(fields: Mapping[str, Any]) -> Event:
         inputs=inputs,
         late=_read_late(fields.get("lateData")),
         stream=optional(fields, "stream", dict) if "stream" in fields else None,
+        last_event_ms=optional(fields, "lastEventMs", int) if "lastEventMs" in fields else None,
     )
 
 

@@ -101,6 +101,8 @@ class DataEvent:
 
     ``late`` is what it does beside the dataset, None for nothing. ``stream`` says which micro-batch
     an ExecuteQuery is, None for a run of its own; that of AddData is in its source state.
+    ``last_event_ms`` is the greatest event time (epoch ms UTC) of all rows so far, of a dataset
+    that leaves out repeats; None where nobody knows.
     """
 
     prev_checkpoint: str | None = None
@@ -112,6 +114,7 @@ class DataEvent:
     inputs: tuple[InputSlice, ...] | None = None
     late: SideFiles | None = None
     stream: JsonObject | None = None
+    last_event_ms: int | None = None
 
     @property
     def kind(self) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from dil.model.dataset import Commit
 from dil.model.derived import QueryStep
+from dil.model.job import QueryMode
 from dil.model.json import JsonObject
 from dil.model.stream import STREAM
 from dil.state.blocks.block import Block, Tip, advance, next_block
@@ -85,8 +86,25 @@ def draft_query(writer: ChainWriter, commit: Commit, step: QueryStep) -> int | N
         stream=stream_of(commit, step),
     )
     if event.new_data is not None:
+        event = replace(event, last_event_ms=_last_event_ms(event, step, transform))
+    if event.new_data is not None:
         event = replace(event, new_data=replace(event.new_data, logical_hash=step.logical_hash))
     return sequence if writer.draft_if_changed(event, replaced={}) else None
+
+
+def _last_event_ms(event: DataEvent, step: QueryStep, transform: JsonObject) -> int | None:
+    """Return the greatest event time of all rows so far; rows without one do not count.
+
+    It is not known once there are rows that nobody looked at, until the dataset is made anew.
+    """
+    if "dedupe" not in transform:
+        return None
+    if transform.get("mode") == QueryMode.FULL:
+        return step.last_event_ms
+    if event.last_event_ms is None and event.prev_offset is not None:
+        return None
+    known = (event.last_event_ms, step.last_event_ms)
+    return max((each for each in known if each is not None), default=None)
 
 
 def stream_of(commit: Commit, step: QueryStep) -> JsonObject | None:
