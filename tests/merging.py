@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 from dil.model.dataset import PublishedFile
 from dil.model.destination import MergeSpec
 from dil.model.job import Job, OutputFormat, PublishMode
-from dil.model.schema_text import parse_schema, schema_text
 from dil.publishing import Finished, Shaped, Target, decide
 from dil.reshaping import Reshaping, reshape
 from dil.reshaping.files import Workshop, row_file
 from dil.storage import Folder, LocalFilesystem
+from dil.types.schema_text import parse_schema, schema_text
 from dil.writing.formats import writer_for
 from dil.writing.rolling import OutputFolder
 from dil.writing.staging import StagedWriter

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.containers import offsets_of, positions
 from dil.conversion.failures import Reason, RowFailures
 from dil.conversion.values import Values, plain_storage
 from dil.model.arrow import TYPE_KEY, type_word
 from dil.model.schema import ArrayType, Column, DataType, EnumType, MapType, Primitive, RecordType
+from dil.types.containers import offsets_of, positions
 
 
 @dataclass(frozen=True, slots=True)

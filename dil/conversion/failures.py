@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.containers import positions
 from dil.errors import ConversionError
 from dil.spi.rejects import RejectedRow
+from dil.types.containers import positions
 
 _HINT_LENGTH = 35
 _FIX = "Correct the source or the column's type in ms.output.schema."

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.conversion.failures import Reason, RowFailures
-from dil.model.exact_decimals import exact_cast
-from dil.model.number_texts import texts_of_numbers
-from dil.model.widening import is_number
+from dil.types.exact_decimals import exact_cast
+from dil.types.lattice import is_number
+from dil.types.number_texts import texts_of_numbers
 
 _INTEGER_TEXT = r"^-?(0|[1-9][0-9]*)$"
 _NUMBER_TEXT = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.containers import positions
 from dil.conversion.joining import joined
 from dil.conversion.texts import text_of
+from dil.types.containers import positions
 
 
 @dataclass(frozen=True, slots=True)

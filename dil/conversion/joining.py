@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.containers import items_of, keys_of, members_of, records
 from dil.conversion.texts import text_of
 from dil.errors import ConversionError
 from dil.model.arrow import TYPE_KEY
-from dil.model.widening import widened_word, wider_flat
+from dil.types.containers import items_of, keys_of, members_of, records
+from dil.types.lattice import widened_word, wider_flat
 
 FieldArray = tuple[pa.Field, pa.Array]
 

@@ -13,7 +13,6 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.containers import items_of
 from dil.conversion.row_paths import find_column
 from dil.conversion.texts import text_of
 from dil.errors import ConversionError
@@ -23,6 +22,7 @@ from dil.model.validation_attributes import ValidationAttributes
 from dil.sections.conversion import ValidationSection
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 from dil.text.paths import name_of
+from dil.types.containers import items_of
 
 _ATTRIBUTES = "ms.validation.attributes"
 _NUMBER = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?\s*")

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from dil.conversion.failures import Reason
 from dil.conversion.fitting import fit_leaf
 from dil.conversion.iso_texts import exact_dates, exact_instants, exact_shapes, exact_times
-from dil.conversion.native_types import INSTANT, typed_form
 from dil.conversion.texts import (
     parse_iso_time,
     parse_pattern,
@@ -24,10 +23,11 @@ from dil.conversion.texts import (
     per_unique,
     text_of,
 )
-from dil.model.exact_decimals import exact_cast
 from dil.model.job import ConversionSpec, OutputFormat
 from dil.model.schema import DataType, Primitive
 from dil.text.joda import ISO, JodaPattern, compile_pattern
+from dil.types.exact_decimals import exact_cast
+from dil.types.typed_form import INSTANT, typed_form
 
 _MILLIS = pa.timestamp("ms", tz="UTC")
 _US_PER_MS = 1000

@@ -21,7 +21,7 @@ from dil.extraction.excerpt import bracketed_form, kind_of
 from dil.extraction.numbers import NumberText
 from dil.extraction.shapes import member_values
 from dil.model.arrow import type_word
-from dil.model.number_texts import plain
+from dil.types.number_texts import plain
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _MAX_EXPONENT = 400  # more digits than any type holds, few enough to calculate with

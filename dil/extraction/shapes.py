@@ -16,7 +16,6 @@ from dil.errors import SourceContractError
 from dil.extraction.names import below
 from dil.extraction.numbers import EXACT_IN_DOUBLE
 from dil.extraction.sizes import Width
-from dil.model.number_texts import plain
 from dil.model.schema import (
     TYPE_SYNONYMS,
     ArrayType,
@@ -27,6 +26,7 @@ from dil.model.schema import (
     RecordType,
     Schema,
 )
+from dil.types.number_texts import plain
 
 T = TypeVar("T")
 

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from dil.errors import ConfigError
 from dil.model.derived import InputSlice
 from dil.model.job import DatasetInput, Job, QueryMode, StateSpec, WritingSpec
-from dil.model.schema_text import parse_schema
 from dil.model.work_unit import unit_hash
 from dil.reshaping.dataset_rows import DatasetReading, WantedRows
 from dil.reshaping.files import Workshop
@@ -31,6 +30,7 @@ from dil.state.chain.chain_rows import config_event_at
 from dil.state.derived.dataset_rows import DatasetChain, PartRows
 from dil.state.derived.inputs import StoredInput
 from dil.state.opening import open_snapshot
+from dil.types.schema_text import parse_schema
 
 MOST_BLOCKS = 20
 MOST_FILES = 20

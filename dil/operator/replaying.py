@@ -20,7 +20,6 @@ from dil.execution.stages import Executors
 from dil.model.interval import Interval
 from dil.model.job import ClassRef, Job, PublishMode, QueryMode, QuerySpec
 from dil.model.json import JsonObject
-from dil.model.schema_text import parse_schema
 from dil.model.task import RunContext
 from dil.model.windows import Closing
 from dil.model.work_unit import Reason, WorkUnit
@@ -37,6 +36,7 @@ from dil.state.blocks.events import ConfigEvent, DataEvent
 from dil.state.derived.dataset_rows import DatasetChain, PartRows, Position
 from dil.state.derived.inputs import StoredInput
 from dil.storage import filesystem_for
+from dil.types.schema_text import parse_schema
 
 
 class Outcome(StrEnum):

@@ -49,7 +49,7 @@ from dil.task.secondary_inputs import (
     authentication_reader,
     validation_reader,
 )
-from dil.writing.widening import Widening, conform
+from dil.types.widening import Widening, conform
 
 
 @dataclass(frozen=True, slots=True)

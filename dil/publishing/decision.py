@@ -194,7 +194,7 @@ def _schema(mode: PublishMode, target: Target, good: Sequence[Finished]) -> str:
     known = "" if mode is PublishMode.REPLACE else target.known_schema
     if not texts or {known, *texts} == {known}:
         return known if texts else ""
-    from dil.model.schema_text import merged_text  # Arrow costs a run that needs none of it
+    from dil.types.schema_text import merged_text  # Arrow costs a run that needs none of it
 
     try:
         return merged_text(known, texts)

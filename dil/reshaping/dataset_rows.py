@@ -18,7 +18,7 @@ from dil.errors import StateError, WriteError
 from dil.model.job import OutputFormat
 from dil.reshaping.files import RowFile, Workshop, format_of, opened, row_file
 from dil.text.hive_folders import hive_values
-from dil.writing.widening import conform
+from dil.types.widening import conform
 
 if TYPE_CHECKING:
     from dil.state.derived.dataset_rows import PartRows

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from dil.errors import ConversionError
 from dil.model.destination import MergeSpec
-from dil.writing.widening import conform
+from dil.types.widening import conform
 
 DELETED_TYPE = pa.timestamp("us", tz="UTC")
 KEYS = "extract.primary.key.fields"

@@ -37,7 +37,7 @@ from dil.reshaping.keys import (
     places_of,
     row_numbers,
 )
-from dil.writing.widening import conform
+from dil.types.widening import conform
 
 _NONE = pa.array([], pa.int64())
 _UNKNOWN: tuple[Any, Any] = (None, None)

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from dil.reshaping.files import Workshop, row_file
-from dil.writing.widening import conform
+from dil.types.widening import conform
 
 PREFIX = "f1220"
 _BATCH_ROWS = 65_536

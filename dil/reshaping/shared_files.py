@@ -16,8 +16,8 @@ from dil.observe.progress import counted
 from dil.publishing import SharedFile
 from dil.publishing.shared_files import refuse_misfit
 from dil.reshaping.files import RowFile, Workshop, row_file, unknown_column
+from dil.types.widening import conform
 from dil.writing.ownership import give
-from dil.writing.widening import conform
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dil.model.dataset import PublishedFile, UnitRows
-from dil.model.schema_text import parse_schema
 from dil.model.task import StagedFile
 from dil.publishing import Finished, Shaped, folder_of
 from dil.publishing.shared_files import is_small, packed
@@ -20,6 +19,7 @@ from dil.reshaping.files import Workshop
 from dil.reshaping.reshaping import Reshaping, replaced_in_part, replaced_units, rows_of
 from dil.reshaping.shared_files import Piece, SharedFilePlan, SharedFileWriter, rest_of
 from dil.storage import Filesystem
+from dil.types.schema_text import parse_schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from dil.errors import ConversionError
 from dil.model.destination import DELETED_AT
-from dil.model.schema_text import merged_text, parse_schema, schema_text
 from dil.model.task import Failure
 from dil.publishing import Finished, Shaped, drop_logs
 from dil.publishing.staged import delete_result
@@ -21,6 +20,7 @@ from dil.reshaping.merging import Schemas, merge
 from dil.reshaping.reshaping import Reshaping, fits_as_it_is
 from dil.reshaping.unifying import MisfitError, parts_of, target_schema, unified
 from dil.storage import Filesystem
+from dil.types.schema_text import merged_text, parse_schema, schema_text
 
 log = logging.getLogger(__name__)
 

@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from dil.errors import ConversionError
 from dil.model.job import OutputFormat
-from dil.model.schema_text import parse_schema, schema_text
 from dil.model.task import StagedFile
 from dil.publishing import Finished
 from dil.reshaping.files import RowFile, Workshop, row_file, target_of
 from dil.reshaping.reshaping import Stage, rows_of
-from dil.writing.widening import Widening, conform
+from dil.types.schema_text import parse_schema, schema_text
+from dil.types.widening import Widening, conform
 
 log = logging.getLogger(__name__)
 

@@ -12,12 +12,12 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from dil.errors import ConfigError
 from dil.model.job import Job
-from dil.model.schema_text import parse_schema
 from dil.reshaping.dataset_rows import DatasetReading, WantedRows, rows_of_tasks
 from dil.reshaping.files import Workshop
 from dil.spark.failing import shown_errors
 from dil.spark.options import SourceOptions
 from dil.spark.pruning import pruning_of
+from dil.types.schema_text import parse_schema
 
 if TYPE_CHECKING:
     from dil.state.derived.dataset_rows import DatasetChain, PartRows, Position

@@ -21,12 +21,12 @@ from dil.eventtime.lateness import Histogram, histogram_of, merge
 from dil.eventtime.novelty import AT, PORTION_BYTES, Identity, lateness_of_new
 from dil.model.event_tally import MeterContext, PublishedRows, UnitLateness
 from dil.model.job import Job, PublishMode
-from dil.model.schema_text import parse_schema
 from dil.model.settings import Formula
 from dil.reshaping.files import RowFile, Workshop, row_file
 from dil.text.paths import compile_path
+from dil.types.schema_text import parse_schema
+from dil.types.widening import conform
 from dil.writing.late_rows import late_schema
-from dil.writing.widening import conform
 
 log = logging.getLogger(__name__)
 

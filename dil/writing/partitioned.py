@@ -15,9 +15,9 @@ from dil.errors import ConversionError
 from dil.model.task import StagedFile
 from dil.model.timelabels import label_folder
 from dil.text.hive_folders import NULL, hive_folder
+from dil.types.widening import Widening, conform
 from dil.writing.rewriting import Rewriting
 from dil.writing.rolling import Apart, Numbers, OutputFolder, RollingFiles
-from dil.writing.widening import Widening, conform
 
 HELD_BYTES = 128 * 1024 * 1024
 # Rows are distinguished so many at a time: pages are small, and each step costs more than a row.

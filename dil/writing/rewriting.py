@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from dil.errors import ConversionError
 from dil.model.task import StagedFile
+from dil.types.widening import conform
 from dil.writing.formats import reader_for
 from dil.writing.rolling import Numbers, OutputFolder, RollingFiles, WrittenFile
-from dil.writing.widening import conform
 
 
 class Rewriting:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from dil.model.task import StagedFile
+from dil.types.widening import Widening, conform
 from dil.writing.rewriting import Rewriting, rows_again
 from dil.writing.rolling import Numbers, OutputFolder, RollingFiles, WrittenFile
-from dil.writing.widening import Widening, conform
 
 
 @dataclass(frozen=True, slots=True)

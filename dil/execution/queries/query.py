@@ -11,12 +11,12 @@ from msgspec import structs
 
 from dil.execution.executor import Watch
 from dil.model.job import QuerySpec, WritingSpec
-from dil.model.schema_text import parse_schema
 from dil.model.task import RunContext, TaskReport
 from dil.model.windows import Closing
 from dil.model.work_unit import WorkUnit
 from dil.reshaping.dataset_rows import DatasetReading, WantedRows, rows_of_tasks
 from dil.reshaping.files import Workshop
+from dil.types.schema_text import parse_schema
 
 if TYPE_CHECKING:
     from dil.state.derived.dataset_rows import PartRows

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from dil.extraction.numbers import exact_number
 from dil.extraction.shapes import Numbers, Shape
-from dil.model.exact_decimals import exact_cast
-from dil.model.number_texts import number_text, plain, texts_of_numbers
+from dil.types.exact_decimals import exact_cast
+from dil.types.number_texts import number_text, plain, texts_of_numbers
 
 _INTEGER = re.compile(r"-?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")

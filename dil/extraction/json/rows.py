@@ -24,8 +24,8 @@ from dil.extraction.shapes import Shape
 from dil.extraction.sizes import BATCH_BYTES, Width, rows_at_once
 from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
-from dil.model.number_texts import number_text
 from dil.model.schema import Column, Primitive, Schema
+from dil.types.number_texts import number_text
 
 _SAMPLE_ROWS = 100
 

@@ -65,9 +65,9 @@ def staged_rests(
     if not parts:
         return ()
     # Arrow: most acts need none.
-    from dil.model.schema_text import parse_schema
     from dil.reshaping.files import Workshop
     from dil.reshaping.shared_files import SharedFileWriter, rest_of
+    from dil.types.schema_text import parse_schema
 
     job, filesystem = session.job, session.filesystem()
     folder = withdrawal.act_folder(job.publishing, act_id)

@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from dil.model.dataset import PublishedFile
 from dil.model.job import Job
-from dil.model.schema_text import merged_text, parse_schema
 from dil.reshaping.files import Workshop, row_file
 from dil.storage import filesystem_for
+from dil.types.schema_text import merged_text, parse_schema
+from dil.types.widening import conform
 from dil.writing.system_columns import EXTRACTED_AT, RUN_ID, SIGNATURE, TIMELABEL
-from dil.writing.widening import conform
 
 # They describe the reading, not the row.
 _NOT_COMPARED = frozenset({EXTRACTED_AT, RUN_ID, SIGNATURE, TIMELABEL})

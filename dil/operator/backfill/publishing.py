@@ -230,8 +230,8 @@ def _schema(status: BackfillStatus, files: Sequence[StagedFile], filesystem: Fil
     """Return the schema of a work unit's files; that of all where they all have the same."""
     if not files or not status.has_schemas:
         return status.schema if files else ""
-    from dil.model.schema_text import merged_text, parse_schema, schema_text
     from dil.reshaping.files import row_file
+    from dil.types.schema_text import merged_text, parse_schema, schema_text
 
     known = parse_schema(status.schema)
     texts = [schema_text(row_file(filesystem, file.path, known).schema) for file in files]

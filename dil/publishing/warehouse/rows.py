@@ -16,11 +16,11 @@ import pyarrow.types as pt
 from dil.errors import ConversionError, WriteError
 from dil.model.dataset import Commit, Move
 from dil.model.destination import MergeSpec
-from dil.model.exact_decimals import exact_cast
-from dil.model.schema_text import wider
 from dil.publishing.warehouse.json_texts import are_plain, json_texts
 from dil.publishing.warehouse.types import INSTANT, JSON, TableColumn
 from dil.storage import Filesystem
+from dil.types.exact_decimals import exact_cast
+from dil.types.schema_text import wider
 
 SIGNATURE, DELETED_AT, LABEL = "_dil_signature", "_dil_deleted_at", "_timelabel"
 ORDER, GONE = "_dil_order", "_dil_gone"

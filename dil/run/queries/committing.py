@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 from dil import publishing
 from dil.model.dataset import Commit
-from dil.model.schema_text import parse_schema
 from dil.reshaping.files import Workshop
 from dil.reshaping.row_hash import logical_hash
 from dil.run.active_run import ActiveRun
 from dil.run.queries.slices import PlannedQuery, require_sound
+from dil.types.schema_text import parse_schema
 
 
 def with_query(run: ActiveRun, planned: PlannedQuery, commit: Commit) -> Commit:

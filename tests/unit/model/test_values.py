@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dil.model.arrow import word_of
-from dil.model.exact_decimals import exact_cast
 from dil.model.json import as_text, compact, indented, read_number
 from dil.model.messages import shortened
-from dil.model.number_texts import number_text
 from dil.model.path import Path, is_jsonpath, number
 from dil.model.properties import Properties
 from dil.model.secret import Secret
+from dil.types.exact_decimals import exact_cast
+from dil.types.number_texts import number_text
 
 documents = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

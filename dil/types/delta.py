@@ -15,10 +15,9 @@ import pyarrow as pa
 from deltalake import Field, Schema
 
 from dil.errors import WriteError
-from dil.publishing.table_files import unfit
+from dil.types.table_formats import UTC_ZONES, unfit
 
 _FORBIDDEN = " ,;{}()\n\t="
-_UTC = ("UTC", "+00:00", "Etc/UTC", "Z")
 _FLAT: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_boolean,
     pa.types.is_int8,
@@ -69,7 +68,7 @@ def _type(kind: pa.DataType, path: str) -> pa.DataType:
         return pa.map_(_type(kind.key_type, f"{path}.key"), _type(kind.item_type, f"{path}.value"))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return pa.list_(pa.field("element", _type(kind.value_type, f"{path}.element")))
-    if pa.types.is_timestamp(kind) and kind.tz in _UTC and kind.unit in {"ms", "us"}:
+    if pa.types.is_timestamp(kind) and kind.tz in UTC_ZONES and kind.unit in {"ms", "us"}:
         return pa.timestamp("us", tz="UTC")
     if any(is_kind(kind) for is_kind in _FLAT):
         return kind

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dil.errors import ConversionError
-from dil.model.schema_text import merged_text, parse_schema, schema_text, wider
+from dil.types.schema_text import merged_text, parse_schema, schema_text, wider
 
 flat = st.sampled_from(
     [

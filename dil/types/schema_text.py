@@ -12,7 +12,7 @@ from functools import reduce
 import pyarrow as pa
 
 from dil.errors import ConversionError
-from dil.model.widening import wider_flat
+from dil.types.lattice import wider_flat
 
 _NOT_NULL = " not null"
 _DECIMAL = re.compile(r"decimal(128|256)\((\d+), (-?\d+)\)")

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 
 from dil.errors import ConversionError
 from dil.model.arrow import TYPE_KEY
-from dil.model.exact_decimals import exact_cast
-from dil.model.number_texts import texts_of_numbers
-from dil.model.widening import is_number, widened_word, wider_flat
-from dil.writing.nested import items_of, rebuild_batch
+from dil.types.exact_decimals import exact_cast
+from dil.types.lattice import is_number, widened_word, wider_flat
+from dil.types.nested import items_of, rebuild_batch
+from dil.types.number_texts import texts_of_numbers
 
 
 class Widening:

@@ -16,10 +16,9 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema, index_by_name
 from pyiceberg.transforms import IdentityTransform
 
-from dil.publishing.table_files import unfit
+from dil.types.table_formats import UTC_ZONES, unfit
 
 _FIRST_PARTITION_FIELD = 1000
-_UTC = ("UTC", "+00:00", "Etc/UTC", "Z")
 _FLAT: tuple[tuple[Callable[[pa.DataType], bool], iceberg.PrimitiveType], ...] = (
     (pa.types.is_boolean, iceberg.BooleanType()),
     (pa.types.is_int8, iceberg.IntegerType()),
@@ -154,7 +153,7 @@ def _flat(kind: pa.DataType, path: str) -> iceberg.PrimitiveType:
     if pa.types.is_timestamp(kind) and kind.unit in {"s", "ms", "us"}:
         if kind.tz is None:
             return iceberg.TimestampType()
-        if kind.tz in _UTC:
+        if kind.tz in UTC_ZONES:
             return iceberg.TimestamptzType()
     if pa.types.is_time64(kind) and kind.unit == "us":
         return iceberg.TimeType()

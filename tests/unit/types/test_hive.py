@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from dil.catalog.hive_types import hive_columns
 from dil.errors import ConversionError
 from dil.model.job import OutputFormat
+from dil.types.hive import hive_columns
 
 PARQUET, ORC = OutputFormat.PARQUET, OutputFormat.ORC
 
