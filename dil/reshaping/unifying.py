@@ -19,6 +19,8 @@ from dil.model.task import StagedFile
 from dil.publishing import Finished
 from dil.reshaping.files import RowFile, Workshop, row_file, target_of
 from dil.reshaping.reshaping import Stage, rows_of
+from dil.types.merging import is_all_seen
+from dil.types.schema_lines import regardless_of_nulls
 from dil.types.schema_text import parse_schema, schema_text
 from dil.types.widening import Widening, conform
 
@@ -115,7 +117,7 @@ def _settled(
             except ConversionError as error:
                 misfits.append((part.work, _clash(name, before, batch.schema, error)))
                 break
-            if _is_seen(batch.schema.field(name).type, own.seen.field(name).type):
+            if is_all_seen(batch.schema.field(name).type, own.seen.field(name).type):
                 break
     if misfits:
         raise MisfitError(misfits)
@@ -143,22 +145,9 @@ def _clash(
     )
 
 
-def _is_seen(declared: pa.DataType, seen: pa.DataType) -> bool:
-    """Return whether every type inside was found with values, so that more rows tell no more."""
-    if pa.types.is_null(seen):
-        return False
-    if pa.types.is_struct(declared):
-        return all(_is_seen(field.type, seen.field(field.name).type) for field in declared)
-    if pa.types.is_map(declared):
-        return _is_seen(declared.item_type, seen.item_type)
-    if pa.types.is_list(declared):
-        return _is_seen(declared.value_type, seen.value_type)
-    return True
-
-
 def kind(data_type: pa.DataType) -> str:
     """Return a type as text, whether values may be null or not."""
-    return str(data_type).replace(" not null", "")
+    return regardless_of_nulls(str(data_type))
 
 
 def differs(schema: pa.Schema, target: pa.Schema, form: OutputFormat) -> bool:

@@ -12,9 +12,9 @@ from functools import reduce
 import pyarrow as pa
 
 from dil.errors import ConversionError
-from dil.types.lattice import wider_flat
+from dil.types.merging import wider_schema
+from dil.types.schema_lines import NOT_NULL
 
-_NOT_NULL = " not null"
 _DECIMAL = re.compile(r"decimal(128|256)\((\d+), (-?\d+)\)")
 _ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=([^\]]+)\]")
 _FIXED = re.compile(r"fixed_size_binary\[(\d+)\]")
@@ -24,7 +24,7 @@ _FLAT = re.compile(r"[a-z0-9_]+(\([^)]*\)|\[[^\]]*\])?")
 def schema_text(schema: pa.Schema) -> str:
     """Return the text of a schema; metadata is left out."""
     return "\n".join(
-        f"{field.name}: {field.type}" + ("" if field.nullable else _NOT_NULL) for field in schema
+        f"{field.name}: {field.type}" + ("" if field.nullable else NOT_NULL) for field in schema
     )
 
 
@@ -56,39 +56,7 @@ def merged_text(known: str, others: Iterable[str]) -> str:
     texts = dict.fromkeys(text for text in (known, *others) if text)
     if len(texts) <= 1:
         return next(iter(texts), "")
-    first, *rest = (pa.struct(list(parse_schema(text))) for text in texts)
-    return schema_text(pa.schema(list(reduce(_wider_struct, rest, first))))
-
-
-def wider(a: pa.DataType, b: pa.DataType) -> pa.DataType:
-    """Return a type that holds the values of both exactly; text where there is no other."""
-    if a == b or pa.types.is_null(b):
-        return a
-    if pa.types.is_null(a):
-        return b
-    if pa.types.is_struct(a) and pa.types.is_struct(b):
-        return _wider_struct(a, b)
-    if pa.types.is_list(a) and pa.types.is_list(b):
-        return pa.list_(_wider_field(a.value_field, b.value_field))
-    if pa.types.is_map(a) and pa.types.is_map(b):
-        return pa.map_(a.key_type, _wider_field(a.item_field, b.item_field))
-    return pa.string() if pa.types.is_nested(a) or pa.types.is_nested(b) else wider_flat(a, b)
-
-
-def _wider_struct(a: pa.StructType, b: pa.StructType) -> pa.StructType:
-    added = {field.name: field for field in b}
-    fields = []
-    for field in a:
-        other = added.pop(field.name, None)
-        fields.append(
-            field.with_nullable(nullable=True) if other is None else _wider_field(field, other)
-        )
-    fields.extend(field.with_nullable(nullable=True) for field in added.values())
-    return pa.struct(fields)
-
-
-def _wider_field(a: pa.Field, b: pa.Field) -> pa.Field:
-    return pa.field(a.name, wider(a.type, b.type), a.nullable or b.nullable)
+    return schema_text(reduce(wider_schema, map(parse_schema, texts)))
 
 
 def _field(text: str) -> tuple[pa.Field, str]:
@@ -97,8 +65,8 @@ def _field(text: str) -> tuple[pa.Field, str]:
     if not colon:
         raise ValueError(text)
     data_type, rest = _type(rest)
-    nullable = not rest.startswith(_NOT_NULL)
-    return pa.field(name, data_type, nullable), rest if nullable else rest[len(_NOT_NULL) :]
+    nullable = not rest.startswith(NOT_NULL)
+    return pa.field(name, data_type, nullable), rest if nullable else rest[len(NOT_NULL) :]
 
 
 def _type(text: str) -> tuple[pa.DataType, str]:

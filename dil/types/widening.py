@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.errors import ConversionError
-from dil.model.arrow import TYPE_KEY
 from dil.types.exact_decimals import exact_cast
-from dil.types.lattice import is_number, widened_word, wider_flat
+from dil.types.lattice import is_number
+from dil.types.merging import SeenType, merged_records, union_of_seen
 from dil.types.nested import items_of, rebuild_batch
 from dil.types.number_texts import texts_of_numbers
 
@@ -48,13 +48,10 @@ class Widening:
         if self.schema is None:
             self.schema = batch.schema
         elif not self.schema.equals(batch.schema, check_metadata=True):
-            merged = _merge_structs(
-                _Side(pa.struct(list(self.schema)), self.seen),
-                _Side(pa.struct(list(batch.schema)), here),
-                "",
-            )
-            self.schema = pa.schema(list(merged))
-        self.seen = _union(self.seen, here)
+            old = SeenType(pa.struct(list(self.schema)), self.seen)
+            new = SeenType(pa.struct(list(batch.schema)), here)
+            self.schema = pa.schema(list(merged_records(old, new, _clash)))
+        self.seen = union_of_seen(self.seen, here)
         return self.schema
 
 
@@ -83,100 +80,11 @@ def observed(array: pa.Array) -> pa.DataType:
     return array.type
 
 
-class _Side:
-    """A declared type together with what was observed of it."""
-
-    def __init__(self, declared: pa.DataType, seen: pa.DataType) -> None:
-        self.declared = declared
-        self.seen = seen
-
-    def child(self, index: int) -> _Side:
-        field = self.declared.field(index)
-        inner = pa.null()
-        if pa.types.is_struct(self.seen):
-            at = self.seen.get_field_index(field.name)
-            inner = self.seen.field(at).type if at >= 0 else pa.null()
-        return _Side(field.type, inner)
-
-    def item(self) -> _Side:
-        if pa.types.is_map(self.declared):
-            inner = self.seen.item_type if pa.types.is_map(self.seen) else pa.null()
-            return _Side(self.declared.item_type, inner)
-        inner = self.seen.value_type if pa.types.is_list(self.seen) else pa.null()
-        return _Side(self.declared.value_type, inner)
-
-
-def _merge(old: _Side, new: _Side, path: str) -> pa.DataType:
-    a, b = old.declared, new.declared
-    if a == b:
-        return a
-    if pa.types.is_struct(a) and pa.types.is_struct(b):
-        return _merge_structs(old, new, path)
-    if pa.types.is_map(a) and pa.types.is_map(b):
-        merged = _merge(old.item(), new.item(), f"{path}.*")
-        return pa.map_(a.key_type, _merge_fields(a.item_field, b.item_field, merged))
-    if pa.types.is_list(a) and pa.types.is_list(b):
-        merged = _merge(old.item(), new.item(), f"{path}[]")
-        return pa.list_(_merge_fields(a.value_field, b.value_field, merged))
-    return _merge_kinds(old, new, path)
-
-
-def _merge_kinds(old: _Side, new: _Side, path: str) -> pa.DataType:
-    """Merge two types of which at least one is flat, or that are nested in different ways."""
-    if pa.types.is_null(new.seen):
-        return new.declared if pa.types.is_null(old.declared) else old.declared
-    if pa.types.is_null(old.seen):
-        return new.declared
-    return _merge_flat(old.declared, new.declared, path)
-
-
-def _merge_structs(old: _Side, new: _Side, path: str) -> pa.StructType:
-    added = {field.name: index for index, field in enumerate(new.declared)}
-    fields = []
-    for index, field in enumerate(old.declared):
-        at = added.pop(field.name, None)
-        if at is None:
-            fields.append(field.with_nullable(nullable=True))
-            continue
-        place = f"{path}.{field.name}" if path else field.name
-        merged = _merge(old.child(index), new.child(at), place)
-        fields.append(_merge_fields(field, new.declared.field(at), merged))
-    fields.extend(new.declared.field(at).with_nullable(nullable=True) for at in added.values())
-    return pa.struct(fields)
-
-
-def _merge_fields(old: pa.Field, new: pa.Field, merged: pa.DataType) -> pa.Field:
-    nullable = old.nullable or new.nullable
-    if merged == old.type or pa.types.is_nested(merged):
-        return old.with_type(merged).with_nullable(nullable)
-    if merged == new.type:
-        return new.with_name(old.name).with_nullable(nullable)
-    return pa.field(old.name, merged, nullable, {TYPE_KEY: widened_word(merged)})
-
-
-def _merge_flat(a: pa.DataType, b: pa.DataType, path: str) -> pa.DataType:
-    if pa.types.is_nested(a) or pa.types.is_nested(b):
-        raise ConversionError(
-            f'column "{path}" holds records or lists in some rows and plain values in others',
-            "Give the columns of this job with ms.output.schema, without this column.",
-        )
-    return wider_flat(a, b)
-
-
-def _union(a: pa.DataType, b: pa.DataType) -> pa.DataType:
-    """Return what both observations together have seen."""
-    if pa.types.is_null(a):
-        return b
-    if pa.types.is_struct(a) and pa.types.is_struct(b):
-        seen = {field.name: field.type for field in a}
-        for field in b:
-            seen[field.name] = _union(seen.get(field.name, pa.null()), field.type)
-        return pa.struct(list(seen.items()))
-    if pa.types.is_map(a) and pa.types.is_map(b):
-        return pa.map_(pa.string(), _union(a.item_type, b.item_type))
-    if pa.types.is_list(a) and pa.types.is_list(b):
-        return pa.list_(_union(a.value_type, b.value_type))
-    return a
+def _clash(path: str) -> pa.DataType:
+    raise ConversionError(
+        f'column "{path}" holds records or lists in some rows and plain values in others',
+        "Give the columns of this job with ms.output.schema, without this column.",
+    )
 
 
 def _widen_values(array: pa.Array, target: pa.DataType) -> pa.Array:

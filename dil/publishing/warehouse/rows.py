@@ -20,7 +20,7 @@ from dil.publishing.warehouse.json_texts import are_plain, json_texts
 from dil.publishing.warehouse.types import INSTANT, JSON, TableColumn
 from dil.storage import Filesystem
 from dil.types.exact_decimals import exact_cast
-from dil.types.schema_text import wider
+from dil.types.merging import wider
 
 SIGNATURE, DELETED_AT, LABEL = "_dil_signature", "_dil_deleted_at", "_timelabel"
 ORDER, GONE = "_dil_order", "_dil_gone"

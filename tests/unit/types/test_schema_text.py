@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dil.errors import ConversionError
-from dil.types.schema_text import merged_text, parse_schema, schema_text, wider
+from dil.types.merging import wider
+from dil.types.schema_text import merged_text, parse_schema, schema_text
 
 flat = st.sampled_from(
     [
