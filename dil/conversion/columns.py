@@ -11,7 +11,15 @@ from dil.conversion.failures import Reason, RowFailures
 from dil.conversion.values import Values, plain_storage
 from dil.model.arrow import TYPE_KEY, type_word
 from dil.model.schema import ArrayType, Column, DataType, EnumType, MapType, Primitive, RecordType
-from dil.types.containers import offsets_of, positions
+from dil.types.containers import (
+    has_not_null,
+    items_of,
+    keys_of,
+    offsets_of,
+    positions,
+    rows_of_items,
+    spread,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,7 @@ def _target(field: pa.Field, declared: DataType | None, path: str, values: Value
         word,
         symbols,
         children,
-        is_plain=field.type == data_type and not _has_checks(data_type) and not symbols,
+        is_plain=field.type == data_type and not has_not_null(data_type) and not symbols,
     )
 
 
@@ -95,16 +103,6 @@ def _container(stored: pa.DataType, children: tuple[Target, ...]) -> pa.DataType
     if pa.types.is_map(stored):
         return pa.map_(pa.string(), children[0].field)
     return pa.list_(children[0].field)
-
-
-def _has_checks(data_type: pa.DataType) -> bool:
-    """Return whether something inside must not be null."""
-    if pa.types.is_map(data_type):
-        return not data_type.item_field.nullable or _has_checks(data_type.item_type)
-    if not pa.types.is_nested(data_type):
-        return False
-    fields = [data_type.field(index) for index in range(data_type.num_fields)]
-    return any(not field.nullable or _has_checks(field.type) for field in fields)
 
 
 _NULL = Reason("null, but the column is not nullable")
@@ -156,23 +154,17 @@ class ColumnReader:
             columns.append(self._read(inside, member, there))
         if not array.null_count:
             return pa.StructArray.from_arrays(columns, fields=list(target.field.type))
-        # Members were read without the rows that have no record; spread them out again.
-        indices = pc.if_else(valid, pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), 1), None)
+        # Members were read without the rows that have no record.
         dense = pa.StructArray.from_arrays(columns, fields=list(target.field.type))
-        return dense.take(indices)
+        return spread(dense, valid)
 
     def _items(self, array: pa.Array, target: Target, rows: pa.Array) -> pa.Array:
         data_type = target.field.type
-        offsets = offsets_of(array)
-        start, length = array.offsets[0].as_py(), offsets[-1].as_py()
-        parents = pc.list_parent_indices(
-            pa.ListArray.from_arrays(offsets, pa.nulls(length, pa.int8()))
-        )
-        of_items = rows.take(parents)
+        offsets, of_items = offsets_of(array), rows_of_items(array, rows)
         mask = array.is_null() if array.null_count else None
         if pa.types.is_map(data_type):
-            keys = self._values.convert(array.keys.slice(start, length), "string", pa.string(), ())
-            items = self._read(array.items.slice(start, length), target.children[0], of_items)
+            keys = self._values.convert(keys_of(array), "string", pa.string(), ())
+            items = self._read(items_of(array), target.children[0], of_items)
             return pa.MapArray.from_arrays(offsets, keys[0], items, type=data_type, mask=mask)
-        items = self._read(array.values.slice(start, length), target.children[0], of_items)
+        items = self._read(items_of(array), target.children[0], of_items)
         return pa.ListArray.from_arrays(offsets, items, type=data_type, mask=mask)

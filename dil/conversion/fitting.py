@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.conversion.failures import Reason, RowFailures
+from dil.types.containers import has_not_null, items_of, keys_of, offsets_of, rows_of_items, spread
 from dil.types.exact_decimals import exact_cast
 from dil.types.lattice import is_number
 from dil.types.number_texts import texts_of_numbers
@@ -52,7 +53,7 @@ class Fitting:
         """Return a column in the type of ``field``; ``rows`` are the batch's rows of its values."""
         if array.null_count == len(array):
             fitted = pa.nulls(len(array), field.type)
-        elif array.type == field.type and not _has_not_null(field.type):
+        elif array.type == field.type and not has_not_null(field.type):
             fitted = array
         else:
             fitted = self._by_shape(array, field.type, path, rows)
@@ -106,7 +107,7 @@ class Fitting:
             # Where there is no record its members miss nothing.
             inside = member.filter(array.is_valid())
             fitted = self.fit(inside, field, f"{path}.{field.name}", there)
-            columns.append(fitted.take(_spread(is_null)))
+            columns.append(spread(fitted, array.is_valid()))
         for name, member in members.items():
             if member.null_count < len(member):
                 self._unknown(f"{path}.{name}", member, rows)
@@ -115,18 +116,17 @@ class Fitting:
     def _list(
         self, array: pa.ListArray, target: pa.ListType, path: str, rows: pa.Array
     ) -> pa.Array:
-        offsets, start, length = _window(array)
-        items = array.values.slice(start, length)
-        fitted = self.fit(items, target.value_field, f"{path}[]", _rows_of(offsets, length, rows))
-        return pa.ListArray.from_arrays(offsets, fitted, type=target, mask=array.is_null())
+        of_items = rows_of_items(array, rows)
+        fitted = self.fit(items_of(array), target.value_field, f"{path}[]", of_items)
+        mask = array.is_null()
+        return pa.ListArray.from_arrays(offsets_of(array), fitted, type=target, mask=mask)
 
     def _map(self, array: pa.MapArray, target: pa.MapType, path: str, rows: pa.Array) -> pa.Array:
-        offsets, start, length = _window(array)
-        of_items = _rows_of(offsets, length, rows)
-        keys = array.keys.slice(start, length).cast(target.key_type)
-        items = array.items.slice(start, length)
-        fitted = self.fit(items, target.item_field, f"{path}.*", of_items)
-        return pa.MapArray.from_arrays(offsets, keys, fitted, type=target, mask=array.is_null())
+        of_items = rows_of_items(array, rows)
+        keys = keys_of(array).cast(target.key_type)
+        fitted = self.fit(items_of(array), target.item_field, f"{path}.*", of_items)
+        mask = array.is_null()
+        return pa.MapArray.from_arrays(offsets_of(array), keys, fitted, type=target, mask=mask)
 
 
 def fit_leaf(array: pa.Array, target: pa.DataType, *, declared: bool = False) -> pa.Array:
@@ -207,16 +207,6 @@ def _same_time(a: pa.DataType, b: pa.DataType) -> bool:
     )
 
 
-def _has_not_null(data_type: pa.DataType) -> bool:
-    """Return whether something inside must not be null."""
-    if pa.types.is_map(data_type):
-        return not data_type.item_field.nullable or _has_not_null(data_type.item_type)
-    if not pa.types.is_nested(data_type):
-        return False
-    fields = [data_type.field(index) for index in range(data_type.num_fields)]
-    return any(not field.nullable or _has_not_null(field.type) for field in fields)
-
-
 def _empty_records(array: pa.MapArray, target: pa.StructType) -> pa.Array:
     """Return records without members for objects without members, null for all others."""
     is_empty = pc.equal(pc.list_value_length(array.cast(_pairs(array.type))), 0)
@@ -227,27 +217,6 @@ def _empty_records(array: pa.MapArray, target: pa.StructType) -> pa.Array:
 
 def _pairs(data_type: pa.MapType) -> pa.DataType:
     return pa.list_(pa.struct([data_type.key_field, data_type.item_field]))
-
-
-def _spread(is_null: pa.Array) -> pa.Array:
-    """Return where each position finds its value when those of nulls were left out."""
-    counted = pc.cumulative_sum(pc.invert(is_null).cast(pa.int64()))
-    return pc.if_else(is_null, None, pc.subtract(counted, 1))
-
-
-def _window(array: pa.Array) -> tuple[pa.Array, int, int]:
-    """Return offsets that begin at 0, and the stretch of the items that they cover."""
-    start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
-    moved = pc.subtract(array.offsets, start)
-    if moved.offset:
-        moved = pa.concat_arrays([moved, moved.slice(0, 0)])
-    return moved, start, end - start
-
-
-def _rows_of(offsets: pa.Array, length: int, rows: pa.Array) -> pa.Array:
-    """Return the batch's row of each item."""
-    lists = pa.ListArray.from_arrays(offsets, pa.nulls(length, pa.int8()))
-    return rows.take(pc.list_parent_indices(lists))
 
 
 def _short(data_type: pa.DataType) -> str:

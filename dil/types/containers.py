@@ -8,8 +8,14 @@ import pyarrow.compute as pc
 
 def offsets_of(array: pa.Array) -> pa.Array:
     """Return the offsets of lists or maps, beginning at 0 and not a slice of others."""
-    moved = pc.subtract(array.offsets, array.offsets[0])
-    return moved if moved.offset == 0 else pa.concat_arrays([moved, moved.slice(0, 0)])
+    offsets = array.offsets
+    is_moved = offsets[0].as_py() != 0
+    return whole(pc.subtract(offsets, offsets[0]) if is_moved else offsets)
+
+
+def whole(array: pa.Array) -> pa.Array:
+    """Return an array that is no slice: Arrow takes no mask beside offsets that are one."""
+    return array if array.offset == 0 else pa.concat_arrays([array, array.slice(0, 0)])
 
 
 def positions(count: int) -> pa.Array:
@@ -31,6 +37,29 @@ def keys_of(array: pa.MapArray) -> pa.Array:
 def _covered(array: pa.Array, inner: pa.Array) -> pa.Array:
     start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
     return inner.slice(start, end - start)
+
+
+def rows_of_items(array: pa.Array, rows: pa.Array) -> pa.Array:
+    """Return for each item of lists or maps the one of ``rows`` that its list is in."""
+    offsets = offsets_of(array)
+    lists = pa.ListArray.from_arrays(offsets, pa.nulls(offsets[-1].as_py(), pa.int8()))
+    return rows.take(pc.list_parent_indices(lists))
+
+
+def spread(values: pa.Array, is_valid: pa.Array) -> pa.Array:
+    """Return values of the valid positions alone at their positions, null between them."""
+    before = pc.subtract(pc.cumulative_sum(is_valid.cast(pa.int64())), 1)
+    return values.take(pc.if_else(is_valid, before, None))
+
+
+def has_not_null(data_type: pa.DataType) -> bool:
+    """Return whether something inside a type must not be null."""
+    if pa.types.is_map(data_type):
+        return not data_type.item_field.nullable or has_not_null(data_type.item_type)
+    if not pa.types.is_nested(data_type):
+        return False
+    fields = [data_type.field(index) for index in range(data_type.num_fields)]
+    return any(not field.nullable or has_not_null(field.type) for field in fields)
 
 
 def rebuilt(array: pa.Array, items: pa.Array, field: pa.Field) -> pa.Array:

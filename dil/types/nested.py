@@ -1,4 +1,4 @@
-"""Arrays rebuilt with other leaves: the one walk through structs, lists and maps of this room."""
+"""Arrays rebuilt with other leaves: the one walk through structs, lists and maps."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dil.errors import ConversionError
+from dil.types.containers import items_of, keys_of, offsets_of, whole
 
 Leaf = Callable[[pa.Array, pa.DataType], pa.Array]
 """Turns an array of a flat type, or of another shape than wanted, into the wanted type."""
@@ -31,7 +31,7 @@ def rebuild(array: pa.Array, target: pa.DataType, leaf: Leaf) -> pa.Array:
 def explicit(array: pa.Array) -> pa.Array:
     """Return an equal array without slices inside, in which what lies below a null is null."""
     if not pa.types.is_nested(array.type):
-        return _without_offset(array)
+        return whole(array)
     return _by_shape(array, array.type, _explicit_child, _explicit_child)
 
 
@@ -59,13 +59,6 @@ def rebuild_batch(batch: pa.RecordBatch, schema: pa.Schema, leaf: Leaf) -> pa.Re
                 "Give the columns and their types with ms.output.schema.",
             ) from error
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def items_of(array: pa.Array) -> pa.Array:
-    """Return the items of a list or the values of a map, of the rows of this slice only."""
-    _, start, length = _window(array)
-    inner = array.items if pa.types.is_map(array.type) else array.values
-    return inner.slice(start, length)
 
 
 def rows_of(batch: pa.RecordBatch, size: int) -> Iterator[list[dict[str, Any]]]:
@@ -136,26 +129,12 @@ def _struct(array: pa.StructArray, target: pa.StructType, inner: Leaf) -> pa.Arr
 
 
 def _list(array: pa.ListArray, target: pa.ListType, inner: Leaf) -> pa.Array:
-    offsets, start, length = _window(array)
-    values = inner(array.values.slice(start, length), target.value_type)
-    return pa.ListArray.from_arrays(offsets, values, type=target, mask=array.is_null())
+    values = inner(items_of(array), target.value_type)
+    return pa.ListArray.from_arrays(offsets_of(array), values, type=target, mask=array.is_null())
 
 
 def _map(array: pa.MapArray, target: pa.MapType, inner: Leaf) -> pa.Array:
-    offsets, start, length = _window(array)
-    keys = inner(array.keys.slice(start, length), target.key_type)
-    items = inner(array.items.slice(start, length), target.item_type)
-    return pa.MapArray.from_arrays(offsets, keys, items, type=target, mask=array.is_null())
-
-
-def _window(array: pa.Array) -> tuple[pa.Array, int, int]:
-    """Return offsets that begin at 0, and the stretch of the child arrays that they cover."""
-    offsets = array.offsets
-    start, end = offsets[0].as_py(), offsets[-1].as_py()
-    moved = offsets if start == 0 else pc.subtract(offsets, pa.scalar(start, offsets.type))
-    # Offsets that are a slice themselves are refused where a mask is given.
-    return _without_offset(moved), start, end - start
-
-
-def _without_offset(array: pa.Array) -> pa.Array:
-    return array if array.offset == 0 else pa.concat_arrays([array, array.slice(0, 0)])
+    keys = inner(keys_of(array), target.key_type)
+    items = inner(items_of(array), target.item_type)
+    mask = array.is_null()
+    return pa.MapArray.from_arrays(offsets_of(array), keys, items, type=target, mask=mask)

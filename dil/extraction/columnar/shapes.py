@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dil.errors import SourceContractError
 from dil.extraction.names import NameCleansing
 from dil.model.arrow import raw_schema
 from dil.model.schema import ArrayType, Column, DataType, MapType, RecordType
+from dil.types.containers import items_of, keys_of, offsets_of
 
 _NESTED = (RecordType, ArrayType, MapType)
 
@@ -151,16 +151,13 @@ def shaped(array: pa.Array, shape: Shape) -> pa.Array:
 
 
 def _shaped_items(array: pa.Array, shape: Shape) -> pa.Array:
-    start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
-    # Offsets of their own: a mask cannot be given for those of a slice.
-    offsets = pc.subtract(array.offsets, start).cast(pa.int32())
+    offsets = offsets_of(array).cast(pa.int32())  # of a large list they are int64
     mask = array.is_null() if array.null_count else None
     (inner,) = shape.inside
     if pa.types.is_map(shape.type):
-        keys = array.keys.slice(start, end - start)
-        items = shaped(array.items.slice(start, end - start), inner)
-        return pa.MapArray.from_arrays(offsets, keys, items, type=shape.type, mask=mask)
-    items = shaped(array.values.slice(start, end - start), inner)
+        items = shaped(items_of(array), inner)
+        return pa.MapArray.from_arrays(offsets, keys_of(array), items, type=shape.type, mask=mask)
+    items = shaped(items_of(array), inner)
     return pa.ListArray.from_arrays(offsets, items, type=shape.type, mask=mask)
 
 
