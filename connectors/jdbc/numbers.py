@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dil.types.exact_decimals import cast_texts
+from dil.types.fitting import cast_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,12 +14,9 @@ import pyarrow.compute as pc
 
 from dil.conversion.failures import Reason, RowFailures
 from dil.types.containers import has_not_null, items_of, keys_of, offsets_of, rows_of_items, spread
-from dil.types.exact_decimals import exact_cast
+from dil.types.fitting import fit_leaf
 from dil.types.lattice import is_number
-from dil.types.number_texts import texts_of_numbers
 
-_INTEGER_TEXT = r"^-?(0|[1-9][0-9]*)$"
-_NUMBER_TEXT = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 _NULL = Reason("null, but the column is not nullable")
 UNKNOWN = Reason("the column is not in the schema")
 
@@ -127,84 +124,6 @@ class Fitting:
         fitted = self.fit(items_of(array), target.item_field, f"{path}.*", of_items)
         mask = array.is_null()
         return pa.MapArray.from_arrays(offsets_of(array), keys, fitted, type=target, mask=mask)
-
-
-def fit_leaf(array: pa.Array, target: pa.DataType, *, declared: bool = False) -> pa.Array:
-    """Return flat values in another flat type, null where they do not fit exactly.
-
-    ``declared`` is that of ``Fitting``.
-    """
-    source = array.type
-    if source == target:
-        return array
-    if pa.types.is_string(target):
-        return texts_of_numbers(array) if is_number(source) else _cast(array, target)
-    if is_number(source) and is_number(target):
-        return _numbers(array, target, rounds=declared)
-    if pa.types.is_string(source):
-        return _from_text(array, target, declared=declared)
-    if _same_time(source, target):
-        return _cast(array, target)
-    return pa.nulls(len(array), target)
-
-
-def _numbers(array: pa.Array, target: pa.DataType, *, rounds: bool) -> pa.Array:
-    if pa.types.is_floating(target):
-        # Through text, a decimal becomes the nearest float; Arrow's own cast may miss it by one.
-        numbers = array.cast(pa.string()) if _is_decimal(array) else array
-        fitted = numbers.cast(target, safe=False)
-        if rounds:
-            return fitted
-        back = _cast(fitted.cast(pa.string()), pa.string()) if _is_decimal(array) else fitted
-        back = _cast(back, array.type)
-        return pc.if_else(pc.fill_null(pc.equal(back, array), fill_value=False), fitted, None)
-    return _cast(array, target)
-
-
-def _from_text(array: pa.Array, target: pa.DataType, *, declared: bool) -> pa.Array:
-    """Return what texts say; a number only where its text is how a number is written."""
-    if pa.types.is_boolean(target):
-        is_word = pc.is_in(array, pa.array(["true", "false"]))
-        return pc.if_else(is_word, array, None).cast(target)
-    if not is_number(target):
-        return pa.nulls(len(array), target)
-    pattern = _INTEGER_TEXT if pa.types.is_integer(target) else _NUMBER_TEXT
-    numbers = _cast(pc.if_else(pc.match_substring_regex(array, pattern), array, None), target)
-    if declared:
-        return numbers
-    is_same = pc.equal(texts_of_numbers(numbers), array)
-    return pc.if_else(pc.fill_null(is_same, fill_value=False), numbers, None)
-
-
-def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Cast exactly, value by value where one of them does not fit."""
-    try:
-        return exact_cast(array, target)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        encoded = array.dictionary_encode()
-        values = [_cast_one(value, target) for value in encoded.dictionary]
-        return pa.array(values, target).take(encoded.indices)
-
-
-def _cast_one(value: pa.Scalar, target: pa.DataType) -> object:
-    try:
-        return exact_cast(pa.array([value.as_py()], value.type), target)[0].as_py()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None
-
-
-def _is_decimal(array: pa.Array) -> bool:
-    return bool(pa.types.is_decimal(array.type))
-
-
-def _same_time(a: pa.DataType, b: pa.DataType) -> bool:
-    """Return whether two types count the same kind of time in different units."""
-    if pa.types.is_timestamp(a) and pa.types.is_timestamp(b):
-        return bool(a.tz == b.tz)
-    return bool(
-        (pa.types.is_time(a) and pa.types.is_time(b))
-        or (pa.types.is_date(a) and pa.types.is_date(b))
-    )
 
 
 def _empty_records(array: pa.MapArray, target: pa.StructType) -> pa.Array:

@@ -17,6 +17,7 @@ from dil.conversion.texts import text_of
 from dil.errors import ConversionError
 from dil.model.arrow import TYPE_KEY
 from dil.types.containers import items_of, keys_of, members_of, records
+from dil.types.fitting import exact_cast
 from dil.types.lattice import widened_word, wider_flat
 
 FieldArray = tuple[pa.Field, pa.Array]
@@ -155,7 +156,4 @@ def _exact(array: pa.Array, kind: pa.DataType) -> pa.Array:
         return pa.nulls(len(array), kind)
     if pa.types.is_string(kind):
         return text_of(array)
-    if pa.types.is_floating(array.type) and pa.types.is_decimal(kind):
-        # By way of the shortest text: a direct cast would round silently.
-        return array.cast(pa.string()).cast(kind)
-    return array.cast(kind)
+    return exact_cast(array, kind)

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.conversion.failures import Reason
-from dil.conversion.fitting import fit_leaf
 from dil.conversion.iso_texts import exact_dates, exact_instants, exact_shapes, exact_times
 from dil.conversion.texts import (
     parse_iso_time,
@@ -26,7 +25,7 @@ from dil.conversion.texts import (
 from dil.model.job import ConversionSpec, OutputFormat
 from dil.model.schema import DataType, Primitive
 from dil.text.joda import ISO, JodaPattern, compile_pattern
-from dil.types.exact_decimals import exact_cast
+from dil.types.fitting import exact_cast, exact_or_null, fit_leaf
 from dil.types.typed_form import INSTANT, typed_form
 
 _MILLIS = pa.timestamp("ms", tz="UTC")
@@ -248,7 +247,7 @@ def _cast(array: pa.Array, target: pa.DataType, zone: str) -> pa.Array:
             return _floats(array, target)
         return exact_cast(array, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return _cast_each(array, target)
+        return exact_or_null(array, target)
 
 
 def _floats(array: pa.Array, target: pa.DataType) -> pa.Array:
@@ -300,17 +299,3 @@ def _part_of(array: pa.Array, target: pa.DataType) -> pa.Array:
     moments = array.cast(pa.timestamp("us"), safe=False)
     days = moments.cast(target, safe=False)
     return pc.if_else(pc.equal(days.cast(moments.type), moments), days, None)
-
-
-def _cast_each(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Cast value by value, so that one bad value does not spoil the others."""
-
-    def cast(value: pa.Scalar) -> pa.Scalar:
-        try:
-            return exact_cast(pa.array([value.as_py()], value.type), target)[0]
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            return pa.scalar(None, target)
-
-    encoded = array.dictionary_encode()
-    converted = pa.array([cast(value).as_py() for value in encoded.dictionary], target)
-    return converted.take(encoded.indices)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from dil.errors import ConversionError
 from dil.types.containers import items_of
-from dil.types.exact_decimals import exact_cast
+from dil.types.fitting import exact_cast
 from dil.types.lattice import is_number
 from dil.types.merging import SeenType, merged_records, union_of_seen
 from dil.types.nested import rebuild_batch

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from dil.extraction.numbers import exact_number
 from dil.extraction.shapes import Numbers, Shape
-from dil.types.exact_decimals import exact_cast
+from dil.types.fitting import exact_cast
 from dil.types.number_texts import number_text, plain, texts_of_numbers
 
 _INTEGER = re.compile(r"-?[0-9]+")

@@ -19,7 +19,7 @@ from dil.model.destination import MergeSpec
 from dil.publishing.warehouse.json_texts import are_plain, json_texts
 from dil.publishing.warehouse.types import INSTANT, JSON, TableColumn
 from dil.storage import Filesystem
-from dil.types.exact_decimals import exact_cast
+from dil.types.fitting import exact_cast
 from dil.types.merging import wider
 
 SIGNATURE, DELETED_AT, LABEL = "_dil_signature", "_dil_deleted_at", "_timelabel"

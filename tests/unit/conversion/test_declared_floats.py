@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dil.conversion.failures import Reason
-from dil.conversion.fitting import fit_leaf
 from dil.conversion.values import Values
 from dil.model.job import ConversionSpec, OutputFormat
+from dil.types.fitting import fit_leaf
 
 FLOATS = {"float": pa.float32(), "double": pa.float64()}
 

@@ -18,7 +18,7 @@ from dil.model.messages import shortened
 from dil.model.path import Path, is_jsonpath, number
 from dil.model.properties import Properties
 from dil.model.secret import Secret
-from dil.types.exact_decimals import exact_cast
+from dil.types.fitting import exact_cast
 from dil.types.number_texts import number_text
 
 documents = st.recursive(
