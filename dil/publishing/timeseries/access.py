@@ -27,10 +27,10 @@ from dil.publishing.timeseries.turn import Turn
 from dil.publishing.warehouse.access import Access
 from dil.publishing.warehouse.dialect import Connection, Dialect
 from dil.publishing.warehouse.rows import StagedRows
-from dil.publishing.warehouse.types import Table
 from dil.storage import Filesystem
 from dil.text.warehouse_url import Engine, WarehouseAddress, read_warehouse_url
 from dil.text.windows import windows_of
+from dil.types.warehouse import Table
 
 _SHUT = {
     LabelState.CLOSED: "is closed: its rows are final",

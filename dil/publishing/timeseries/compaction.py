@@ -9,7 +9,7 @@ from dil.publishing.timeseries.loading import Place, labelled_copy
 from dil.publishing.timeseries.names import LABEL
 from dil.publishing.timeseries.registry import LabelEntry
 from dil.publishing.warehouse.dialect import Connection, TableName
-from dil.publishing.warehouse.types import TEXT, Table
+from dil.types.warehouse import TEXT, Table
 
 
 def oldest(entries: Sequence[LabelEntry], own: Collection[str], most: int) -> tuple[str, ...]:

@@ -22,8 +22,8 @@ from dil.publishing.warehouse.dialect import Connection, Dialect, TableName, ins
 from dil.publishing.warehouse.loading import change_all
 from dil.publishing.warehouse.rows import StagedRows
 from dil.publishing.warehouse.shape import Shape, Wanted
-from dil.publishing.warehouse.types import TEXT, Table, TableColumn
 from dil.text.zones import EPOCH
+from dil.types.warehouse import TEXT, Table, TableColumn
 
 PHYSICAL = "ms.timeseries.physical"
 _LOCK_S = 3

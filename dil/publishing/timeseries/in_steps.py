@@ -24,7 +24,7 @@ from dil.publishing.warehouse.dialect import Connection, TableName
 from dil.publishing.warehouse.records import delete_by
 from dil.publishing.warehouse.rows import SIGNATURE
 from dil.publishing.warehouse.shape import Shape
-from dil.publishing.warehouse.types import Table
+from dil.types.warehouse import Table
 
 Entries = Mapping[str, LabelEntry]
 

@@ -22,7 +22,7 @@ from dil.publishing.timeseries.view import branches
 from dil.publishing.warehouse.dialect import BUSY, Connection, TableName
 from dil.publishing.warehouse.records import delete_by
 from dil.publishing.warehouse.rows import SIGNATURE
-from dil.publishing.warehouse.types import Table
+from dil.types.warehouse import Table
 
 log = logging.getLogger(__name__)
 

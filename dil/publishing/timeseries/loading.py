@@ -19,8 +19,8 @@ from dil.publishing.warehouse.loading import Loading, RowsBeside
 from dil.publishing.warehouse.records import Records
 from dil.publishing.warehouse.rows import SIGNATURE, StagedFiles, StagedRows
 from dil.publishing.warehouse.shape import Shape
-from dil.publishing.warehouse.types import Table
 from dil.text.windows import Windows
+from dil.types.warehouse import Table
 
 _IN_A_STATEMENT = 200
 

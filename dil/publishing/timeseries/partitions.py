@@ -20,7 +20,7 @@ from dil.publishing.warehouse.dialect import Connection, TableName
 from dil.publishing.warehouse.loading import change_all
 from dil.publishing.warehouse.rows import StagedRows
 from dil.publishing.warehouse.shape import Shape, Wanted
-from dil.publishing.warehouse.types import TEXT, Table, TableColumn
+from dil.types.warehouse import TEXT, Table, TableColumn
 
 _BASE = f"""
 SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -21,7 +21,7 @@ from dil.publishing.timeseries.turn import (
     view_branches,
 )
 from dil.publishing.warehouse.dialect import Connection, TableName
-from dil.publishing.warehouse.types import Table
+from dil.types.warehouse import Table
 
 
 def rotate(place: Place, connection: Connection, turn: Turn) -> LabelEntry | None:

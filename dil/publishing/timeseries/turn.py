@@ -12,7 +12,7 @@ from dil.publishing.timeseries.loading import Place, labelled_copy
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
 from dil.publishing.timeseries.view import Branch, branches
 from dil.publishing.warehouse.dialect import Connection, TableName
-from dil.publishing.warehouse.types import Table
+from dil.types.warehouse import Table
 
 
 @dataclass(frozen=True, slots=True)

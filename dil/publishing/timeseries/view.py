@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dil.publishing.timeseries.names import LABEL
 from dil.publishing.timeseries.registry import LabelEntry
 from dil.publishing.warehouse.dialect import Dialect, TableName
-from dil.publishing.warehouse.types import TEXT, Table
+from dil.types.warehouse import TEXT, Table
 
 
 @dataclass(frozen=True, slots=True)

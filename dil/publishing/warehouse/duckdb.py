@@ -14,8 +14,8 @@ from dil.databases.duckdb import connect, driver, fault_of
 from dil.databases.faults import Diagnosis
 from dil.databases.statements import MARK, quoted, with_questions
 from dil.publishing.warehouse.dialect import BUSY, Connection, Dialect, Row, TableName, Value
-from dil.publishing.warehouse.types import JSON, TEXT, Table, TableColumn, decimal_of
 from dil.text.warehouse_url import WarehouseAddress
+from dil.types.warehouse import JSON, TEXT, Table, TableColumn, decimal_of
 
 _WORDS = {
     pa.bool_(): "BOOLEAN",

@@ -20,7 +20,7 @@ from dil.publishing.warehouse.missing import Missing, takes_missing
 from dil.publishing.warehouse.records import Records, delete_by
 from dil.publishing.warehouse.rows import DELETED_AT, LABEL, SIGNATURE, StagedFiles, StagedRows
 from dil.publishing.warehouse.shape import Shape, Wanted, missing_key
-from dil.publishing.warehouse.types import INSTANT, TableColumn
+from dil.types.warehouse import INSTANT, TableColumn
 
 
 class RowsBeside(Protocol):

@@ -17,7 +17,7 @@ from dil.model.destination import MergeSpec
 from dil.model.report import MergedRows
 from dil.publishing.warehouse.dialect import STAGE, WINNERS, Connection, Dialect, TableName
 from dil.publishing.warehouse.rows import GONE, ORDER, StagedRows
-from dil.publishing.warehouse.types import TEXT, TableColumn, column_type
+from dil.types.warehouse import TEXT, TableColumn, column_type
 
 _STAGE = TableName("", STAGE, is_temporary=True)
 

@@ -34,8 +34,8 @@ from dil.publishing.warehouse.dialect import (
     Value,
     instant_text,
 )
-from dil.publishing.warehouse.types import INSTANT, JSON, TEXT, Table, TableColumn, decimal_of
 from dil.text.warehouse_url import WarehouseAddress
+from dil.types.warehouse import INSTANT, JSON, TEXT, Table, TableColumn, decimal_of
 
 # What MySQL's own JSON type rounds, text keeps; MariaDB's is text anyway. FLOAT shows six digits.
 _WORDS = {

@@ -31,8 +31,8 @@ from dil.publishing.warehouse.dialect import (
     Value,
 )
 from dil.publishing.warehouse.rows import SIGNATURE
-from dil.publishing.warehouse.types import JSON, TEXT, Table, TableColumn, decimal_of
 from dil.text.warehouse_url import WarehouseAddress
+from dil.types.warehouse import JSON, TEXT, Table, TableColumn, decimal_of
 
 _WORDS = {
     pa.bool_(): "boolean",

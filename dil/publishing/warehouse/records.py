@@ -15,7 +15,7 @@ import pyarrow as pa
 from dil.databases.statements import MARK
 from dil.model.dataset import Commit, PublishedFile
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
-from dil.publishing.warehouse.types import INSTANT, TEXT, TableColumn
+from dil.types.warehouse import INSTANT, TEXT, TableColumn
 
 # Text that is part of a key.
 KEY_TEXT = "key text"

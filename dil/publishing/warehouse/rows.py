@@ -17,10 +17,10 @@ from dil.errors import ConversionError, WriteError
 from dil.model.dataset import Commit, Move
 from dil.model.destination import MergeSpec
 from dil.publishing.warehouse.json_texts import are_plain, json_texts
-from dil.publishing.warehouse.types import INSTANT, JSON, TableColumn
 from dil.storage import Filesystem
 from dil.types.fitting import exact_cast
 from dil.types.merging import wider
+from dil.types.warehouse import INSTANT, JSON, TableColumn
 
 SIGNATURE, DELETED_AT, LABEL = "_dil_signature", "_dil_deleted_at", "_timelabel"
 ORDER, GONE = "_dil_order", "_dil_gone"

@@ -11,7 +11,7 @@ import pyarrow.types as pt
 from dil.errors import ConversionError
 from dil.publishing.warehouse.dialect import Dialect, TableName
 from dil.publishing.warehouse.rows import SIGNATURE, StagedRows
-from dil.publishing.warehouse.types import TEXT, Table, TableColumn, column_type, holds
+from dil.types.warehouse import TEXT, Table, TableColumn, column_type, holds
 
 _OPEN_DIGITS = 76
 

@@ -25,8 +25,8 @@ from dil.publishing.warehouse.dialect import (
     Value,
     instant_text,
 )
-from dil.publishing.warehouse.types import JSON, TEXT, Table, TableColumn
 from dil.text.warehouse_url import WarehouseAddress
+from dil.types.warehouse import JSON, TEXT, Table, TableColumn
 
 # SQLite keeps the words and goes by what is in them; TIMESTAMPTZ and DATE leave text as it is.
 _WORDS = {
