@@ -22,6 +22,7 @@ from dil.conversion.texts import (
     per_unique,
     text_of,
 )
+from dil.model.arrow import TYPED_WORDS
 from dil.model.job import ConversionSpec, OutputFormat
 from dil.model.schema import DataType, Primitive
 from dil.text.joda import ISO, JodaPattern, compile_pattern
@@ -33,21 +34,11 @@ _US_PER_MS = 1000
 _MILLI_DIGITS, _MICRO_DIGITS = 3, 6
 # What fits one of these is read the same as ISO 8601, which is faster than value by value.
 _ISO_FORMS = frozenset({"yyyy-MM-dd", "yyyy-MM-dd HH:mm:ss", "yyyy-MM-dd'T'HH:mm:ss", "HH:mm:ss"})
-_TEMPORAL = {"date": pa.date32(), "time": pa.time64("us"), "timestamp": INSTANT}
+_TEMPORAL = frozenset({"date", "time", "timestamp"})
 _PATTERN_PROPERTIES = {
     "date": "converter.avro.date.format",
     "time": "converter.avro.time.format",
     "timestamp": "converter.avro.timestamp.format",
-}
-_FLAT = {
-    "string": pa.string(),
-    "enum": pa.string(),
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "bytes": pa.binary(),
 }
 
 _Reading: TypeAlias = Callable[[pa.Array], pa.Array]
@@ -78,10 +69,10 @@ class Values:
         """Return the typed form of a flat column: of its word, or of its Arrow type without one."""
         if word in _TEMPORAL:
             is_text = pa.types.is_string(stored) or pa.types.is_integer(stored)
-            return INSTANT if is_text and self._keeps_instants else _TEMPORAL[word]
+            return INSTANT if is_text and self._keeps_instants else TYPED_WORDS[word]
         if isinstance(declared, Primitive) and word == "decimal":
             return pa.decimal128(declared.precision, declared.scale)
-        return _FLAT.get(word) or typed_form(stored, path)
+        return TYPED_WORDS.get(word) or typed_form(stored, path)
 
     def unpack(self, array: pa.Array) -> pa.Array:
         """Return the values themselves, without dictionary, extension or exotic list around."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from dil.errors import ConversionError
-from dil.model.arrow import type_word
+from dil.model.arrow import type_word, word_of
 from dil.model.job import WritingSpec
 from dil.model.json import JsonObject, JsonValue
 
@@ -67,7 +67,7 @@ def _field(field: pa.Field, namespace: str) -> JsonObject:
     }
     if field.nullable:
         result["default"] = None
-    result["source.type"] = type_word(field) or _source_word(field.type)
+    result["source.type"] = type_word(field) or word_of(field.type)
     return result
 
 
@@ -97,23 +97,6 @@ def _type(data_type: pa.DataType, name: str, namespace: str) -> JsonValue:
         f'column "{name}" has type {data_type}, which has no Avro form',
         "Convert it at the source, or choose writer.output.format=PARQUET.",
     )
-
-
-def _source_word(data_type: pa.DataType) -> str:
-    """Return DIL's word for a column that no schema declared."""
-    for matches, word in (
-        (pa.types.is_struct, "record"),
-        (pa.types.is_map, "map"),
-        (pa.types.is_list, "array"),
-        (pa.types.is_decimal, "decimal"),
-        (pa.types.is_date, "date"),
-        (pa.types.is_time, "time"),
-        (pa.types.is_timestamp, "timestamp"),
-        *_FLAT,
-    ):
-        if matches(data_type):
-            return word
-    return str(data_type)
 
 
 def _as_name(text: str) -> str:

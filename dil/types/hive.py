@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from dil.errors import ConversionError
 from dil.model.job import OutputFormat
+from dil.types.lattice import MOST_DIGITS
 
-_MOST_DIGITS = 38
 _LONGEST_NAME = 128
 # What ends a name inside the text of a type.
 _UNSAFE_MEMBER = re.compile(r"[^A-Za-z0-9_]")
@@ -74,7 +74,7 @@ def _type(kind: pa.DataType, path: str, form: OutputFormat) -> str:
 
 
 def _flat(kind: pa.DataType, form: OutputFormat) -> str:
-    if pa.types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision <= _MOST_DIGITS:
+    if pa.types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision <= MOST_DIGITS:
         return f"decimal({kind.precision},{kind.scale})"
     # Hive knows no zone: instants are what readers make of them, in their own zone.
     if pa.types.is_timestamp(kind) and kind.unit in {"s", "ms", "us"}:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-_MAX_DIGITS = 38
+MOST_DIGITS = 38  # of a decimal128; a wider number is text
 _LONG_DIGITS = 19
 _WORDS: dict[pa.DataType, bytes] = {
     pa.int32(): b"int",
@@ -30,7 +30,7 @@ def wider_flat(*types: pa.DataType) -> pa.DataType:
         return pa.float64()
     scale = max(kind.scale for kind in types if pa.types.is_decimal(kind))
     whole = max(_whole_digits(kind) for kind in types)
-    return pa.decimal128(whole + scale, scale) if whole + scale <= _MAX_DIGITS else pa.string()
+    return pa.decimal128(whole + scale, scale) if whole + scale <= MOST_DIGITS else pa.string()
 
 
 def widened_word(data_type: pa.DataType) -> bytes:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from dil.errors import ConversionError
+from dil.types.lattice import MOST_DIGITS
 
-_MAX_DIGITS = 38
 _UINT64_DIGITS = 20
 
 INSTANT = pa.timestamp("us", tz="UTC")
@@ -51,7 +51,7 @@ def typed_form(data_type: pa.DataType, name: str) -> pa.DataType:
         # A negative scale, as NUMBER(5,-2) has, only saves digits.
         digits = data_type.precision - min(data_type.scale, 0)
         scale = max(data_type.scale, 0)
-        return pa.decimal128(digits, scale) if digits <= _MAX_DIGITS else pa.string()
+        return pa.decimal128(digits, scale) if digits <= MOST_DIGITS else pa.string()
     for matches, form in _WIDTHS:
         if matches(data_type):
             return form

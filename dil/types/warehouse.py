@@ -11,9 +11,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.types as pt
 
+from dil.types.lattice import MOST_DIGITS
+from dil.types.typed_form import INSTANT
+
 JSON = pa.json_(pa.string())
 TEXT = pa.string()
-INSTANT = pa.timestamp("us", "UTC")
 _DIGITS = {pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
 _INTEGERS = {
     pa.int8(): pa.int16(),
@@ -22,7 +24,29 @@ _INTEGERS = {
     pa.uint32(): pa.int64(),
     pa.uint64(): pa.decimal128(20, 0),
 }
-_MOST_DIGITS = 38
+# Decimals are not here: their digits are part of their words. What MySQL's own JSON type rounds,
+# text keeps, and MariaDB's is text anyway; its FLOAT shows six digits. SQLite keeps the words and
+# goes by what is in them: TIMESTAMPTZ and DATE leave text as it is.
+_WORDS: tuple[tuple[pa.DataType, str, str, str, str], ...] = (
+    # type, PostgreSQL, MySQL, SQLite, DuckDB
+    (pa.bool_(), "boolean", "tinyint(1)", "BOOLEAN", "BOOLEAN"),
+    (pa.int16(), "smallint", "smallint", "INTEGER", "SMALLINT"),
+    (pa.int32(), "integer", "int", "INTEGER", "INTEGER"),
+    (pa.int64(), "bigint", "bigint", "INTEGER", "BIGINT"),
+    (pa.float32(), "real", "double", "REAL", "FLOAT"),
+    (pa.float64(), "double precision", "double", "REAL", "DOUBLE"),
+    (TEXT, "text", "longtext", "TEXT", "VARCHAR"),
+    (pa.binary(), "bytea", "longblob", "BLOB", "BLOB"),
+    (pa.date32(), "date", "date", "DATE", "DATE"),
+    (pa.time64("us"), "time without time zone", "time(6)", "TIME", "TIME"),
+    (pa.timestamp("us"), "timestamp without time zone", "datetime(6)", "TIMESTAMP", "TIMESTAMP"),
+    (INSTANT, "timestamp with time zone", "datetime(6)", "TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE"),
+    (JSON, "jsonb", "longtext", "JSON", "JSON"),
+)
+POSTGRESQL_WORDS = {kind: word for kind, word, _, _, _ in _WORDS}
+MYSQL_WORDS = {kind: word for kind, _, word, _, _ in _WORDS}
+SQLITE_WORDS = {kind: word for kind, _, _, word, _ in _WORDS}
+DUCKDB_WORDS = {kind: word for kind, _, _, _, word in _WORDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,5 +149,5 @@ def decimal_of(precision: int, scale: int) -> pa.DataType:
 
 
 def _decimal(precision: int, scale: int) -> pa.DataType:
-    make = pa.decimal128 if precision <= _MOST_DIGITS else pa.decimal256
+    make = pa.decimal128 if precision <= MOST_DIGITS else pa.decimal256
     return make(precision, scale)

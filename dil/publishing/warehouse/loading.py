@@ -20,7 +20,8 @@ from dil.publishing.warehouse.missing import Missing, takes_missing
 from dil.publishing.warehouse.records import Records, delete_by
 from dil.publishing.warehouse.rows import DELETED_AT, LABEL, SIGNATURE, StagedFiles, StagedRows
 from dil.publishing.warehouse.shape import Shape, Wanted, missing_key
-from dil.types.warehouse import INSTANT, TableColumn
+from dil.types.typed_form import INSTANT
+from dil.types.warehouse import TableColumn
 
 
 class RowsBeside(Protocol):

@@ -32,24 +32,9 @@ from dil.publishing.warehouse.dialect import (
 )
 from dil.publishing.warehouse.rows import SIGNATURE
 from dil.text.warehouse_url import WarehouseAddress
-from dil.types.warehouse import JSON, TEXT, Table, TableColumn, decimal_of
+from dil.types.warehouse import JSON, POSTGRESQL_WORDS, TEXT, Table, TableColumn, decimal_of
 
-_WORDS = {
-    pa.bool_(): "boolean",
-    pa.int16(): "smallint",
-    pa.int32(): "integer",
-    pa.int64(): "bigint",
-    pa.float32(): "real",
-    pa.float64(): "double precision",
-    TEXT: "text",
-    pa.binary(): "bytea",
-    pa.date32(): "date",
-    pa.time64("us"): "time without time zone",
-    pa.timestamp("us"): "timestamp without time zone",
-    pa.timestamp("us", "UTC"): "timestamp with time zone",
-    JSON: "jsonb",
-}
-_TYPES = {words: data_type for data_type, words in _WORDS.items()} | {"json": JSON}
+_TYPES = {words: data_type for data_type, words in POSTGRESQL_WORDS.items()} | {"json": JSON}
 _LIMITED = re.compile(r"character varying\((\d+)\)|character varying")
 _NUMERIC = re.compile(r"numeric\((\d+),(-?\d+)\)|numeric")
 _MOST_DIGITS = 76
@@ -165,7 +150,7 @@ class PostgresqlDialect(Dialect):
         del is_key
         if pt.is_decimal(data_type):
             return f"numeric({data_type.precision},{data_type.scale})"
-        return _WORDS.get(data_type, "")
+        return POSTGRESQL_WORDS.get(data_type, "")
 
     def widen(
         self, table: TableName, column: str, words: str, attributes: str | None = None

@@ -20,7 +20,8 @@ from dil.publishing.warehouse.json_texts import are_plain, json_texts
 from dil.storage import Filesystem
 from dil.types.fitting import exact_cast
 from dil.types.merging import wider
-from dil.types.warehouse import INSTANT, JSON, TableColumn
+from dil.types.typed_form import INSTANT
+from dil.types.warehouse import JSON, TableColumn
 
 SIGNATURE, DELETED_AT, LABEL = "_dil_signature", "_dil_deleted_at", "_timelabel"
 ORDER, GONE = "_dil_order", "_dil_gone"
