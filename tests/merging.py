@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from dil.model.dataset import PublishedFile
 from dil.model.destination import MergeSpec
 from dil.model.job import Job, OutputFormat, PublishMode
-from dil.publishing import Finished, Shaped, Target, decide
+from dil.publishing import Finished, PublishTarget, Shaped, decide
 from dil.reshaping import Reshaping, reshape
 from dil.reshaping.files import Workshop, row_file
 from dil.storage import Folder, LocalFilesystem
@@ -86,7 +86,7 @@ class Lake:
     def reshaped(self, *finished: Finished, now: int = 0, is_whole: bool = False) -> Shaped:
         """Return what a run of these work units would publish."""
         place = self.job.publishing
-        target = Target(
+        target = PublishTarget(
             run_id=f"r{self.runs}",
             output_dir=f"{place.final_dir}/{place.dataset_path}",
             live=self.live,

@@ -18,7 +18,7 @@ from connectors.files.view import file_view
 from connectors.hdfs.decompression import decompressed, plain_name
 from connectors.hdfs.failures import translated_errors
 from connectors.hdfs.opening import open_store
-from connectors.hdfs.place import Place, base_of, place_of
+from connectors.hdfs.place import HdfsSourcePath, base_of, place_of
 from connectors.hdfs.section import HdfsSection
 from connectors.hdfs.store import FileStatus, FileStore, each_once, files_below
 from connectors.hdfs.watched_file import WatchedFile
@@ -71,7 +71,7 @@ class FilesSession(ByteSession):
         settings: FileSettings,
         file: UnitFile | None = None,
         *,
-        opened: Callable[[Place, str], FileStore] = open_store,
+        opened: Callable[[HdfsSourcePath, str], FileStore] = open_store,
         sleep: Callable[[float], None] = time.sleep,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
@@ -80,7 +80,7 @@ class FilesSession(ByteSession):
         self._opened = opened
         self._sleep = sleep
         self._now_ms = now_ms
-        self._place: Place | None = None
+        self._place: HdfsSourcePath | None = None
         self._store: FileStore | None = None
         self._left: deque[FileStatus] = deque()
         self._shown = ""
@@ -143,7 +143,7 @@ class FilesSession(ByteSession):
         file.check(status.version)
         return self._file(status)
 
-    def _begin(self, values: RequestValues) -> Place:
+    def _begin(self, values: RequestValues) -> HdfsSourcePath:
         """Open the place of the work unit, once."""
         if values.page:
             raise SourceContractError(
@@ -152,24 +152,24 @@ class FilesSession(ByteSession):
             )
         return self._open(values.variables)
 
-    def _place_of(self, variables: Mapping[str, JsonValue]) -> Place:
+    def _place_of(self, variables: Mapping[str, JsonValue]) -> HdfsSourcePath:
         job = self._settings.job
         folder = _folder_of(job.path)
         hosts = job.properties.section(SourceSection).hosts
         return place_of(job.source.uri, variables, folder, self._settings.base, hosts)
 
-    def _open(self, variables: Mapping[str, JsonValue]) -> Place:
+    def _open(self, variables: Mapping[str, JsonValue]) -> HdfsSourcePath:
         self._place = self._place_of(variables)
         self._store = self._opened(self._place, self._settings.user)
         self._shown = self._store.shown(self._place.path)
         return self._place
 
-    def _listing(self, place: Place) -> Response:
+    def _listing(self, place: HdfsSourcePath) -> Response:
         job, store = self._settings.job, self._known_store
         found = settled(self._found(place), job.properties, self._shown, self._now_ms())
         return listing_response((store.shown(each.path) for each in found), job, self._shown)
 
-    def _found(self, place: Place) -> Iterator[FileStatus]:
+    def _found(self, place: HdfsSourcePath) -> Iterator[FileStatus]:
         store, pattern = self._known_store, place.pattern
         wanted = matching(files_below(store, place.path), self._settings.job.properties)
         if pattern is not None:

@@ -12,8 +12,8 @@ from connectors.http.outgoing import Outgoing
 from connectors.http.refusals import Refusal, answer_words, in_doubt, quota_error
 from connectors.http.retries import Waits, after_retries
 from connectors.http.settings import HttpSettings
-from connectors.http.statuses import NOT_DONE, RETRIED, Verdict, judge
-from connectors.http.surroundings import Surroundings
+from connectors.http.statuses import NOT_DONE, RETRIED, StatusVerdict, judge
+from connectors.http.surroundings import SessionEnvironment
 from dil.errors import DilError, QuotaError, TransientSourceError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Exchange:
     def __init__(
         self,
         settings: HttpSettings,
-        around: Surroundings,
+        around: SessionEnvironment,
         credentials: Credentials,
         send: Callable[[Outgoing], requests.Response],
     ) -> None:
@@ -48,7 +48,7 @@ class Exchange:
         self.retries = 0
         self.seconds_waited = 0.0
 
-    def answer(self, build: Callable[[], Outgoing]) -> tuple[requests.Response, Verdict]:
+    def answer(self, build: Callable[[], Outgoing]) -> tuple[requests.Response, StatusVerdict]:
         """Return the final answer and what it means.
 
         Args:
@@ -71,12 +71,12 @@ class Exchange:
                 self._wait_after(failure)
                 continue
             verdict = self._judged(answer)
-            if verdict in {Verdict.SUCCESS, Verdict.WARNING}:
+            if verdict in {StatusVerdict.SUCCESS, StatusVerdict.WARNING}:
                 return answer, verdict
             if not self._renews(answer) and not self._waits_for(answer, verdict):
                 return answer, verdict
 
-    def refusal(self, answer: requests.Response, verdict: Verdict) -> DilError:
+    def refusal(self, answer: requests.Response, verdict: StatusVerdict) -> DilError:
         """Return the error of a final answer that is no success."""
         return Refusal(
             answer,
@@ -87,15 +87,15 @@ class Exchange:
             self._settings.carriers.advice,
         ).error()
 
-    def _judged(self, answer: requests.Response) -> Verdict:
+    def _judged(self, answer: requests.Response) -> StatusVerdict:
         """Classify an answer; a used up rate limit is none of the credentials' business."""
         settings, code = self._settings, answer.status_code
         verdict = judge(code, answer.reason or "", settings.statuses, settings.reasons)
-        if verdict is Verdict.AUTHENTICATION and is_rate_limited(code, answer.headers):
-            return Verdict.TRANSIENT
+        if verdict is StatusVerdict.AUTHENTICATION and is_rate_limited(code, answer.headers):
+            return StatusVerdict.TRANSIENT
         is_listed = self.outgoing.has_row and code in settings.statuses.error
-        if verdict is Verdict.TRANSIENT and is_listed:
-            return Verdict.ERROR  # the job says that it means this row
+        if verdict is StatusVerdict.TRANSIENT and is_listed:
+            return StatusVerdict.ERROR  # the job says that it means this row
         return verdict
 
     def _renews(self, answer: requests.Response) -> bool:
@@ -122,7 +122,7 @@ class Exchange:
         self._credentials.renew_input()
         return True
 
-    def _waits_for(self, answer: requests.Response, verdict: Verdict) -> bool:
+    def _waits_for(self, answer: requests.Response, verdict: StatusVerdict) -> bool:
         """Wait where the request may be sent again; say whether it may.
 
         Raises:
@@ -131,9 +131,9 @@ class Exchange:
         """
         status, asked = answer.status_code, self._asked(answer)
         is_limit = is_rate_limited(status, answer.headers)
-        if verdict is Verdict.QUOTA:
+        if verdict is StatusVerdict.QUOTA:
             raise self._spent(answer, asked)
-        if verdict is not Verdict.TRANSIENT:
+        if verdict is not StatusVerdict.TRANSIENT:
             return False
         if not is_limit and status not in NOT_DONE and not self.outgoing.is_repeatable:
             raise in_doubt(answer, self.outgoing.shown)

@@ -13,7 +13,7 @@ from connectors.http.origin import is_allowed, is_same_origin, origin_of
 from connectors.http.section import AUTHENTICATION, HEADERS
 from connectors.http.settings import IDEMPOTENT, HttpSettings
 from connectors.http.target import (
-    Target,
+    RequestTarget,
     build_target,
     form_body,
     header_texts,
@@ -166,7 +166,7 @@ def _is_repeatable(settings: HttpSettings, values: RequestValues) -> bool:
     )
 
 
-def _followed(next_uri: str, own: Target, hosts: Iterable[str]) -> Target:
+def _followed(next_uri: str, own: RequestTarget, hosts: Iterable[str]) -> RequestTarget:
     """Return the address that an answer named for its next page, when it may be trusted.
 
     Headers and credentials are for the origin of the job's own URI and for ``ms.source.uri.hosts``.
@@ -182,7 +182,7 @@ def _followed(next_uri: str, own: Target, hosts: Iterable[str]) -> Target:
         )
         error.is_unsent = True
         raise error
-    return Target(uri, shown, own.unknown, own.left)
+    return RequestTarget(uri, shown, own.unknown, own.left)
 
 
 def _with_key(uri: str, key: Mapping[str, str]) -> str:

@@ -13,8 +13,8 @@ from connectors.http.exchange import Exchange
 from connectors.http.outgoing import Outgoing, build_outgoing
 from connectors.http.sending import Sender
 from connectors.http.settings import HttpSettings
-from connectors.http.statuses import Verdict
-from connectors.http.surroundings import Surroundings
+from connectors.http.statuses import StatusVerdict
+from connectors.http.surroundings import SessionEnvironment
 from dil.errors import DilError
 from dil.model.secret import MASK, Secret
 from dil.spi.audit import AuditedRequest
@@ -39,9 +39,9 @@ class HttpSession(ByteSession):
 
     audits = True
 
-    def __init__(self, settings: HttpSettings, around: Surroundings | None = None) -> None:
+    def __init__(self, settings: HttpSettings, around: SessionEnvironment | None = None) -> None:
         self._settings = settings
-        self._around = around or Surroundings()
+        self._around = around or SessionEnvironment()
         self._credentials = Credentials(settings, self._around)
         self._sender_key = (Sender, threading.get_ident())
         shared = self._around.shared
@@ -95,9 +95,9 @@ class HttpSession(ByteSession):
         finally:
             self.retries += exchange.retries
             self.seconds_waited += exchange.seconds_waited
-        if verdict is Verdict.SUCCESS:
+        if verdict is StatusVerdict.SUCCESS:
             return self._response(answer, exchange.outgoing)
-        if verdict is Verdict.WARNING:
+        if verdict is StatusVerdict.WARNING:
             answer.close()
             return _warning(answer, exchange.outgoing)
         raise exchange.refusal(answer, verdict)

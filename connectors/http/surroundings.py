@@ -14,7 +14,7 @@ from dil.spi.shared import Shared
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class SessionEnvironment:
     """What all tasks share, and this machine's time.
 
     ``renewed`` reads the authentication input again, None where the job has none. ``wall_clock``

@@ -14,12 +14,12 @@ from connectors.files.names import Listed, chosen, filled, matching, media_type,
 from connectors.files.once import UnitFile, file_unit
 from connectors.files.payload import payload_file, sent_response
 from connectors.files.view import file_view
-from connectors.s3.address import Address, Service, address_of, origin_of
+from connectors.s3.address import S3Address, S3Service, address_of, origin_of
 from connectors.s3.client import make_client
 from connectors.s3.failures import translated_errors
 from connectors.s3.objects import S3Object, listed_objects
 from connectors.s3.settings import JobSettings
-from connectors.s3.upload import Upload
+from connectors.s3.upload import S3Upload
 from dil.errors import ConfigError
 from dil.model.json import JsonObject
 from dil.sections.source import SourceSection
@@ -48,7 +48,7 @@ class S3Session(ByteSession):
         self._sleep = sleep
         self._monotonic = monotonic
         self._now_ms = now_ms
-        self._clients: dict[Service, Any] = {}
+        self._clients: dict[S3Service, Any] = {}
         self._used_at = 0.0
         self.seconds_waited = 0.0
 
@@ -77,7 +77,7 @@ class S3Session(ByteSession):
         payload = payload_file(job.properties, values)
         if payload is not None:
             key = f"{address.prefix.rstrip('/')}/{payload.name}".lstrip("/")
-            facts = Upload(self._client(address.service), address.bucket).put(payload, key)
+            facts = S3Upload(self._client(address.service), address.bucket).put(payload, key)
             return sent_response(facts, f"s3://{address.bucket}/{key}")
         if job.extraction.pagination.is_on and job.extraction.session is None and values.page:
             return Response(None, location=address.shown)  # there are no pages here (rule G30)
@@ -100,14 +100,14 @@ class S3Session(ByteSession):
         for each in settled(self._listed(address), properties, address.shown, self._now_ms()):
             yield file_unit(each.path, each.version, properties)
 
-    def _listed(self, address: Address) -> Iterator[Listed]:
+    def _listed(self, address: S3Address) -> Iterator[Listed]:
         settings, client = self._settings, self._client(address.service)
         found = listed_objects(
             client, address, settings.list_keys, leaves_markers=settings.reads_one
         )
         return matching(found, settings.job.properties)
 
-    def _object(self, address: Address, key: str) -> Response:
+    def _object(self, address: S3Address, key: str) -> Response:
         verifies = self._settings.s3.verify_md5
         opened = S3Object(self._client(address.service), address.bucket, key, verifies_md5=verifies)
         if self._unit is not None:
@@ -123,7 +123,7 @@ class S3Session(ByteSession):
             uri=opened.shown,
         )
 
-    def _address(self, values: RequestValues) -> Address:
+    def _address(self, values: RequestValues) -> S3Address:
         job = self._settings.job
         uri = filled(job.source.uri, values.variables)
         hosts = job.properties.section(SourceSection).hosts
@@ -133,7 +133,7 @@ class S3Session(ByteSession):
         except AddressError as error:
             raise ConfigError.single("ms.source.uri", error.what, error.fix) from None
 
-    def _client(self, service: Service) -> Any:  # noqa: ANN401 - botocore has no types
+    def _client(self, service: S3Service) -> Any:  # noqa: ANN401 - botocore has no types
         """Return the client of a service, its unused connections closed when they are too old."""
         now, most = self._monotonic(), self._settings.s3.max_idle_ms
         if service not in self._clients:

@@ -28,7 +28,7 @@ from dil.model.section import (
 )
 from dil.model.stream import StreamSpec
 from dil.model.suggestions import quote, suggestion
-from dil.sections.reading import ShapeError, Surroundings
+from dil.sections.reading import ReadContext, ShapeError
 from dil.sections.secondary import SecondarySection
 
 MODE, TRIGGER = "ms.stream.mode", "ms.stream.trigger"
@@ -44,7 +44,7 @@ _CHECKPOINTS = "_checkpoint"
 Trigger: TypeAlias = int | None
 
 
-def _trigger(value: str, around: Surroundings) -> Trigger:
+def _trigger(value: str, around: ReadContext) -> Trigger:
     del around
     text = value.strip()
     if text.lower() == AVAILABLE_NOW:

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge
 
 from dil.config.findings import Findings
-from dil.config.inheritance import Owners
+from dil.config.inheritance import TrustedUsers
 from dil.config.resolvers import RESOLVERS, plugged_references
 from dil.errors import WriteError
 from dil.model.secret import Secret
@@ -46,7 +46,7 @@ _Manager = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class JobFileLocation:
     """Where a job file is: its name as given and its absolute folder; and the environment."""
 
     path: str
@@ -59,7 +59,7 @@ def _ignore() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class JobReadContext:
     """What a reader needs beside the value: secrets, the job's zone, a place for notices.
 
     ``file_system`` is the file system of paths that name none, empty for this machine.
@@ -189,7 +189,12 @@ class SecretsSection(Section):
 
 
 def secret_resolver(
-    section: SecretsSection, system: str, place: Place, findings: Findings, *, needed: bool
+    section: SecretsSection,
+    system: str,
+    place: JobFileLocation,
+    findings: Findings,
+    *,
+    needed: bool,
 ) -> SecretResolver:
     """Return what reads secrets; passwords that cannot be read are a notice unless ``needed``.
 
@@ -216,7 +221,7 @@ def secret_resolver(
             report(_KEY_FILE, f"cannot be read: {reason}", _KEY_FILE_FIX)
     plugged = plugged_references(
         section.resolvers,
-        Owners(Path(place.path)),
+        TrustedUsers(Path(place.path)),
         ResolverContext(place.environ, place.folder),
         findings,
     )

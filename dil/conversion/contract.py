@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from dil.conversion.failures import Reason, RowFailures, keep_good
+from dil.conversion.failures import FailureReason, RowFailures, keep_good
 from dil.conversion.fitting import Fitting
 from dil.conversion.known_types import KnownTypes
 from dil.errors import ConversionError
@@ -135,7 +135,7 @@ class SchemaContract(Converter):
         if self._mode is ContractMode.DISCARD_VALUE:
             self.context.rejects.discard(path, len(values) - values.null_count)
             return
-        reason = Reason(f"the column is not in the known schema; its type is {values.type}")
+        reason = FailureReason(f"the column is not in the known schema; its type is {values.type}")
         there = values.is_valid()
         if self._mode is ContractMode.FREEZE:
             failures.add(path, reason, rows.filter(there)[:1], values.filter(there)[:1])

@@ -12,13 +12,13 @@ from collections.abc import Callable, Collection
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.failures import Reason, RowFailures
+from dil.conversion.failures import FailureReason, RowFailures
 from dil.types.containers import has_not_null, items_of, keys_of, offsets_of, rows_of_items, spread
 from dil.types.fitting import fit_leaf
 from dil.types.lattice import is_number
 
-_NULL = Reason("null, but the column is not nullable")
-UNKNOWN = Reason("the column is not in the schema")
+_NULL = FailureReason("null, but the column is not nullable")
+UNKNOWN = FailureReason("the column is not in the schema")
 
 Unknown = Callable[[str, pa.Array, pa.Array], None]
 """Takes the path of an unknown column, its values, and the batch's row of each."""
@@ -67,7 +67,9 @@ class Fitting:
             return
         bad = pc.and_(fitted.is_null(), array.is_valid())
         source = _short(array.type)
-        reason = Reason(f"a value read as {source} does not fit the column's {_short(target)}")
+        reason = FailureReason(
+            f"a value read as {source} does not fit the column's {_short(target)}"
+        )
         self._failures.add(path, reason, rows.filter(bad), array.filter(bad))
 
     def _by_shape(

@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ValidationVerdict:
     """The outcome: how many rows counted, how many were expected, whether that passes."""
 
     counted: int
@@ -75,7 +75,7 @@ class InFlowValidation(Converter):
         self._attributes = properties.section(ValidationSection).attributes
         self._field = _counted_field(context.job.secondary.of("validation"))
         self._counted = 0
-        self._verdict: Verdict | None = None
+        self._verdict: ValidationVerdict | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ class InFlowValidation(Converter):
         """
         rows = self.context.validation_rows
         expected = Decimal(1) if rows is None else expected_count(rows(), self._field)
-        verdict = Verdict(self._counted, expected, self._attributes)
+        verdict = ValidationVerdict(self._counted, expected, self._attributes)
         if not verdict.passes:
             raise ConversionError(
                 f"in-flow validation failed: {verdict}",

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.failures import Reason
+from dil.conversion.failures import FailureReason
 from dil.conversion.iso_texts import exact_dates, exact_instants, exact_shapes, exact_times
 from dil.conversion.texts import (
     parse_iso_time,
@@ -85,7 +85,7 @@ class Values:
 
     def convert(
         self, array: pa.Array, word: str, target: pa.DataType, symbols: tuple[str, ...]
-    ) -> tuple[pa.Array, Reason]:
+    ) -> tuple[pa.Array, FailureReason]:
         """Return the values in type ``target``, null where that failed, and why it failed."""
         is_text = pa.types.is_string(array.type)
         if is_text and word in self._patterns and pa.types.is_temporal(target):
@@ -93,18 +93,20 @@ class Values:
             formats = " or ".join(f'"{pattern}"' for pattern in tried)
             exact = exact_shapes(word, self._digits) if _ISO_FORMS.issuperset(tried) else None
             what = f"the text does not fit {formats}"
-            reason = Reason(what, _PATTERN_PROPERTIES[word], tried, exact)
+            reason = FailureReason(what, _PATTERN_PROPERTIES[word], tried, exact)
             return self._parse(array, word, target), reason
         if is_text and pa.types.is_binary(target):
             charset = self._spec.binary_charset
-            return _encode(array, charset), Reason(f"the text cannot be written in {charset}")
+            return _encode(array, charset), FailureReason(
+                f"the text cannot be written in {charset}"
+            )
         if symbols:
             known = pc.is_in(text_of(array), pa.array(symbols))
-            reason = Reason(f"not one of the symbols {', '.join(symbols)}")
+            reason = FailureReason(f"not one of the symbols {', '.join(symbols)}")
             return pc.if_else(known, array, None), reason
         if array.type == target:
-            return array, Reason("")
-        reason = Reason(f"{array.type} does not fit {target}")
+            return array, FailureReason("")
+        reason = FailureReason(f"{array.type} does not fit {target}")
         return _cast(array, target, self._spec.zone), reason
 
     def _parse(self, texts: pa.Array, word: str, target: pa.DataType) -> pa.Array:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from dil.coordination.services import Limits, RunServices
+from dil.coordination.services import RequestLimits, RunServices
 from dil.coordination.waiting import TaskCoordinator
 from dil.model.job import Job
 from dil.model.task import RunContext
@@ -23,14 +23,14 @@ from dil.spi.shared import Shared
 
 if TYPE_CHECKING:
     from dil.coordination.client import DriverServices
-    from dil.coordination.server import Server
+    from dil.coordination.server import CoordinatorServer
 
 __all__ = ["in_turn", "is_spent", "joined", "local", "served", "services_of"]
 
 
 def services_of(job: Job) -> RunServices | None:
     """Return the services of a run, None when its tasks share nothing; runs on the driver."""
-    limits, connector = Limits.of(job), load(job.source.connector)
+    limits, connector = RequestLimits.of(job), load(job.source.connector)
     source = connector.credentials(job) if issubclass(connector, Connector) else None
     return RunServices(limits, source) if limits or source is not None else None
 
@@ -41,7 +41,7 @@ def in_turn(job: Job, units: Sequence[WorkUnit]) -> Sequence[WorkUnit]:
     With a budget of requests those that are read again begin last: a grace period that uses up
     the whole budget in each run would else never let a new work unit have its turn.
     """
-    if not Limits.of(job).most_requests:
+    if not RequestLimits.of(job).most_requests:
         return units
     return sorted(units, key=lambda unit: unit.reason is Reason.INCREMENTAL)
 
@@ -52,7 +52,9 @@ def local(job: Job, sleep: Callable[[float], None] = time.sleep) -> Coordinator:
     return Uncoordinated() if services is None else TaskCoordinator(services, sleep)
 
 
-def served(services: RunServices, host: str, reached_at: str = "", tasks: int = 1) -> Server:
+def served(
+    services: RunServices, host: str, reached_at: str = "", tasks: int = 1
+) -> CoordinatorServer:
     """Open the services to tasks of other processes; a context manager.
 
     Args:
@@ -64,9 +66,9 @@ def served(services: RunServices, host: str, reached_at: str = "", tasks: int = 
     Raises:
         ExecutionError: nothing can listen there.
     """
-    from dil.coordination.server import Server
+    from dil.coordination.server import CoordinatorServer
 
-    return Server(services, host, reached_at, tasks)
+    return CoordinatorServer(services, host, reached_at, tasks)
 
 
 @contextmanager
@@ -98,7 +100,7 @@ def _services(run: RunContext, shared: Shared | None) -> Iterator[DriverServices
 
     def make() -> DriverServices:
         assert run.coordinator is not None  # noqa: S101 - the callers looked
-        return DriverServices(run.coordinator, Limits.of(run.job))
+        return DriverServices(run.coordinator, RequestLimits.of(run.job))
 
     if shared is None:
         with closing(make()) as services:

@@ -22,7 +22,7 @@ LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BindAddress:
     """Where the driver listens, the host at which tasks reach it, and how many run at once."""
 
     host: str = LOOPBACK
@@ -51,7 +51,7 @@ class Coordinated:
 
 
 @contextmanager
-def coordinated(run: RunContext, place: Place) -> Iterator[Coordinated]:
+def coordinated(run: RunContext, place: BindAddress) -> Iterator[Coordinated]:
     """Open the coordinator where the job needs one; it is closed at the end, whatever happened.
 
     Raises:

@@ -28,7 +28,7 @@ from dil.execution.jvm_errors import source_errors
 from dil.execution.memory import workers_at_once
 from dil.execution.overseer import Overseer
 from dil.extraction.paging.position import initial_values
-from dil.extraction.parameters import Scope, evaluate
+from dil.extraction.parameters import ParameterScope, evaluate
 from dil.model.task import Counters, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe.redaction import redactor, secrets_of
@@ -122,7 +122,7 @@ class Frames:
     def _read(self, unit: WorkUnit) -> SparkRead:
         """Return what Spark is to read, from the values that the task's only request has."""
         run = self._run
-        scope = Scope.of(unit, full_extract=run.full_extract, secondary=run.secondary)
+        scope = ParameterScope.of(unit, full_extract=run.full_extract, secondary=run.secondary)
         pages = initial_values(run.job.extraction)
         return self._reader.read(evaluate(run.job.extraction.parameters, scope, pages))
 

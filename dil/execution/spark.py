@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dil.errors import DilError, RunInterruptedError
 from dil.execution import worker
-from dil.execution.coordinated import Coordinated, Place, coordinated
+from dil.execution.coordinated import BindAddress, Coordinated, coordinated
 from dil.execution.executor import Execution, Watch
 from dil.execution.hive import require_metastore
 from dil.execution.jvm_errors import stopping_error
@@ -246,13 +246,13 @@ def _reader(job: Job) -> SparkReader | None:
     return connector.spark_reader(job) if issubclass(connector, Connector) else None
 
 
-def _place(context: Any) -> Place:  # noqa: ANN401 - a SparkContext
+def _place(context: Any) -> BindAddress:  # noqa: ANN401 - a SparkContext
     """Return where tasks reach this driver: as Spark's own executors do."""
     if context.master == "local" or context.master.startswith("local["):
-        return Place(tasks=context.defaultParallelism)
+        return BindAddress(tasks=context.defaultParallelism)
     conf = context.getConf()
     host = conf.get("spark.driver.host")
-    return Place(conf.get("spark.driver.bindAddress", host), host, context.defaultParallelism)
+    return BindAddress(conf.get("spark.driver.bindAddress", host), host, context.defaultParallelism)
 
 
 def reports_parameter() -> Any:  # noqa: ANN401 - its base class comes with pyspark

@@ -39,7 +39,7 @@ from dil.storage import filesystem_for
 from dil.types.schema_text import parse_schema
 
 
-class Outcome(StrEnum):
+class ReplayOutcome(StrEnum):
     """What a replay found."""
 
     SAME = "same"
@@ -54,15 +54,15 @@ class ReplayedBlock:
     """What the replay of one block found; ``why`` says more, empty where nothing is to be said."""
 
     sequence: int
-    outcome: Outcome
+    outcome: ReplayOutcome
     why: str = ""
 
     @property
     def problem(self) -> str:
         """Return what is wrong, empty where nothing is."""
-        if self.outcome is Outcome.FAILED:
+        if self.outcome is ReplayOutcome.FAILED:
             return f"the query of block {self.sequence} cannot be run again: {self.why}"
-        if self.outcome is not Outcome.DIFFERS:
+        if self.outcome is not ReplayOutcome.DIFFERS:
             return ""
         return (
             f"the query of block {self.sequence} gives other rows than were published: {self.why}"
@@ -165,13 +165,13 @@ class _Replayer:
             views = tuple(self._views(recorded, chains))
             was_run = any(view.tasks for view in views) and _was_run(recorded, chains)
             if not was_run and recorded.event.new_data is None:
-                return ReplayedBlock(recorded.sequence, Outcome.SAME)
+                return ReplayedBlock(recorded.sequence, ReplayOutcome.SAME)
             result = self._run(recorded, views)
             return self._compared(recorded, result)
         except _SkippedError as reason:
-            return ReplayedBlock(recorded.sequence, Outcome.SKIPPED, str(reason))
+            return ReplayedBlock(recorded.sequence, ReplayOutcome.SKIPPED, str(reason))
         except DilError as error:
-            return ReplayedBlock(recorded.sequence, Outcome.FAILED, error.message)
+            return ReplayedBlock(recorded.sequence, ReplayOutcome.FAILED, error.message)
 
     def _views(self, recorded: _Recorded, chains: Mapping[str, StoredInput]) -> Iterator[View]:
         inputs = {each.dataset: each for each in self.spec.inputs}
@@ -242,15 +242,15 @@ class _Replayer:
         rows, published = sum(file.rows for file in files), 0 if data is None else data.rows
         if rows != published:
             why = f"{rows:,} rows now, {published:,} then"
-            return ReplayedBlock(number, Outcome.DIFFERS, why)
+            return ReplayedBlock(number, ReplayOutcome.DIFFERS, why)
         if data is None or not rows:
-            return ReplayedBlock(number, Outcome.SAME)
+            return ReplayedBlock(number, ReplayOutcome.SAME)
         workshop = Workshop(self.job.publishing.final_dir, "", self.job.writing)
         schema = parse_schema(recorded.schema)
         if data.logical_hash is not None:
             paths = [file.path for file in files]
             if logical_hash(workshop, paths, schema) == data.logical_hash:
-                return ReplayedBlock(number, Outcome.SAME)
+                return ReplayedBlock(number, ReplayOutcome.SAME)
         uri = workshop.filesystem.uri
         now = tuple((WantedRows(uri(file.path), file.rows, 0, file.rows),) for file in files)
         then = tuple((WantedRows(part.path, part.rows, 0, part.rows),) for part in data.parts or ())
@@ -258,8 +258,10 @@ class _Replayer:
             View("now", schema, now, workshop), View("then", schema, then, workshop)
         )
         if count:
-            return ReplayedBlock(number, Outcome.DIFFERS, f"{count:,} of {rows:,} rows are others")
-        return ReplayedBlock(number, Outcome.SAME_ROWS)
+            return ReplayedBlock(
+                number, ReplayOutcome.DIFFERS, f"{count:,} of {rows:,} rows are others"
+            )
+        return ReplayedBlock(number, ReplayOutcome.SAME_ROWS)
 
     def _started(self) -> QueryExecutor:
         if self._executor is None:

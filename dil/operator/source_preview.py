@@ -18,7 +18,7 @@ from dil.errors import ConfigError, DilError
 from dil.execution.memory import memory_limited
 from dil.extraction.absent_columns import left_out_note
 from dil.extraction.paging.notes import emphasized
-from dil.extraction.paging.position import Position
+from dil.extraction.paging.position import PagingPosition
 from dil.extraction.paging.rules import PagingRules
 from dil.extraction.paging.walk import Walk, WalkCounters
 from dil.model.job import Job
@@ -228,7 +228,7 @@ class _PageGate:
 
     is_closed: bool = False
 
-    def let_through(self, position: Position) -> None:
+    def let_through(self, position: PagingPosition) -> None:
         """Let the walk go on to its next page, or end it."""
         del position
         if self.is_closed:

@@ -26,7 +26,7 @@ DROPS = pa.schema([("file", pa.int32()), ("row", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
-class StagedRows:
+class NumberedFile:
     """One staged file by its number in the run: rows of greater numbers were read later.
 
     Of files of one work unit that holds only for those of one ``lane``, the rows that were kept
@@ -49,7 +49,7 @@ class Drops:
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
+class KeyRangeChanges:
     """The newest change of each key of a range; ``path`` is a table in the order of the keys."""
 
     path: str
@@ -62,11 +62,11 @@ class Changes:
     """All changes of a run. ``bounds`` are the keys at which a new bucket begins."""
 
     bounds: pa.Table
-    buckets: tuple[Bucket, ...]
+    buckets: tuple[KeyRangeChanges, ...]
 
 
 def changes_of(
-    files: Sequence[StagedRows], rows: int, workshop: Workshop, keyed: Keyed, stage: Stage
+    files: Sequence[NumberedFile], rows: int, workshop: Workshop, keyed: Keyed, stage: Stage
 ) -> Changes | dict[int, ConversionError]:
     """Return the changes in staged files, not more than about ``rows`` keys in a bucket.
 
@@ -91,7 +91,7 @@ def changes_of(
     paths = [tuple(pieces[number]) for number in range(bounds.num_rows + 1)]
     buckets = []
     for settled in stage(_Settled(workshop, keyed, _lanes(files)), paths, size):
-        if isinstance(settled, Bucket):
+        if isinstance(settled, KeyRangeChanges):
             buckets.append(settled)
         else:
             errors.update(settled)
@@ -114,7 +114,7 @@ def _bounds(sample: pa.Table, buckets: int, keyed: Keyed) -> pa.Table:
     return ordered.take(pa.array(range(step, ordered.num_rows, step), pa.int64()))
 
 
-def _lanes(files: Sequence[StagedRows]) -> pa.Table | None:
+def _lanes(files: Sequence[NumberedFile]) -> pa.Table | None:
     """Return unit and lane of each file, None where no work unit has several lanes."""
     if len({file.lane for file in files}) == len({file.unit for file in files}):
         return None
@@ -130,7 +130,7 @@ class _Counted:
 
     workshop: Workshop
 
-    def __call__(self, item: StagedRows) -> int:
+    def __call__(self, item: NumberedFile) -> int:
         return item.source.count(self.workshop)
 
 
@@ -141,7 +141,7 @@ class _Sampled:
     workshop: Workshop
     keyed: Keyed
 
-    def __call__(self, item: StagedRows) -> pa.Table:
+    def __call__(self, item: NumberedFile) -> pa.Table:
         found = [self.keyed.schema.empty_table().select(self.keyed.keys)]
         columns = self.keyed.here(item.source.schema)
         for start, batch in item.source.numbered(self.workshop, columns):
@@ -159,7 +159,7 @@ class _Split:
     keyed: Keyed
     bounds: pa.Table
 
-    def __call__(self, item: StagedRows) -> dict[int, str] | ConversionError:
+    def __call__(self, item: NumberedFile) -> dict[int, str] | ConversionError:
         folder = self.workshop.new_folder(f"keys-{item.number}")
         paths: dict[int, str] = {}
         sinks: dict[int, pa.ipc.RecordBatchFileWriter] = {}
@@ -178,7 +178,7 @@ class _Split:
                 return error
         return paths
 
-    def _tables(self, item: StagedRows) -> Iterator[pa.Table]:
+    def _tables(self, item: NumberedFile) -> Iterator[pa.Table]:
         columns = self.keyed.here(item.source.schema)
         for start, batch in item.source.numbered(self.workshop, columns):
             table = self.keyed.of(batch)
@@ -210,10 +210,10 @@ class _Settled:
     keyed: Keyed
     lanes: pa.Table | None
 
-    def __call__(self, paths: tuple[str, ...]) -> Bucket | dict[int, ConversionError]:
+    def __call__(self, paths: tuple[str, ...]) -> KeyRangeChanges | dict[int, ConversionError]:
         tables = [read_table(self.workshop, path) for path in paths]
         if not tables:
-            return Bucket("", 0, None)
+            return KeyRangeChanges("", 0, None)
         ordered = self.keyed.sorted_rows(pa.concat_tables(tables), "file", "row")
         is_last = self.keyed.is_last(ordered)
         undecided = self._undecided(ordered, is_last)
@@ -221,7 +221,7 @@ class _Settled:
             return undecided
         newest = ordered.filter(is_last)
         dropped = ordered.filter(pc.or_(pc.invert(is_last), ordered["is_delete"]))
-        return Bucket(
+        return KeyRangeChanges(
             write_table(self.workshop, "newest", [newest], newest.schema),
             newest.num_rows,
             write_drops(self.workshop, "superseded", dropped),

@@ -21,7 +21,7 @@ from dil.model.task import StagedFile
 from dil.storage import Filesystem, Folder, filesystem_for
 from dil.text.hive_folders import hive_values
 from dil.writing.formats import reader_for, writer_for, writer_of
-from dil.writing.rolling import Numbers, OutputFolder, RollingFiles
+from dil.writing.rolling import FileNumbers, OutputFolder, RollingFiles
 
 _HEAD_BYTES = 1 << 20
 
@@ -58,7 +58,7 @@ class Workshop:
         """
         writer = writer_of(self.writing)
         folder = Folder(self.filesystem, self.new_folder(name))
-        files = RollingFiles(OutputFolder(folder, self.writing, writer), Numbers())
+        files = RollingFiles(OutputFolder(folder, self.writing, writer), FileNumbers())
         try:
             for batch in batches:
                 files.write(batch)

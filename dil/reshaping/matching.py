@@ -17,7 +17,7 @@ from dil.model.dataset import PublishedFile
 from dil.model.destination import DELETED_AT
 from dil.model.job import OutputFormat
 from dil.model.task import StagedFile
-from dil.reshaping.changes import DROPS, Bucket, Changes, Drops, write_drops
+from dil.reshaping.changes import DROPS, Changes, Drops, KeyRangeChanges, write_drops
 from dil.reshaping.files import (
     RowFile,
     Workshop,
@@ -71,7 +71,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FileMatch:
     """What became of a candidate; ``drops`` are staged rows that are older than its own.
 
     ``updated`` of its rows went for newer ones, ``deleted`` without, or are marked. ``met`` are
@@ -127,7 +127,7 @@ class Matching:
         found = self._find(item)
         return Count(found.rows, found.missing)
 
-    def merge(self, item: Candidate) -> Outcome | ConversionError:
+    def merge(self, item: Candidate) -> FileMatch | ConversionError:
         """Write a live file again without the rows that go, if any go; runs in a task."""
         strange = [name for name in item.source.schema.names if name not in item.target.names]
         if strange:
@@ -143,13 +143,13 @@ class Matching:
         if found.met:
             met = write_drops(self.workshop, f"met-{item.number}", pa.concat_tables(found.met))
         if not (item.must or found.gone or found.marked):
-            return Outcome(is_changed=False, drops=drops, met=met)
+            return FileMatch(is_changed=False, drops=drops, met=met)
         model = StagedFile("", 0, 0, "", folder=item.folder, timelabel=item.file.timelabel or "")
         try:
             made = self.workshop.write(f"live-{item.number}", self._rows(item, found), model)
         except ConversionError as error:
             return ConversionError(f"{item.file.uri}: {error.message}", error.fix)
-        return Outcome(
+        return FileMatch(
             is_changed=True,
             rewritten=made,
             drops=drops,
@@ -216,7 +216,7 @@ class Matching:
                 continue
             yield live, self._newest(bucket)
 
-    def _newest(self, bucket: Bucket) -> pa.Table:
+    def _newest(self, bucket: KeyRangeChanges) -> pa.Table:
         if bucket.path:
             return read_table(self.workshop, bucket.path)
         more = [("is_delete", pa.bool_()), *zip(DROPS.names, DROPS.types, strict=True)]
@@ -256,7 +256,7 @@ class Matching:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class BoundsReader:
     """Reads what a live file tells without its rows: its schema, and where keys may be."""
 
     workshop: Workshop
@@ -336,7 +336,7 @@ class Search:
     ) -> list[Candidate]:
         """Return the files that may hold changed keys, with the buckets and row groups.
 
-        ``bounds`` are those that ``Look`` found for each file; one without any may hold any key.
+        ``bounds`` are what ``BoundsReader`` found for each file; one without any may hold any key.
         """
         buckets: list[list[int]] = [[] for _ in files]
         groups: list[set[int]] = [set() for _ in files]
@@ -382,7 +382,7 @@ class Search:
 def may_hold(groups: pa.Table, keys: pa.Table) -> pa.Array:
     """Return the places of the row groups within whose bounds there is a key.
 
-    ``groups`` has bounds as ``Look`` finds them; ``keys`` has key columns alone, in their order.
+    ``groups`` has bounds as ``BoundsReader`` finds them; ``keys`` has key columns alone, in order.
     """
     first = pa.repeat(pa.scalar(0, pa.int64()), groups.num_rows)
     last = pa.repeat(pa.scalar(keys.num_rows, pa.int64()), groups.num_rows)

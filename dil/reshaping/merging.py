@@ -17,10 +17,10 @@ from dil.errors import ConversionError, SourceContractError
 from dil.model.report import MergedRows
 from dil.model.task import StagedFile
 from dil.publishing import Finished, Shaped
-from dil.reshaping.changes import Drops, StagedRows, changes_of
+from dil.reshaping.changes import Drops, NumberedFile, changes_of
 from dil.reshaping.files import Workshop, read_table, target_of
 from dil.reshaping.keys import Keyed, is_among, joined
-from dil.reshaping.matching import Candidate, Look, Matching, Outcome, Search
+from dil.reshaping.matching import BoundsReader, Candidate, FileMatch, Matching, Search
 from dil.reshaping.merged_lateness import MergedFile, lateness_of, with_lateness
 from dil.reshaping.reshaping import Reshaping, rows_of
 from dil.reshaping.unifying import MisfitError, has_other_types, parts_of
@@ -94,7 +94,7 @@ def merge(
     )
 
 
-def _counted(finished: Sequence[Finished], outcomes: Sequence[Outcome]) -> MergedRows:
+def _counted(finished: Sequence[Finished], outcomes: Sequence[FileMatch]) -> MergedRows:
     rows = sum(each.report.rows for each in rows_of(finished))
     # Rows of one key may be several where other modes published before.
     updated = min(sum(each.updated for each in outcomes), rows)
@@ -107,7 +107,7 @@ class _Staged:
 
     work: Finished
     file: StagedFile
-    rows: StagedRows
+    rows: NumberedFile
 
 
 def _staged(finished: Sequence[Finished], workshop: Workshop) -> list[_Staged]:
@@ -120,7 +120,7 @@ def _staged(finished: Sequence[Finished], workshop: Workshop) -> list[_Staged]:
     staged = []
     for number, (unit, work, file, source) in enumerate(found):
         lane = lanes.setdefault((unit, file.folder, file.timelabel), len(lanes))
-        staged.append(_Staged(work, file, StagedRows(number, source, file.bytes, unit, lane)))
+        staged.append(_Staged(work, file, NumberedFile(number, source, file.bytes, unit, lane)))
     return staged
 
 
@@ -142,7 +142,7 @@ def _live(
     """Return all live files as candidates that may hold any key, and the bounds of their keys."""
     live = [each for each in work.live if not each.is_dump]
     paths = [workshop.filesystem.path_of(file.uri) for file in live]
-    look = Look(workshop, keyed, schemas.known)
+    look = BoundsReader(workshop, keyed, schemas.known)
     looked = work.stage(look, paths, len(paths) * _BYTES_OF_A_LOOK)
     found = []
     for number, (file, (source, _)) in enumerate(zip(live, looked, strict=True)):
@@ -174,7 +174,7 @@ def _refuse_many_deletes(work: Reshaping, matching: Matching, files: Sequence[Ca
     )
 
 
-def _outcomes(work: Reshaping, matching: Matching, files: Sequence[Candidate]) -> list[Outcome]:
+def _outcomes(work: Reshaping, matching: Matching, files: Sequence[Candidate]) -> list[FileMatch]:
     outcomes = []
     for outcome in work.stage(matching.merge, files, _bytes(files)):
         if isinstance(outcome, ConversionError):

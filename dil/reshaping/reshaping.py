@@ -12,7 +12,7 @@ from dil.errors import ConversionError
 from dil.model.dataset import PublishedFile
 from dil.model.destination import MergeSpec
 from dil.model.job import Job, OutputFormat, PublishMode
-from dil.publishing import Finished, Target, run_staging_dir
+from dil.publishing import Finished, PublishTarget, run_staging_dir
 from dil.types.schema_lines import column_types, regardless_of_nulls
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class Reshaping:
     """
 
     job: Job
-    target: Target
+    target: PublishTarget
     now: int
     is_whole: bool
     stage: Stage

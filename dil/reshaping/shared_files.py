@@ -21,7 +21,7 @@ from dil.writing.ownership import give
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SharedFilePiece:
     """A file of ``rows`` rows that go into another one, all of them or those of some work units.
 
     ``units`` say which rows are taken and whose they are, in their order. Where nobody knows, it is
@@ -51,7 +51,7 @@ class SharedFilePlan:
     """Pieces that become one shared file; ``folder`` is the absolute one that it goes to."""
 
     name: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[SharedFilePiece, ...]
     folder: str
     timelabel: str = ""
 
@@ -122,7 +122,7 @@ def shared_file_of(
     """
     for file in files:
         refuse_misfit(file)
-    pieces = tuple(Piece(path_of(file.uri), file.rows, file.unit_rows) for file in files)
+    pieces = tuple(SharedFilePiece(path_of(file.uri), file.rows, file.unit_rows) for file in files)
     folder = pieces[0].path.rpartition("/")[0]
     return SharedFilePlan(name, pieces, folder, files[0].timelabel or "")
 
@@ -146,10 +146,14 @@ def rest_of(
     if not units:
         return None
     folder = path.rpartition("/")[0]
-    return SharedFilePlan(name, (Piece(path, file.rows, units),), folder, file.timelabel or "")
+    return SharedFilePlan(
+        name, (SharedFilePiece(path, file.rows, units),), folder, file.timelabel or ""
+    )
 
 
-def _taken_rows(source: RowFile, piece: Piece, workshop: Workshop) -> Iterator[pa.RecordBatch]:
+def _taken_rows(
+    source: RowFile, piece: SharedFilePiece, workshop: Workshop
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a piece, and check that its file has as many as were published.
 
     Raises:

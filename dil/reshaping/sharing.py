@@ -17,7 +17,7 @@ from dil.publishing import Finished, Shaped, folder_of
 from dil.publishing.shared_files import is_small, packed
 from dil.reshaping.files import Workshop
 from dil.reshaping.reshaping import Reshaping, replaced_in_part, replaced_units, rows_of
-from dil.reshaping.shared_files import Piece, SharedFilePlan, SharedFileWriter, rest_of
+from dil.reshaping.shared_files import SharedFilePiece, SharedFilePlan, SharedFileWriter, rest_of
 from dil.storage import Filesystem
 from dil.types.schema_text import parse_schema
 
@@ -34,9 +34,11 @@ class _SmallFile:
         return self.file.bytes
 
     @property
-    def piece(self) -> Piece:
+    def piece(self) -> SharedFilePiece:
         rows = self.file.rows
-        return Piece(self.file.path, rows, (UnitRows(self.work.work_unit.signature, 0, rows),))
+        return SharedFilePiece(
+            self.file.path, rows, (UnitRows(self.work.work_unit.signature, 0, rows),)
+        )
 
 
 def share(work: Reshaping, shaped: Shaped, filesystem: Filesystem) -> Shaped:

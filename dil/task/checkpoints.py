@@ -14,14 +14,14 @@ from functools import cached_property
 
 from dil.conversion.chain import ConversionChain
 from dil.errors import RefusedAnswer, WriteError
-from dil.extraction.paging.position import Position
+from dil.extraction.paging.position import PagingPosition
 from dil.extraction.paging.walk import WalkCounters
 from dil.extraction.parameters import differs_by_load
 from dil.model.job import Job
 from dil.model.settings import flat_parameters
 from dil.model.task import StagedFile
 from dil.publishing.page_log import (
-    Checkpoint,
+    LoggedCheckpoint,
     LoggedFile,
     LogOwner,
     PageLog,
@@ -36,7 +36,7 @@ from dil.task.context import AttemptContext
 from dil.writing.carried import schema_of, schema_text, type_of, type_text
 from dil.writing.refused_rows import RefusedRows
 from dil.writing.rolling import WrittenFile
-from dil.writing.staging import Mark, StagedWriter
+from dil.writing.staging import StagedWriter, WriterMark
 
 log = logging.getLogger(__name__)
 
@@ -84,8 +84,8 @@ class ResumeFrom(Enum):
 class _PageEnd:
     """The end of a complete page: where paging goes on, what was written, rows put aside."""
 
-    position: Position
-    mark: Mark
+    position: PagingPosition
+    mark: WriterMark
     dropped: int
 
 
@@ -125,7 +125,7 @@ class Checkpoints:
     def _owner(self) -> LogOwner:
         return _log_owner(self._attempt)
 
-    def resume(self, resume_from: ResumeFrom) -> Position | None:
+    def resume(self, resume_from: ResumeFrom) -> PagingPosition | None:
         """Begin with what an earlier attempt left; return where it stopped, None without one.
 
         Raises:
@@ -149,7 +149,7 @@ class Checkpoints:
         log.info("resuming after %d requests, %d rows", position.number, position.processed)
         return position
 
-    def page_done(self, position: Position) -> None:
+    def page_done(self, position: PagingPosition) -> None:
         """Keep a complete page, at once or together with later ones.
 
         Raises:
@@ -199,7 +199,7 @@ class Checkpoints:
         files = self._writer.checkpoint()
         mark = self._writer.mark()
         refused = refused_before or self._refused_since_last(page.position.number)
-        checkpoint = Checkpoint(
+        checkpoint = LoggedCheckpoint(
             owner=self._owner,
             position=encoded,
             files=tuple(_logged(file) for file in files[self._saved_files :]),
@@ -263,10 +263,10 @@ class Checkpoints:
         counters.note(WINDOW_CHANGED if in_our_window == self._owner else OUTDATED)
         return None
 
-    def _copy_files(self, earlier: PageLog) -> Position | None:
+    def _copy_files(self, earlier: PageLog) -> PagingPosition | None:
         """Copy the files of a log and resume the writer after them; None where it is damaged."""
         last, writer = earlier.last, self._writer
-        position = Position.decoded(last.position)
+        position = PagingPosition.decoded(last.position)
         schema, seen = schema_of(last.schema) if last.schema else None, type_of(last.seen)
         schemas = [schema_of(file.schema) for file in earlier.files]
         if position is None or seen is None or (last.schema and schema is None) or None in schemas:

@@ -15,7 +15,7 @@ from dil import config
 from dil.coordination import local
 from dil.errors import DilError
 from dil.extraction.paging.walk import Walk
-from dil.extraction.parameters import Scope
+from dil.extraction.parameters import ParameterScope
 from dil.model.job import Job
 from dil.model.report import RunReport
 from dil.run import plan_builder
@@ -121,7 +121,7 @@ def opened(job: Job) -> tuple[ByteSession | RowSession, Generator[pa.RecordBatch
     context = SessionContext(job, unit, "trial", NOW_MS, 1, coordinator=shared, renewed=renewed)
     connector: type[Connector] = load(job.source.connector)
     session = connector().open(context)
-    walk = Walk(job.extraction, Scope.of(unit, full_extract=False), time)
+    walk = Walk(job.extraction, ParameterScope.of(unit, full_extract=False), time)
     return session, _batches(session, job, walk)
 
 

@@ -17,7 +17,7 @@ from dil.model.timelabels import label_folder
 from dil.text.hive_folders import NULL, hive_folder
 from dil.types.widening import Widening, conform
 from dil.writing.rewriting import Rewriting
-from dil.writing.rolling import Apart, Numbers, OutputFolder, RollingFiles
+from dil.writing.rolling import Apart, FileNumbers, OutputFolder, RollingFiles
 
 HELD_BYTES = 128 * 1024 * 1024
 # Rows are distinguished so many at a time: pages are small, and each step costs more than a row.
@@ -59,7 +59,7 @@ class PartitionedWriter:
         self._output = output
         self._by = by
         self._widening = Widening()
-        self._numbers = Numbers()
+        self._numbers = FileNumbers()
         self._again = Rewriting(output, self._numbers)
         self._incoming = _Incoming()
         self._lanes: dict[Key, RollingFiles] = {}

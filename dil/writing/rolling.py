@@ -50,7 +50,7 @@ class OutputFolder:
 
 
 @dataclass(slots=True)
-class Numbers:
+class FileNumbers:
     """Numbers the files of one folder; all that write there share them."""
 
     next: int = 0
@@ -83,7 +83,7 @@ class RollingFiles:
     def __init__(
         self,
         output: OutputFolder,
-        numbers: Numbers,
+        numbers: FileNumbers,
         written: Iterable[WrittenFile] = (),
         apart: Apart = TOGETHER,
     ) -> None:

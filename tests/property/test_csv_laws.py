@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dil.errors import SourceContractError
 from dil.extraction.csv.cells import Cells
 from dil.extraction.csv.dialect import CsvDialect
-from dil.extraction.csv.records import Block, RecordBlocks
+from dil.extraction.csv.records import CsvBlock, RecordBlocks
 from dil.extraction.csv.values import measured, observed, values_of
 from dil.model.arrow import raw_schema
 from dil.model.schema import Column
@@ -135,7 +135,7 @@ def cells_of(dialect: CsvDialect) -> st.SearchStrategy[str]:
     return st.one_of(plain, quoted, escaped) if dialect.escape else st.one_of(plain, quoted)
 
 
-def lazy_blocks(text: str, dialect: CsvDialect, chunk: int) -> Iterator[Block]:
+def lazy_blocks(text: str, dialect: CsvDialect, chunk: int) -> Iterator[CsvBlock]:
     stream = io.BytesIO(text.encode())
     return RecordBlocks(stream, "UTF-8", dialect, chunk_bytes=chunk).blocks()
 

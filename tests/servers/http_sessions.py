@@ -2,7 +2,7 @@
 
 from connectors.http.session import HttpSession
 from connectors.http.settings import HttpSettings
-from connectors.http.surroundings import Surroundings
+from connectors.http.surroundings import SessionEnvironment
 from dil.spi.connector import RequestValues
 from dil.spi.coordination import Uncoordinated
 
@@ -24,7 +24,7 @@ class Session(HttpSession):
         **members,
     ):
         self.waits = []
-        around = Surroundings(
+        around = SessionEnvironment(
             coordinator=coordinator or Uncoordinated(),
             renewed=renewed,
             monotonic=monotonic,

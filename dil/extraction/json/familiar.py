@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from dil.extraction.json.reader import RUNS, joined, read_rows
 from dil.extraction.numbers import EXACT_IN_DOUBLE, exact_number
-from dil.extraction.shapes import Numbers, Shape
+from dil.extraction.shapes import FoundNumbers, FoundShape
 
 # A run of digits and points that may be a number that no double holds.
 _LONG_RUN = b"0" * 16
@@ -37,14 +37,14 @@ class FamiliarPages:
     most_patience: ClassVar[int] = 256
 
     def __init__(self) -> None:
-        self._shape: Shape | None = None
+        self._shape: FoundShape | None = None
         self._schema = pa.schema([])
         self._trial = pa.schema([])
         self._has_doubles = False
         self._refused = 0
         self._skipping = 0
 
-    def learn(self, shape: Shape, schema: pa.Schema) -> None:
+    def learn(self, shape: FoundShape, schema: pa.Schema) -> None:
         """Take the columns as they are now; ``schema`` is that of ``shape``."""
         members = None if shape.holds_decimals() else _readable_members(shape, schema)
         self._shape = None if members is None else shape
@@ -76,7 +76,7 @@ class FamiliarPages:
         self._skipping = max(self._skipping - 1, 0)
         return self._skipping == 0
 
-    def _read(self, shape: Shape, rows: Sequence[msgspec.Raw]) -> pa.RecordBatch | None:
+    def _read(self, shape: FoundShape, rows: Sequence[msgspec.Raw]) -> pa.RecordBatch | None:
         text = joined(rows)
         batch = read_rows(text, len(rows), self._trial, others="error")
         if batch is None:
@@ -88,7 +88,7 @@ class FamiliarPages:
         return batch.cast(self._schema)
 
 
-def _readable_type(shape: Shape, kind: pa.DataType) -> pa.DataType | None:
+def _readable_type(shape: FoundShape, kind: pa.DataType) -> pa.DataType | None:
     """Return the type to read a column with: null where nothing but null was seen.
 
     None when the reader cannot be trusted with the column.
@@ -101,14 +101,14 @@ def _readable_type(shape: Shape, kind: pa.DataType) -> pa.DataType | None:
         members = _readable_members(shape, kind)
         return None if members is None else pa.struct(members)
     if pa.types.is_list(kind):
-        item = _readable_type(shape.items or Shape(), kind.value_type)
+        item = _readable_type(shape.items or FoundShape(), kind.value_type)
         # The reader makes broken arrays of lists that hold nothing but null.
         return None if item is None or pa.types.is_null(item) else pa.list_(item)
     return kind
 
 
 def _readable_members(
-    shape: Shape, fields: Iterable[pa.Field]
+    shape: FoundShape, fields: Iterable[pa.Field]
 ) -> list[tuple[str, pa.DataType]] | None:
     members = []
     for field in fields:
@@ -168,7 +168,7 @@ def _doubles_are_exact(array: pa.Array) -> bool:
     return low is None or (low > -EXACT_IN_DOUBLE and high < EXACT_IN_DOUBLE)
 
 
-def _take_over_ranges(shape: Shape, array: pa.Array) -> None:
+def _take_over_ranges(shape: FoundShape, array: pa.Array) -> None:
     """Let a shape know the integers of a batch: a later fraction may need them."""
     if pa.types.is_struct(array.type):
         for field, child in zip(array.type, array.flatten(), strict=True):
@@ -177,4 +177,4 @@ def _take_over_ranges(shape: Shape, array: pa.Array) -> None:
         _take_over_ranges(shape.items, array.flatten())
     elif pa.types.is_integer(array.type) and array.null_count < len(array):
         limits = pc.min_max(array)
-        shape.numbers.widen(Numbers(limits["min"].as_py(), limits["max"].as_py()))
+        shape.numbers.widen(FoundNumbers(limits["min"].as_py(), limits["max"].as_py()))

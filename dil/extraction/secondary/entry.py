@@ -30,7 +30,7 @@ _KEPT = frozenset({"activation", "authentication"})
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class SecondaryAccess:
     """What reading needs from elsewhere.
 
     ``filesystem_for`` finds the store of a path. ``live_files`` returns the paths of the live
@@ -46,12 +46,12 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SecondaryEntry:
     """One entry, with the path that is to be read."""
 
     source: SecondaryInput
     path: str
-    access: Access
+    access: SecondaryAccess
     parse_json: bool = False
 
     def rows(self) -> Iterator[dict[str, JsonValue]]:

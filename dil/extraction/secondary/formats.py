@@ -14,7 +14,7 @@ from typing import BinaryIO, TypeAlias, cast
 from dil.errors import SourceContractError, SourceError
 from dil.extraction.secondary.columns import Open, Rows, UnfitError
 from dil.extraction.secondary.limits import Allowance
-from dil.extraction.secondary.places import NotThereError
+from dil.extraction.secondary.places import InputNotThereError
 from dil.extraction.sizes import memory_words
 from dil.extraction.streams import located_errors
 from dil.storage import Filesystem
@@ -81,7 +81,7 @@ def read_rows(
     except MemoryError as error:
         raise _too_large(path, allowed) from error
     except FileNotFoundError as error:
-        raise NotThereError(f"{path} does not exist") from error
+        raise InputNotThereError(f"{path} does not exist") from error
     except OSError as error:
         # Libraries raise it for damage as well, without a number.
         raise (unreadable(path, error) if error.errno else _damaged(path, error)) from None

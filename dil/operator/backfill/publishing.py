@@ -169,14 +169,14 @@ def _rejecting(job: Job) -> Job:
 
 def _target(
     session: OperatorSession, act_id: str, mode: PublishMode, options: RunOptions
-) -> publishing.Target:
+) -> publishing.PublishTarget:
     spec, filesystem = session.job.publishing, session.filesystem()
     now, live = options.clock(), session.live_files()
     replacing = replace(spec, mode=mode)
     untracked = publishing.untracked_files(replacing, live, filesystem)
     publishing.refuse_unlisted(replacing, untracked)
     folders = frozenset(filesystem.folders(publishing.dataset_dir(spec)))
-    return publishing.Target(
+    return publishing.PublishTarget(
         run_id=act_id,
         output_dir=publishing.output_dir(spec, now=session.now_ms, full=False, taken=folders),
         live=live if mode is PublishMode.APPEND else session.own_live_files(),

@@ -18,7 +18,7 @@ from dil.publishing.timeseries.engines import (
     PostgresqlTables,
     Tables,
 )
-from dil.publishing.timeseries.loading import LabelLoading, Place
+from dil.publishing.timeseries.loading import LabelLoading, TimeseriesTable
 from dil.publishing.timeseries.names import Names
 from dil.publishing.timeseries.partitions import PartitionedTables
 from dil.publishing.timeseries.registry import LabelEntry, LabelState, Registry
@@ -26,7 +26,7 @@ from dil.publishing.timeseries.rotation import rotate
 from dil.publishing.timeseries.turn import Turn
 from dil.publishing.warehouse.access import Access
 from dil.publishing.warehouse.dialect import Connection, Dialect
-from dil.publishing.warehouse.rows import StagedRows
+from dil.publishing.warehouse.rows import WarehouseRows
 from dil.storage import Filesystem
 from dil.text.warehouse_url import Engine, WarehouseAddress, read_warehouse_url
 from dil.text.windows import windows_of
@@ -54,7 +54,7 @@ class TimeseriesAccess(Access):
         if warehouse is None or warehouse.labels is None:
             raise TypeError("the job has no timelabels")
         names = Names(self._table)
-        self._place = Place(
+        self._place = TimeseriesTable(
             self._dialect,
             _tables_for(address.engine, self._dialect, names, is_native=warehouse.is_native),
             names,
@@ -146,7 +146,7 @@ class TimeseriesAccess(Access):
         self._place.tables.require_empty(connection, held)
 
     def _require_view(self, connection: Connection, *, commit: Commit) -> None:
-        rows = StagedRows(commit, self._files, adds_signature=True)
+        rows = WarehouseRows(commit, self._files, adds_signature=True)
         shape = self._place.shape(connection, rows)
         table = self._dialect.table(connection, self._table)
         columns = {each.name: each for each in (*(table.columns if table else ()), *shape.columns)}

@@ -18,7 +18,7 @@ _WITH_CONTENT = {LabelState.LOADED, LabelState.CLOSED, LabelState.REOPENED}
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LabelChange:
     """The files whose rows come into a label, and the work units whose rows leave it before.
 
     A run may read some work units of a label only: the rows of the others stay.
@@ -37,7 +37,7 @@ class Change:
 class Work:
     """What a commit does: labels that change, in order of time, and labels that go."""
 
-    changes: Mapping[str, Change]
+    changes: Mapping[str, LabelChange]
     gone: frozenset[str]
 
 
@@ -61,7 +61,7 @@ def work_of(
     gone = _expired(commit, labels, known, windows, retention_ms)
     return Work(
         {
-            label: Change(label, tuple(coming[label]), frozenset(replaced[label]))
+            label: LabelChange(label, tuple(coming[label]), frozenset(replaced[label]))
             for label in sorted(labels - gone)
         },
         gone,

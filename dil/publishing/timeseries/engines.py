@@ -17,11 +17,11 @@ from dil.model.job import DAY_MS
 from dil.publishing.timeseries.grants import grants_of
 from dil.publishing.timeseries.names import LABEL, Names
 from dil.publishing.timeseries.registry import LabelEntry
-from dil.publishing.timeseries.view import Branch, View
+from dil.publishing.timeseries.view import Branch, TimeseriesView
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName, instant_text
 from dil.publishing.warehouse.loading import change_all
-from dil.publishing.warehouse.rows import StagedRows
-from dil.publishing.warehouse.shape import Shape, Wanted
+from dil.publishing.warehouse.rows import WarehouseRows
+from dil.publishing.warehouse.shape import TableChanges, Wanted
 from dil.text.zones import EPOCH
 from dil.types.warehouse import TEXT, Table, TableColumn
 
@@ -120,7 +120,7 @@ class Tables(ABC):
                 "The table of a timeseries is empty: name another one, or move the rows away.",
             )
 
-    def shape(self, table: Table | None, rows: StagedRows) -> Shape:
+    def shape(self, table: Table | None, rows: WarehouseRows) -> TableChanges:
         """Return what the base lacks for rows."""
         return Wanted(self.dialect, self.names.base).shape(table, rows)
 
@@ -242,12 +242,12 @@ class Tables(ABC):
         """
         del connection, base
 
-    def view(self, base: Table) -> View:
+    def view(self, base: Table) -> TimeseriesView:
         """Return the view, of the columns of the base."""
         columns = {each.name: each.words for each in base.columns}
-        return View(self.dialect, self.names.view, columns, self.casts)
+        return TimeseriesView(self.dialect, self.names.view, columns, self.casts)
 
-    def _create(self, connection: Connection, view: View, found: Sequence[Branch],
+    def _create(self, connection: Connection, view: TimeseriesView, found: Sequence[Branch],
                 before: Table | None, word: str = "CREATE VIEW") -> None:  # fmt: skip
         text = view.text(self.names.base, found, before)
         connection.change(f"{word} {self.dialect.full(view.name)} AS {text}")
@@ -400,7 +400,7 @@ class PostgresqlTables(Tables):
             connection.change(statement)
 
 
-def _only_adds(view: View, before: Table | None) -> bool:
+def _only_adds(view: TimeseriesView, before: Table | None) -> bool:
     """Return whether a view has the columns that it had, as they were, and more behind them."""
     had = [] if before is None else [(each.name, each.words) for each in before.columns]
     return had == list(view.ordered(before)[: len(had)])

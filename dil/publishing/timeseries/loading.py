@@ -17,8 +17,8 @@ from dil.publishing.warehouse.attempts import CommitLostError
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
 from dil.publishing.warehouse.loading import Loading, RowsBeside
 from dil.publishing.warehouse.records import Records
-from dil.publishing.warehouse.rows import SIGNATURE, StagedFiles, StagedRows
-from dil.publishing.warehouse.shape import Shape
+from dil.publishing.warehouse.rows import SIGNATURE, WarehouseFiles, WarehouseRows
+from dil.publishing.warehouse.shape import TableChanges
 from dil.text.windows import Windows
 from dil.types.warehouse import Table
 
@@ -31,12 +31,12 @@ class LabelLoading(Loading):
 
     tables: Tables = field(kw_only=True)
 
-    def _shape(self, connection: Connection, rows: StagedRows) -> Shape:
+    def _shape(self, connection: Connection, rows: WarehouseRows) -> TableChanges:
         return self.tables.shape(self.dialect.table(connection, self.table), rows)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TimeseriesTable:
     """One timeseries table: its database, its names, and what is recorded of it."""
 
     dialect: Dialect
@@ -46,7 +46,7 @@ class Place:
     records: Records
     windows: Windows
     spec: WarehouseSpec
-    files: StagedFiles
+    files: WarehouseFiles
     late: RowsBeside
 
     def make(self, connection: Connection) -> None:
@@ -54,11 +54,11 @@ class Place:
         self.records.make(connection)
         self.registry.make(connection)
 
-    def rows(self, intent: Intent) -> StagedRows:
+    def rows(self, intent: Intent) -> WarehouseRows:
         """Return the rows of all labels."""
-        return StagedRows(intent.commit, self.files, adds_signature=True)
+        return WarehouseRows(intent.commit, self.files, adds_signature=True)
 
-    def shape(self, connection: Connection, rows: StagedRows) -> Shape:
+    def shape(self, connection: Connection, rows: WarehouseRows) -> TableChanges:
         """Return what the base table lacks for rows."""
         table = self.dialect.table(connection, self.names.base)
         return self.tables.shape(table, rows)
@@ -99,7 +99,7 @@ class Place:
         work: Work,
         known: Mapping[str, LabelEntry],
         base: Table,
-        shape: Shape,
+        shape: TableChanges,
         intent: Intent,
     ) -> dict[str, TableName]:
         """Fill a new table for each label that changes; return them by label.
@@ -230,7 +230,7 @@ def with_columns(
 
 
 def labelled_copy(
-    place: Place,
+    place: TimeseriesTable,
     connection: Connection,
     source: TableName,
     target: TableName,

@@ -18,8 +18,8 @@ from dil.publishing.timeseries.registry import LabelEntry
 from dil.publishing.timeseries.view import Branch
 from dil.publishing.warehouse.dialect import Connection, TableName
 from dil.publishing.warehouse.loading import change_all
-from dil.publishing.warehouse.rows import StagedRows
-from dil.publishing.warehouse.shape import Shape, Wanted
+from dil.publishing.warehouse.rows import WarehouseRows
+from dil.publishing.warehouse.shape import TableChanges, Wanted
 from dil.types.warehouse import TEXT, Table, TableColumn
 
 _BASE = f"""
@@ -125,11 +125,13 @@ class PartitionedTables(PostgresqlTables):
                 f"Attach it again; or set {PHYSICAL}=tables, where such a job has made it.",
             )
 
-    def shape(self, table: Table | None, rows: StagedRows) -> Shape:
+    def shape(self, table: Table | None, rows: WarehouseRows) -> TableChanges:
         """Return what the base lacks; its column of labels is not that of rows."""
         found = Wanted(self.dialect, self.names.base, hidden=LABEL).shape(table, rows)
         if table is None and found.statements:
-            return Shape((self._created(found.columns), *found.statements[1:]), found.columns)
+            return TableChanges(
+                (self._created(found.columns), *found.statements[1:]), found.columns
+            )
         return found
 
     def _created(self, columns: Sequence[TableColumn]) -> str:

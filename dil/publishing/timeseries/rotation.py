@@ -10,7 +10,7 @@ from dil.errors import WriteError
 from dil.publishing.timeseries.changes import entry_of
 from dil.publishing.timeseries.engines import MysqlTables, PostgresqlTables
 from dil.publishing.timeseries.inherited import give_next_base
-from dil.publishing.timeseries.loading import Place
+from dil.publishing.timeseries.loading import TimeseriesTable
 from dil.publishing.timeseries.registry import LabelEntry
 from dil.publishing.timeseries.rotation_in_steps import rotate_in_steps
 from dil.publishing.timeseries.turn import (
@@ -24,7 +24,7 @@ from dil.publishing.warehouse.dialect import Connection, TableName
 from dil.types.warehouse import Table
 
 
-def rotate(place: Place, connection: Connection, turn: Turn) -> LabelEntry | None:
+def rotate(place: TimeseriesTable, connection: Connection, turn: Turn) -> LabelEntry | None:
     """Rotate the table once; return the label's entry, None where there was nothing to rotate.
 
     Raises:
@@ -42,7 +42,9 @@ def rotate(place: Place, connection: Connection, turn: Turn) -> LabelEntry | Non
     return _in_transaction(place, connection, turn)
 
 
-def _in_transaction(place: Place, connection: Connection, turn: Turn) -> LabelEntry | None:
+def _in_transaction(
+    place: TimeseriesTable, connection: Connection, turn: Turn
+) -> LabelEntry | None:
     """Rotate in one transaction; the view is locked first, then the table."""
     tables, name = place.tables, place.names.base
     connection.begin()
@@ -73,7 +75,11 @@ def _in_transaction(place: Place, connection: Connection, turn: Turn) -> LabelEn
 
 
 def _move_rows(
-    place: Place, connection: Connection, entry: LabelEntry, base: Table, target: TableName
+    place: TimeseriesTable,
+    connection: Connection,
+    entry: LabelEntry,
+    base: Table,
+    target: TableName,
 ) -> None:
     """Move the rows into the label's table, which is made where there is none."""
     columns = [each.name for each in base.columns]

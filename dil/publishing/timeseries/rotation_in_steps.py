@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from dil.publishing.timeseries.changes import entry_of
 from dil.publishing.timeseries.engines import MysqlTables
-from dil.publishing.timeseries.loading import Place
+from dil.publishing.timeseries.loading import TimeseriesTable
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
 from dil.publishing.timeseries.turn import (
     Turn,
@@ -29,7 +29,7 @@ Entries = Mapping[str, LabelEntry]
 
 
 def rotate_in_steps(
-    place: Place, tables: MysqlTables, connection: Connection, turn: Turn
+    place: TimeseriesTable, tables: MysqlTables, connection: Connection, turn: Turn
 ) -> LabelEntry | None:
     """Finish what an earlier rotation began, then rotate."""
     _recover(place, tables, connection, turn)
@@ -60,7 +60,11 @@ def rotate_in_steps(
 
 
 def _finish(
-    place: Place, tables: MysqlTables, connection: Connection, entry: LabelEntry, turn: Turn
+    place: TimeseriesTable,
+    tables: MysqlTables,
+    connection: Connection,
+    entry: LabelEntry,
+    turn: Turn,
 ) -> LabelEntry:
     """Record the label; rows for a table that was there before are moved into it first."""
     base = place.base(connection)
@@ -87,7 +91,9 @@ def _finish(
     return after
 
 
-def _recover(place: Place, tables: MysqlTables, connection: Connection, turn: Turn) -> None:
+def _recover(
+    place: TimeseriesTable, tables: MysqlTables, connection: Connection, turn: Turn
+) -> None:
     """Finish the newest rotation, or take away what it left."""
     known = place.registry.entries(connection)
     if not known:

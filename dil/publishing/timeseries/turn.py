@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from dil.errors import WriteError
 from dil.publishing.timeseries.engines import PostgresqlTables
 from dil.publishing.timeseries.inherited import obstacle
-from dil.publishing.timeseries.loading import Place, labelled_copy
+from dil.publishing.timeseries.loading import TimeseriesTable, labelled_copy
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
 from dil.publishing.timeseries.view import Branch, branches
 from dil.publishing.warehouse.dialect import Connection, TableName
@@ -28,7 +28,7 @@ class Turn:
 
 
 def view_branches(
-    place: Place, entries: Iterable[LabelEntry], base: Table, *more: Branch
+    place: TimeseriesTable, entries: Iterable[LabelEntry], base: Table, *more: Branch
 ) -> tuple[Branch, ...]:
     """Return what the view of an events table reads: labels in order, then the newest rows."""
     ordered = sorted(entries, key=lambda entry: entry.label)
@@ -37,7 +37,9 @@ def view_branches(
     return (*found, *more, Branch(place.names.base, "", columns))
 
 
-def rotated(place: Place, entry: LabelEntry, base: Table, rows: int, turn: Turn) -> LabelEntry:
+def rotated(
+    place: TimeseriesTable, entry: LabelEntry, base: Table, rows: int, turn: Turn
+) -> LabelEntry:
     """Return the entry of a label that has the rows of a turn."""
     is_live = entry.is_live
     return replace(
@@ -51,7 +53,9 @@ def rotated(place: Place, entry: LabelEntry, base: Table, rows: int, turn: Turn)
     )
 
 
-def require_rotatable(place: Place, connection: Connection, entry: LabelEntry, base: Table) -> None:
+def require_rotatable(
+    place: TimeseriesTable, connection: Connection, entry: LabelEntry, base: Table
+) -> None:
     """Refuse what would lose more than a name.
 
     Raises:
@@ -78,7 +82,7 @@ def require_rotatable(place: Place, connection: Connection, entry: LabelEntry, b
 
 
 def move_into(
-    place: Place,
+    place: TimeseriesTable,
     connection: Connection,
     entry: LabelEntry,
     base: Table,

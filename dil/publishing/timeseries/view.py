@@ -44,7 +44,7 @@ def branches(
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class TimeseriesView:
     """What the view shows: the columns of the base table, by name in words, and the label.
 
     ``casts`` says that the database can cast to the words of any column.

@@ -16,10 +16,16 @@ from dil.model.report import MergedRows
 from dil.publishing.warehouse.attempts import CommitLostError
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
 from dil.publishing.warehouse.merging import Merge, check_fields
-from dil.publishing.warehouse.missing import Missing, takes_missing
+from dil.publishing.warehouse.missing import MissingRows, takes_missing
 from dil.publishing.warehouse.records import Records, delete_by
-from dil.publishing.warehouse.rows import DELETED_AT, LABEL, SIGNATURE, StagedFiles, StagedRows
-from dil.publishing.warehouse.shape import Shape, Wanted, missing_key
+from dil.publishing.warehouse.rows import (
+    DELETED_AT,
+    LABEL,
+    SIGNATURE,
+    WarehouseFiles,
+    WarehouseRows,
+)
+from dil.publishing.warehouse.shape import TableChanges, Wanted, missing_key
 from dil.types.typed_form import INSTANT
 from dil.types.warehouse import TableColumn
 
@@ -68,7 +74,7 @@ class Loading:
     table: TableName
     records: Records
     spec: PublishingSpec
-    files: StagedFiles
+    files: WarehouseFiles
     alter: Callable[[Connection, Sequence[str]], None] = change_all
     late: RowsBeside | None = None
 
@@ -105,7 +111,7 @@ class Loading:
         if table is None or self.spec.merge is None or not takes_missing(commit):
             return
         connection.begin()
-        missing = Missing(self.dialect, self.table, table, self.spec.merge)
+        missing = MissingRows(self.dialect, self.table, table, self.spec.merge)
         missing.require_few(connection, self._rows(commit))
         connection.rollback()
 
@@ -156,16 +162,16 @@ class Loading:
             self._lock(connection)
         self._change(connection, rows, shape.columns, None)
 
-    def _rows(self, commit: Commit) -> StagedRows:
+    def _rows(self, commit: Commit) -> WarehouseRows:
         by_unit = self.spec.mode is PublishMode.WINDOW_REPLACE
         by_label = by_unit and self._keeps_readings
-        return StagedRows(commit, self.files, by_unit, self.spec.merge, by_label)
+        return WarehouseRows(commit, self.files, by_unit, self.spec.merge, by_label)
 
     @property
     def _keeps_readings(self) -> bool:
         return self.spec.warehouse is not None and self.spec.warehouse.keeps_readings
 
-    def _shape(self, connection: Connection, rows: StagedRows) -> Shape:
+    def _shape(self, connection: Connection, rows: WarehouseRows) -> TableChanges:
         merge = self.spec.merge
         keys = () if merge is None else merge.keys
         table = self.dialect.table(connection, self.table)
@@ -186,13 +192,15 @@ class Loading:
             return shape
         words = self.dialect.type_words(INSTANT, is_key=False)
         column = f"{self.dialect.quote(DELETED_AT)} {words}"
-        return Shape((f"ALTER TABLE {self.dialect.full(self.table)} ADD COLUMN {column}",), ())
+        return TableChanges(
+            (f"ALTER TABLE {self.dialect.full(self.table)} ADD COLUMN {column}",), ()
+        )
 
-    def _alter(self, connection: Connection, shape: Shape) -> None:
+    def _alter(self, connection: Connection, shape: TableChanges) -> None:
         self.alter(connection, shape.statements)
 
     def _staged(
-        self, connection: Connection, rows: StagedRows, columns: Sequence[TableColumn]
+        self, connection: Connection, rows: WarehouseRows, columns: Sequence[TableColumn]
     ) -> Merge | None:
         if self.spec.merge is None or not rows.commit.moves:
             return None
@@ -207,7 +215,7 @@ class Loading:
     def _change(
         self,
         connection: Connection,
-        rows: StagedRows,
+        rows: WarehouseRows,
         columns: Sequence[TableColumn],
         merge: Merge | None,
     ) -> MergedRows | None:
@@ -229,7 +237,7 @@ class Loading:
         table = self.dialect.table(connection, self.table)
         if table is None or self.spec.merge is None:
             return 0
-        missing = Missing(self.dialect, self.table, table, self.spec.merge)
+        missing = MissingRows(self.dialect, self.table, table, self.spec.merge)
         return missing.take_away(connection, commit)
 
     def _empty(self, connection: Connection) -> None:

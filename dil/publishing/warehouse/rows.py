@@ -29,7 +29,7 @@ ORDER, GONE = "_dil_order", "_dil_gone"
 _BATCH_ROWS = 16_384
 
 
-class StagedFiles:
+class WarehouseFiles:
     """The staged files of one destination; of which columns a file is, is read once."""
 
     def __init__(self, filesystem: Filesystem) -> None:
@@ -65,7 +65,7 @@ class StagedFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class StagedRows:
+class WarehouseRows:
     """The rows of a commit, in the order in which they were extracted.
 
     ``adds_signature`` adds each row's work unit as ``_dil_signature``, ``adds_label`` its label as
@@ -74,7 +74,7 @@ class StagedRows:
     """
 
     commit: Commit
-    files: StagedFiles
+    files: WarehouseFiles
     adds_signature: bool = False
     merge: MergeSpec | None = None
     adds_label: bool = False

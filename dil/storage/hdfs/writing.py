@@ -12,7 +12,7 @@ import requests
 
 from dil.errors import WriteError
 from dil.storage.hdfs.client import DATA_HEADERS, TIMEOUTS_S, FileState, WebHdfs
-from dil.storage.hdfs.failures import TakenError, refusal, unreachable
+from dil.storage.hdfs.failures import NameTakenError, refusal, unreachable
 from dil.storage.streams import PartWriter
 
 PART_BYTES = 4 << 20
@@ -78,7 +78,7 @@ def whole(client: WebHdfs, path: str, size: int) -> FileState:
     return state
 
 
-class FileWriter(PartWriter):
+class HdfsFileWriter(PartWriter):
     """Writes a file that has a hidden name in the same folder until it is whole."""
 
     def __init__(self, client: WebHdfs, path: str, part_bytes: int = PART_BYTES) -> None:
@@ -104,7 +104,7 @@ class FileWriter(PartWriter):
         temporary, state = self._ended(data)
         try:
             give_name(self._client, temporary, self._path, state)
-        except TakenError:
+        except NameTakenError:
             discard(self._client, temporary)
             raise WriteError(
                 f"{self._path} exists already",

@@ -14,7 +14,7 @@ from dil.publishing.timeseries.changes import DROP, without_equal, work_of
 from dil.publishing.timeseries.compaction import oldest
 from dil.publishing.timeseries.names import Names
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
-from dil.publishing.timeseries.view import View, branches
+from dil.publishing.timeseries.view import TimeseriesView, branches
 from dil.publishing.warehouse.dialect import TableName
 from dil.publishing.warehouse.sqlite import SqliteDialect
 from dil.text.warehouse_url import read_warehouse_url
@@ -168,7 +168,7 @@ def test_the_view_reads_each_live_label_once_in_order_with_every_column(known, c
     held = {label: replace(each, columns=columns) for label, each in known.items()}
     own = {label: TableName("", each.object) for label, each in held.items() if each.is_live}
     found = branches(held.values(), own, "")
-    view = View(DIALECT, TableName("", "t_view"), columns)
+    view = TimeseriesView(DIALECT, TableName("", "t_view"), columns)
 
     assert [branch.label for branch in found] == [each for each in DAYS[::-1] if each in own]
     text = view.text(TableName("", "t"), found, None)
