@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from dil.model.dataset import PublishedFile
 from dil.model.destination import MergeSpec
 from dil.model.job import Job, OutputFormat, PublishMode
-from dil.publishing import Finished, PublishTarget, Shaped, decide
+from dil.publishing import Finished, PublishableResults, PublishTarget, decide
 from dil.reshaping import Reshaping, reshape
 from dil.reshaping.files import Workshop, row_file
 from dil.storage import Folder, LocalFilesystem
@@ -83,7 +83,9 @@ class Lake:
         text = "" if schema is None else schema_text(schema)
         return Finished(unit(number), replace(done, schema=text))
 
-    def reshaped(self, *finished: Finished, now: int = 0, is_whole: bool = False) -> Shaped:
+    def reshaped(
+        self, *finished: Finished, now: int = 0, is_whole: bool = False
+    ) -> PublishableResults:
         """Return what a run of these work units would publish."""
         place = self.job.publishing
         target = PublishTarget(
@@ -100,7 +102,7 @@ class Lake:
         self.commit = decide(self.job, target, shaped, FILES)
         return shaped
 
-    def run(self, *finished: Finished, now: int = 0, is_whole: bool = False) -> Shaped:
+    def run(self, *finished: Finished, now: int = 0, is_whole: bool = False) -> PublishableResults:
         """Publish a run of these work units."""
         shaped = self.reshaped(*finished, now=now, is_whole=is_whole)
         for move in self.commit.moves:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from connectors.http.environment import SessionEnvironment
 from connectors.http.settings import HttpSettings
-from connectors.http.surroundings import SessionEnvironment
 from dil.model.secret import Secret
 from dil.secrets import learn
 from dil.spi.connector import RequestValues

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from connectors.http.credentials import Credentials
+from connectors.http.environment import SessionEnvironment
 from connectors.http.limits import asked_wait, is_rate_limited
-from connectors.http.outgoing import Outgoing
+from connectors.http.outgoing import OutgoingRequest
 from connectors.http.refusals import Refusal, answer_words, in_doubt, quota_error
-from connectors.http.retries import Waits, after_retries
+from connectors.http.retries import RetryWaits, after_retries
 from connectors.http.settings import HttpSettings
 from connectors.http.statuses import NOT_DONE, RETRIED, StatusVerdict, judge
-from connectors.http.surroundings import SessionEnvironment
 from dil.errors import DilError, QuotaError, TransientSourceError
 
 if TYPE_CHECKING:
@@ -29,26 +29,28 @@ class Exchange:
     for the job's rate. ``outgoing`` is what was sent last.
     """
 
-    outgoing: Outgoing
+    outgoing: OutgoingRequest
 
     def __init__(
         self,
         settings: HttpSettings,
         around: SessionEnvironment,
         credentials: Credentials,
-        send: Callable[[Outgoing], requests.Response],
+        send: Callable[[OutgoingRequest], requests.Response],
     ) -> None:
         self._settings = settings
         self._around = around
         self._credentials = credentials
         self._send = send
-        self._waits = Waits(settings.retry, around.monotonic)
+        self._waits = RetryWaits(settings.retry, around.monotonic)
         self._renewals = 0
         self._is_replayed = False
         self.retries = 0
         self.seconds_waited = 0.0
 
-    def answer(self, build: Callable[[], Outgoing]) -> tuple[requests.Response, StatusVerdict]:
+    def answer(
+        self, build: Callable[[], OutgoingRequest]
+    ) -> tuple[requests.Response, StatusVerdict]:
         """Return the final answer and what it means.
 
         Args:
@@ -84,7 +86,7 @@ class Exchange:
             self.outgoing.shown,
             self._waits.done,
             self._asked(answer),
-            self._settings.carriers.advice,
+            self._settings.credential_sources.advice,
         ).error()
 
     def _judged(self, answer: requests.Response) -> StatusVerdict:

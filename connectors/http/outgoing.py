@@ -36,7 +36,7 @@ _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class OutgoingRequest:
     """A request, ready to send; ``shown`` names it in messages, without secrets.
 
     ``body`` is None for methods that have none. ``is_repeatable`` says that it may be sent again
@@ -56,7 +56,7 @@ class Outgoing:
 
 def build_outgoing(
     settings: HttpSettings, values: RequestValues, token: Secret | None = None
-) -> Outgoing:
+) -> OutgoingRequest:
     """Return the request for these values; built anew for every sending, so that it is signed anew.
 
     Args:
@@ -87,7 +87,7 @@ def build_outgoing(
     if values.next_uri:
         address = _followed(values.next_uri, target, settings.hosts)
     body = _body(headers, target.left, values.payload or {}) if has_body else None
-    return Outgoing(
+    return OutgoingRequest(
         method=settings.method,
         uri=_with_key(address.uri, authentication_query(settings, values.variables)),
         headers=headers,
@@ -107,7 +107,7 @@ def _headers(
         name: value.reveal() if isinstance(value, Secret) else value
         for name, value in (settings.headers or {}).items()
     }
-    giver = settings.carriers.giver
+    giver = settings.credential_sources.giver
     texts, used, missing = header_texts(written, values.variables, partial(giver, HEADERS))
     name, text, auth_used, auth_missing = authentication_header(settings, values.variables, token)
     if name:

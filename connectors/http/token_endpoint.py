@@ -15,11 +15,11 @@ import urllib3
 
 from connectors.http.body import BodyStream
 from connectors.http.client import Client
+from connectors.http.environment import SessionEnvironment
 from connectors.http.failures import connection_failure
 from connectors.http.limits import asked_wait
-from connectors.http.retries import Waits, after_retries
+from connectors.http.retries import RetryWaits, after_retries
 from connectors.http.settings import HttpSettings, RetryBudget
-from connectors.http.surroundings import SessionEnvironment
 from connectors.http.target import shown_uri
 from dil.errors import DilError, SourceError, TransientSourceError
 from dil.model.authentication import Authentication
@@ -112,7 +112,7 @@ class TokenEndpoint:
     def _answered(
         self, client: Client, form: Mapping[str, str], headers: Mapping[str, str]
     ) -> _Answer:
-        waits = Waits(_BUDGET, self._around.monotonic)
+        waits = RetryWaits(_BUDGET, self._around.monotonic)
         while True:
             found = self._tried(client, form, headers)
             asked = found.asked_s if isinstance(found, _Answer) else None

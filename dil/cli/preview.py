@@ -120,7 +120,7 @@ class _Look:
     ) -> SourcePreview:
         """Ask the source; a request that fails is shown on standard error."""
         # Imported here: a wrong job file is reported without waiting for these.
-        from dil.operator.source_preview import LookRules, preview_source
+        from dil.operator.source_preview import PreviewLimits, preview_source
 
         asked: list[RequestView] = []
         try:
@@ -130,7 +130,7 @@ class _Look:
                 rows=rows,
                 signature=signature,
                 clock=real_clock,
-                rules=LookRules(
+                rules=PreviewLimits(
                     may_send=self.may_send, skips_empty=skips_empty, on_request=asked.append
                 ),
             )

@@ -45,6 +45,7 @@ from dil.config.plugins import (
 from dil.config.property import properties_of
 from dil.config.publishing import publishing_spec
 from dil.config.query import LoadInput, QueryParts, query_spec, refuse_source_properties
+from dil.config.read_context import JobFileLocation, JobReadContext
 from dil.config.reader import read_job, with_overrides
 from dil.config.running import running_section
 from dil.config.schema_files import with_schema_files
@@ -56,7 +57,6 @@ from dil.config.sections import (
 )
 from dil.config.state import state_section
 from dil.config.streaming import StreamParts, stream_spec
-from dil.config.surroundings import JobFileLocation, JobReadContext
 from dil.config.table import ALIASES, SECTIONS
 from dil.config.tables import check_rows_apart
 from dil.config.templates import with_templates

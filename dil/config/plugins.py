@@ -13,8 +13,8 @@ from dil.config.planning import asked_of_source
 from dil.config.preprocessing import NAMES as PREPROCESSORS
 from dil.config.preprocessing import PreprocessingSection, find_preprocessors
 from dil.config.property import properties_of
+from dil.config.read_context import JobReadContext
 from dil.config.sections import at_entry, read_section
-from dil.config.surroundings import JobReadContext
 from dil.config.table import PLUGIN_PREFIX
 from dil.config.writers import WRITER, WriterSection, refuse_format
 from dil.errors import PluginError, Problem

@@ -17,8 +17,8 @@ from dil.config.grace import GraceSection
 from dil.config.inheritance import TrustedUsers
 from dil.config.preprocessing import PreprocessingSection
 from dil.config.property import properties_of
+from dil.config.read_context import JobReadContext
 from dil.config.state import SERVER_KINDS, StateSection, state_section
-from dil.config.surroundings import JobReadContext
 from dil.config.timelabels import TimelabelsSection
 from dil.config.watermarks import PlanningSection
 from dil.config.windows import window_spec

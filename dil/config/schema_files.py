@@ -13,7 +13,7 @@ from dataclasses import replace
 from dil.config.avro_columns import columns_of_avro
 from dil.config.entry import Entry
 from dil.config.findings import Findings
-from dil.config.surroundings import JobFileLocation
+from dil.config.read_context import JobFileLocation
 from dil.errors import Origin, WriteError
 from dil.model.json import JsonValue, compact
 from dil.sections.reading import ShapeError

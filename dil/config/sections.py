@@ -16,7 +16,7 @@ from dil.config.canonical import shown
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.property import Property, properties_of
-from dil.config.surroundings import JobFileLocation, JobReadContext, SecretsSection, secret_resolver
+from dil.config.read_context import JobFileLocation, JobReadContext, SecretsSection, secret_resolver
 from dil.config.table import SECTIONS, TABLE
 from dil.config.watermarks import PlanningSection
 from dil.errors import Origin

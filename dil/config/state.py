@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from dil.config.findings import Findings
-from dil.config.surroundings import path_of
+from dil.config.read_context import path_of
 from dil.config.values import ValueProblem, duration_ms
 from dil.model.database_address import DatabaseAddress, Server
 from dil.model.job import DAY_MS, StateSpec

@@ -10,7 +10,7 @@ from annotated_types import Ge
 
 from dil.config.findings import Findings
 from dil.config.identity import JobSection
-from dil.config.surroundings import path_of
+from dil.config.read_context import path_of
 from dil.config.values import ValueProblem, duration_ms
 from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, StateSpec
 from dil.model.properties import Properties

@@ -127,7 +127,7 @@ class Tracer:
         own = _of_job(self.job)
         if _OFFSET.fullmatch(text):
             with _chain(own, self.clock) as chain:
-                DatasetChain(chain).reaching(int(text))
+                DatasetChain(chain).position_of_offset(int(text))
                 return self._blocks(own, chain, [(int(text), int(text))], None)
         column, is_named, value = text.partition("=")
         if not is_named:
@@ -165,7 +165,7 @@ class Tracer:
             if sequence is None:
                 dataset = DatasetChain(chain)
                 last = max(dataset.head.offset, 0)
-                sequence = dataset.reaching(last).block
+                sequence = dataset.position_of_offset(last).block
             found = list(chain.blocks_with_data(sequence - 1, sequence))
             offsets = _offsets(found[0]) if found else None
             if offsets is None:
@@ -270,7 +270,7 @@ def _holding(chain: StoredInput, wanted: Sequence[tuple[int, int]]) -> dict[int,
     dataset = DatasetChain(chain)
     found: dict[int, Block] = {}
     for first, last in wanted:
-        begin, end = dataset.reaching(first).block, dataset.reaching(last).block
+        begin, end = dataset.position_of_offset(first).block, dataset.position_of_offset(last).block
         for block in chain.blocks_with_data(begin - 1, end):
             if _offsets(block) is not None:
                 found[block.sequence] = block

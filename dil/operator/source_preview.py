@@ -73,7 +73,7 @@ def _ignore(view: RequestView) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class LookRules:
+class PreviewLimits:
     """What a look at a source may do.
 
     Attributes:
@@ -111,7 +111,7 @@ def preview_source(
     rows: int,
     signature: str | None = None,
     clock: Callable[[], int] | None = None,
-    rules: LookRules = LookRules(),
+    rules: PreviewLimits = PreviewLimits(),
 ) -> SourcePreview:
     """Read the first rows of one work unit; change nothing.
 

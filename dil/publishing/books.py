@@ -15,7 +15,7 @@ from dil.text.windows import Windows, label_start, windows_of
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CommitWithBooks:
     """A commit that keeps the books, and how many rows it leaves out of each closed label."""
 
     commit: Commit
@@ -40,7 +40,7 @@ class LabelMark:
 
 def keep_books(
     job: Job, books: Books | None, commit: Commit, own: Collection[str], *, grace_ms: int
-) -> Kept:
+) -> CommitWithBooks:
     """Return a commit with what it does to the books; rows that are rejected are left out of it.
 
     Rows for closed labels that go beside the dataset are beside it already: tasks took them out of
@@ -57,7 +57,7 @@ def keep_books(
     """
     spec = job.planning.timelabel
     if books is None or spec is None:
-        return Kept(commit, {})
+        return CommitWithBooks(commit, {})
     windows = windows_of(spec)
     read = {each.signature for each in commit.run.outcomes if each.succeeded}
     if commit.act is not None:
@@ -89,7 +89,7 @@ def keep_books(
         by_event_time=waits_for_events(job),
         marks=keeps_registry(job),
     )
-    return Kept(replace(commit, books=keeping), rejected)
+    return CommitWithBooks(replace(commit, books=keeping), rejected)
 
 
 def waits_for_events(job: Job) -> bool:

@@ -64,7 +64,7 @@ class SharedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Shaped:
+class PublishableResults:
     """A run's results in the form in which they are published.
 
     ``rewritten`` are staged files that hold the rows of live files which stay, and ``replaced`` are
@@ -105,7 +105,9 @@ class PublishTarget:
     is_whole: bool = False
 
 
-def decide(job: Job, target: PublishTarget, shaped: Shaped, filesystem: Filesystem) -> Commit:
+def decide(
+    job: Job, target: PublishTarget, shaped: PublishableResults, filesystem: Filesystem
+) -> Commit:
     """Return the commit of a run: files of what succeeded, outcomes of what succeeded or failed.
 
     With mode ``window_replace`` the files of each successful work unit take the place of all that

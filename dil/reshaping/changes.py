@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from dil.errors import ConversionError
 from dil.observe.progress import counted
 from dil.reshaping.files import RowFile, Workshop, read_table, write_table
-from dil.reshaping.keys import Keyed, bucket_of, row_numbers
+from dil.reshaping.keys import KeyReader, bucket_of, row_numbers
 from dil.reshaping.reshaping import Stage
 
 _SAMPLE_EVERY = 4096
@@ -41,7 +41,7 @@ class NumberedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Drops:
+class DroppedRows:
     """Staged rows that are not published: a table of ``DROPS``, and the files that it names."""
 
     path: str
@@ -54,7 +54,7 @@ class KeyRangeChanges:
 
     path: str
     keys: int
-    drops: Drops | None
+    drops: DroppedRows | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Changes:
 
 
 def changes_of(
-    files: Sequence[NumberedFile], rows: int, workshop: Workshop, keyed: Keyed, stage: Stage
+    files: Sequence[NumberedFile], rows: int, workshop: Workshop, keyed: KeyReader, stage: Stage
 ) -> Changes | dict[int, ConversionError]:
     """Return the changes in staged files, not more than about ``rows`` keys in a bucket.
 
@@ -98,15 +98,15 @@ def changes_of(
     return errors or Changes(bounds, tuple(buckets))
 
 
-def write_drops(workshop: Workshop, name: str, rows: pa.Table) -> Drops | None:
+def write_drops(workshop: Workshop, name: str, rows: pa.Table) -> DroppedRows | None:
     """Keep which staged rows are not published; None for none."""
     if not rows.num_rows:
         return None
     path = write_table(workshop, name, [rows.select(DROPS.names).cast(DROPS)], DROPS)
-    return Drops(path, frozenset(pc.unique(rows["file"]).to_pylist()))
+    return DroppedRows(path, frozenset(pc.unique(rows["file"]).to_pylist()))
 
 
-def _bounds(sample: pa.Table, buckets: int, keyed: Keyed) -> pa.Table:
+def _bounds(sample: pa.Table, buckets: int, keyed: KeyReader) -> pa.Table:
     order = [(name, "ascending") for name in keyed.keys]
     ordered = sample.take(pc.sort_indices(sample, sort_keys=order))
     ordered = ordered.filter(keyed.is_last(ordered))
@@ -139,7 +139,7 @@ class _Sampled:
     """Reads every n-th key of a staged file."""
 
     workshop: Workshop
-    keyed: Keyed
+    keyed: KeyReader
 
     def __call__(self, item: NumberedFile) -> pa.Table:
         found = [self.keyed.schema.empty_table().select(self.keyed.keys)]
@@ -156,7 +156,7 @@ class _Split:
     """Writes the changes of a staged file into a table for each bucket; returns their paths."""
 
     workshop: Workshop
-    keyed: Keyed
+    keyed: KeyReader
     bounds: pa.Table
 
     def __call__(self, item: NumberedFile) -> dict[int, str] | ConversionError:
@@ -207,7 +207,7 @@ class _Settled:
     """
 
     workshop: Workshop
-    keyed: Keyed
+    keyed: KeyReader
     lanes: pa.Table | None
 
     def __call__(self, paths: tuple[str, ...]) -> KeyRangeChanges | dict[int, ConversionError]:

@@ -22,7 +22,7 @@ KEYS = "extract.primary.key.fields"
 
 
 @dataclass(frozen=True, slots=True)
-class Keyed:
+class KeyReader:
     """How keys and delta fields are found in rows; types are those of the dataset."""
 
     spec: MergeSpec

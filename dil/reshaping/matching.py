@@ -17,7 +17,7 @@ from dil.model.dataset import PublishedFile
 from dil.model.destination import DELETED_AT
 from dil.model.job import OutputFormat
 from dil.model.task import StagedFile
-from dil.reshaping.changes import DROPS, Changes, Drops, KeyRangeChanges, write_drops
+from dil.reshaping.changes import DROPS, Changes, DroppedRows, KeyRangeChanges, write_drops
 from dil.reshaping.files import (
     RowFile,
     Workshop,
@@ -29,7 +29,7 @@ from dil.reshaping.files import (
 )
 from dil.reshaping.keys import (
     DELETED_TYPE,
-    Keyed,
+    KeyReader,
     bucket_of,
     flat,
     is_among,
@@ -80,14 +80,14 @@ class FileMatch:
 
     is_changed: bool
     rewritten: tuple[StagedFile, ...] = ()
-    drops: Drops | None = None
+    drops: DroppedRows | None = None
     updated: int = 0
     deleted: int = 0
-    met: Drops | None = None
+    met: DroppedRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class LiveRowCount:
     """The rows of a live file that are not deleted, and those that the run did not read."""
 
     rows: int
@@ -116,16 +116,16 @@ class Matching:
     """
 
     workshop: Workshop
-    keyed: Keyed
+    keyed: KeyReader
     changes: Changes
     detects_missing: bool
     deleted_at: int
     keeps_met: bool = False
 
-    def count(self, item: Candidate) -> Count:
+    def count(self, item: Candidate) -> LiveRowCount:
         """Count the rows of a live file whose key the run did not read; runs in a task."""
         found = self._find(item)
-        return Count(found.rows, found.missing)
+        return LiveRowCount(found.rows, found.missing)
 
     def merge(self, item: Candidate) -> FileMatch | ConversionError:
         """Write a live file again without the rows that go, if any go; runs in a task."""
@@ -260,7 +260,7 @@ class BoundsReader:
     """Reads what a live file tells without its rows: its schema, and where keys may be."""
 
     workshop: Workshop
-    keyed: Keyed
+    keyed: KeyReader
     known: pa.Schema
 
     def __call__(self, path: str) -> tuple[RowFile, pa.Table | None]:
@@ -324,11 +324,11 @@ def _bounds_of(statistics: Any, kind: pa.DataType) -> tuple[Any, Any]:  # noqa: 
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class KeySearch:
     """Looks for the live files that may hold changed keys; runs on the driver."""
 
     workshop: Workshop
-    keyed: Keyed
+    keyed: KeyReader
     changes: Changes
 
     def narrowed(

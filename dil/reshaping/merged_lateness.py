@@ -12,7 +12,7 @@ from dil.eventtime.lateness import Histogram, histogram_of
 from dil.eventtime.lateness import merge as merged
 from dil.model.event_tally import EventTally, UnitLateness
 from dil.publishing import Finished
-from dil.reshaping.changes import Drops
+from dil.reshaping.changes import DroppedRows
 from dil.reshaping.files import RowFile, Workshop, read_table
 from dil.reshaping.keys import is_among, joined
 from dil.reshaping.reshaping import EventTimes, Stage
@@ -35,7 +35,7 @@ class _Measured:
 
     workshop: Workshop
     times: EventTimes
-    known: tuple[Drops, ...]
+    known: tuple[DroppedRows, ...]
 
     def __call__(self, item: MergedFile) -> Histogram:
         if self.times.column not in item.source.schema.names:
@@ -56,7 +56,7 @@ class _Measured:
 def with_lateness(
     finished: Sequence[Finished],
     files: Sequence[MergedFile],
-    known: Sequence[Drops],
+    known: Sequence[DroppedRows],
     times: EventTimes,
     workshop: Workshop,
     stage: Stage,

@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 from dil.errors import ConversionError, SourceContractError
 from dil.model.report import MergedRows
 from dil.model.task import StagedFile
-from dil.publishing import Finished, Shaped
-from dil.reshaping.changes import Drops, NumberedFile, changes_of
+from dil.publishing import Finished, PublishableResults
+from dil.reshaping.changes import DroppedRows, NumberedFile, changes_of
 from dil.reshaping.files import Workshop, read_table, target_of
-from dil.reshaping.keys import Keyed, is_among, joined
-from dil.reshaping.matching import BoundsReader, Candidate, FileMatch, Matching, Search
+from dil.reshaping.keys import KeyReader, is_among, joined
+from dil.reshaping.matching import BoundsReader, Candidate, FileMatch, KeySearch, Matching
 from dil.reshaping.merged_lateness import MergedFile, lateness_of, with_lateness
 from dil.reshaping.reshaping import Reshaping, rows_of
-from dil.reshaping.unifying import MisfitError, has_other_types, parts_of
+from dil.reshaping.unifying import SchemaConflictError, has_other_types, parts_of
 
 log = logging.getLogger(__name__)
 
@@ -46,23 +46,23 @@ class Schemas:
 
 def merge(
     work: Reshaping, finished: Sequence[Finished], schemas: Schemas, workshop: Workshop
-) -> Shaped:
+) -> PublishableResults:
     """Return the results without the rows that lose, and live files without those that go.
 
     Raises:
-        MisfitError: a key is null, or it cannot be told which row of a key is the newest.
+        SchemaConflictError: a key is null, or it cannot be told which row of a key is the newest.
         ConversionError: there is no such column, or a live file cannot be rewritten.
         SourceContractError: more rows are missing at the source than may be deleted.
     """
     if work.merge is None or not (work.live or rows_of(finished)):
-        return Shaped(finished)
-    keyed = Keyed(work.merge, schemas.target)
+        return PublishableResults(finished)
+    keyed = KeyReader(work.merge, schemas.target)
     keyed.check()
     staged = _staged(finished, workshop)
     rows = [each.rows for each in staged]
     changes = changes_of(rows, work.bucket_rows, workshop, keyed, work.stage)
     if isinstance(changes, dict):
-        raise MisfitError((staged[number].work, error) for number, error in changes.items())
+        raise SchemaConflictError((staged[number].work, error) for number, error in changes.items())
     measured = _measured_files(work, staged)
     matching = Matching(
         workshop, keyed, changes, work.detects_missing, work.now, keeps_met=bool(measured)
@@ -73,7 +73,7 @@ def merge(
         files = [replace(item, buckets=every) for item in files]
         _refuse_many_deletes(work, matching, files)
     else:
-        files = Search(workshop, keyed, changes).narrowed(files, bounds)
+        files = KeySearch(workshop, keyed, changes).narrowed(files, bounds)
     outcomes = _outcomes(work, matching, files)
     changed = [
         (item, outcome) for item, outcome in zip(files, outcomes, strict=True) if outcome.is_changed
@@ -86,7 +86,7 @@ def merge(
     if measured and work.event_times is not None:
         known = [*gone, *(each.met for each in outcomes if each.met is not None)]
         results = with_lateness(results, measured, known, work.event_times, workshop, work.stage)
-    return Shaped(
+    return PublishableResults(
         results,
         rewritten=tuple(file for _, outcome in changed for file in outcome.rewritten),
         replaced=tuple(item.file for item, _ in changed),
@@ -137,7 +137,7 @@ def _measured_files(work: Reshaping, staged: Sequence[_Staged]) -> list[MergedFi
 
 
 def _live(
-    work: Reshaping, schemas: Schemas, keyed: Keyed, workshop: Workshop
+    work: Reshaping, schemas: Schemas, keyed: KeyReader, workshop: Workshop
 ) -> tuple[list[Candidate], list[pa.Table | None]]:
     """Return all live files as candidates that may hold any key, and the bounds of their keys."""
     live = [each for each in work.live if not each.is_dump]
@@ -192,7 +192,7 @@ class _Thinned:
     """Writes a staged file again without the rows that are not published."""
 
     workshop: Workshop
-    drops: tuple[Drops, ...]
+    drops: tuple[DroppedRows, ...]
 
     def __call__(self, item: _Staged) -> tuple[StagedFile, ...]:
         number = item.rows.number
@@ -210,7 +210,7 @@ class _Thinned:
 
 
 def _thinned(
-    staged: Sequence[_Staged], drops: Sequence[Drops], work: Reshaping, workshop: Workshop
+    staged: Sequence[_Staged], drops: Sequence[DroppedRows], work: Reshaping, workshop: Workshop
 ) -> dict[str, tuple[StagedFile, ...]]:
     """Return what takes the place of staged files that lose rows, by their paths."""
     numbers = frozenset[int]().union(*(each.files for each in drops))

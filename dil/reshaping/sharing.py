@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from dil.model.dataset import PublishedFile, UnitRows
 from dil.model.task import StagedFile
-from dil.publishing import Finished, Shaped, folder_of
+from dil.publishing import Finished, PublishableResults, folder_of
 from dil.publishing.shared_files import is_small, packed
 from dil.reshaping.files import Workshop
 from dil.reshaping.reshaping import Reshaping, replaced_in_part, replaced_units, rows_of
@@ -41,7 +41,9 @@ class _SmallFile:
         )
 
 
-def share(work: Reshaping, shaped: Shaped, filesystem: Filesystem) -> Shaped:
+def share(
+    work: Reshaping, shaped: PublishableResults, filesystem: Filesystem
+) -> PublishableResults:
     """Return results whose small files are put together, and whose replaced rows have left others.
 
     Raises:

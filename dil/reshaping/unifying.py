@@ -44,7 +44,7 @@ class UnitRowFiles:
     schema: pa.Schema
 
 
-class MisfitError(Exception):
+class SchemaConflictError(Exception):
     """Rows of work units do not go with the others; what they staged is not to be used again.
 
     ``errors`` say why by signature, and name the work unit.
@@ -81,7 +81,8 @@ def target_schema(known: pa.Schema, parts: Sequence[UnitRowFiles], workshop: Wor
     """Return the schema of the dataset after the run, its columns in order of appearance.
 
     Raises:
-        MisfitError: a column is of records or lists in one place and of plain values in another.
+        SchemaConflictError: a column is of records or lists in one place and of plain values in
+            another.
     """
     names = dict.fromkeys([*known.names, *(name for part in parts for name in part.schema.names)])
     schemas = [*([known] if len(known) else []), *(part.schema for part in parts)]
@@ -120,7 +121,7 @@ def _settled(
             if is_all_seen(batch.schema.field(name).type, own.seen.field(name).type):
                 break
     if misfits:
-        raise MisfitError(misfits)
+        raise SchemaConflictError(misfits)
     settled = (all_seen.schema or known).field(name)
     log.info("column %s is published as %s", name, settled.type)
     return settled
@@ -206,7 +207,7 @@ def unified(
     """Return the results with files of the target schema; those that deviate are rewritten.
 
     Raises:
-        MisfitError: a value does not fit its new type exactly.
+        SchemaConflictError: a value does not fit its new type exactly.
     """
     staged = [
         (part, source, file, target_of(source, target, file.folder))
@@ -225,7 +226,7 @@ def unified(
         else:
             made[item.file.path] = files
     if misfits:
-        raise MisfitError(misfits)
+        raise SchemaConflictError(misfits)
     text = schema_text(target)
     return tuple(_with_files(each, made, text) for each in finished)
 

@@ -14,7 +14,7 @@ from dil.model.task import Failure, RunContext, TaskReport
 from dil.run.active_run import ActiveRun
 from dil.run.plan import PlannedRun, reuse_policy
 from dil.run.queries.slices import PlannedQuery
-from dil.task.outlook import Outlook
+from dil.task.early_stop import EarlyStop
 
 
 def execute(run: ActiveRun, planned: PlannedRun) -> Execution:
@@ -107,7 +107,7 @@ def _resumable(run: ActiveRun, planned: PlannedRun) -> dict[str, str]:
 def _watch(run: ActiveRun, units: int) -> Callable[[Sequence[TaskReport]], Failure | None]:
     """Return what shows progress, and stops a run that lost its lease or has no hope."""
     threads = run.job.running.threads
-    outlook = Outlook()
+    early_stop = EarlyStop()
     failed = rows = size = 0
 
     def watch(reports: Sequence[TaskReport]) -> Failure | None:
@@ -123,6 +123,6 @@ def _watch(run: ActiveRun, units: int) -> Callable[[Sequence[TaskReport]], Failu
         )
         if run.keeper.lost:
             return Failure(LeaseLostError.code, "another run took the lease over")
-        return outlook.look(reports)
+        return early_stop.look(reports)
 
     return watch

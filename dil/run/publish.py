@@ -222,7 +222,9 @@ def _stream(run: ActiveRun, results: ResultsToPublish) -> Mapping[str, JsonObjec
     return {STREAM: run.batch.members()}
 
 
-def _merged(run: ActiveRun, shaped: publishing.Shaped, commit: Commit) -> MergedRows | None:
+def _merged(
+    run: ActiveRun, shaped: publishing.PublishableResults, commit: Commit
+) -> MergedRows | None:
     """Return what a merge did, here or in a database."""
     if not run.destination.merges:
         return shaped.merged

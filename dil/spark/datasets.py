@@ -88,7 +88,7 @@ class DatasetView:
             elif as_of:
                 end = chain.at_instant(options.instant("asOf"))
             else:
-                end = chain.head if last is None else chain.reaching(last)
+                end = chain.head if last is None else chain.position_of_offset(last)
             if last is not None:
                 end = end._replace(offset=min(last, end.offset))
             known = parse_schema(chain.schema_at(end.block))

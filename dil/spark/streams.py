@@ -54,7 +54,7 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return START
         if self._starting == _LATEST:
             return chain.head
-        found = chain.reaching(int(self._starting))
+        found = chain.position_of_offset(int(self._starting))
         whole = chain.at(found.block)
         if whole.offset != found.offset:
             raise ConfigError.single(

@@ -33,9 +33,9 @@ from dil.publishing.page_log import (
 )
 from dil.spi.registry import load
 from dil.task.context import AttemptContext
-from dil.writing.carried import schema_of, schema_text, type_of, type_text
 from dil.writing.refused_rows import RefusedRows
 from dil.writing.rolling import WrittenFile
+from dil.writing.schema_codec import decoded_schema, decoded_type, encoded_schema, encoded_type
 from dil.writing.staging import StagedWriter, WriterMark
 
 log = logging.getLogger(__name__)
@@ -204,8 +204,8 @@ class Checkpoints:
             position=encoded,
             files=tuple(_logged(file) for file in files[self._saved_files :]),
             pages=page.position.number,
-            schema="" if mark.schema is None else schema_text(mark.schema),
-            seen=type_text(mark.seen),
+            schema="" if mark.schema is None else encoded_schema(mark.schema),
+            seen=encoded_type(mark.seen),
             notes=tuple(note for note in self._counters.notes if note != RESUMED),
             refused=refused,
             read_since=self.read_since,
@@ -267,8 +267,8 @@ class Checkpoints:
         """Copy the files of a log and resume the writer after them; None where it is damaged."""
         last, writer = earlier.last, self._writer
         position = PagingPosition.decoded(last.position)
-        schema, seen = schema_of(last.schema) if last.schema else None, type_of(last.seen)
-        schemas = [schema_of(file.schema) for file in earlier.files]
+        schema, seen = decoded_schema(last.schema) if last.schema else None, decoded_type(last.seen)
+        schemas = [decoded_schema(file.schema) for file in earlier.files]
         if position is None or seen is None or (last.schema and schema is None) or None in schemas:
             return None
         filesystem = self._attempt.folder.filesystem
@@ -319,6 +319,6 @@ def _logged(written: WrittenFile) -> LoggedFile:
         rows=file.rows,
         bytes=file.bytes,
         sha256=file.sha256,
-        schema=schema_text(written.schema),
+        schema=encoded_schema(written.schema),
         is_part=written.is_part,
     )

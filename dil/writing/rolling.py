@@ -63,14 +63,14 @@ class FileNumbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class RowPlacement:
     """Where files go that hold some rows only; both as in ``StagedFile``."""
 
     folder: str = ""
     timelabel: str = ""
 
 
-TOGETHER = Apart()
+TOGETHER = RowPlacement()
 
 
 class RollingFiles:
@@ -85,7 +85,7 @@ class RollingFiles:
         output: OutputFolder,
         numbers: FileNumbers,
         written: Iterable[WrittenFile] = (),
-        apart: Apart = TOGETHER,
+        apart: RowPlacement = TOGETHER,
     ) -> None:
         self._output = output
         self._numbers = numbers
@@ -185,7 +185,7 @@ class _OpenFile:
             except Exception as error:  # a plug-in may raise anything
                 raise plugin_failure(f"file writer {own.ref.qualname} failed", error) from error
 
-    def finish(self, apart: Apart) -> WrittenFile:
+    def finish(self, apart: RowPlacement) -> WrittenFile:
         try:
             with self._errors():
                 self._writer.close()

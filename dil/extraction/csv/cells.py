@@ -34,7 +34,7 @@ Row = list[str | None]
 Pick = Callable[[int], Sequence[int]]
 
 
-class Cells:
+class CellReader:
     """Reads blocks of one dialect; an empty cell is null, and so is ``null`` if not kept.
 
     A record of more than ``most_columns`` cells is a SourceContractError; 0 is no limit.
@@ -166,7 +166,7 @@ class Cells:
 
     def names(self, record: bytes) -> list[str]:
         """Return the cells of one record as text, for a header."""
-        cells = Cells(self._dialect, keeps_null_text=True, most_columns=self._most_columns)
+        cells = CellReader(self._dialect, keeps_null_text=True, most_columns=self._most_columns)
         return [cell or "" for cell in cells.rows(record)[0]]
 
     def _reader(self, text: str) -> Iterator[list[str]]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dil.errors import SourceContractError
 from dil.extraction.absent_columns import AbsentColumns
-from dil.extraction.csv.cells import Cells, Row
+from dil.extraction.csv.cells import CellReader, Row
 from dil.extraction.csv.failures import BadRow, bad_cells
 from dil.extraction.csv.headers import refuse_other_header
 from dil.extraction.csv.records import CsvBlock
@@ -93,7 +93,7 @@ class GivenCsvColumns(CsvColumns):
     """
 
     def __init__(
-        self, spec: ExtractionSpec, columns: Schema, cells: Cells, names: NameCleansing | None
+        self, spec: ExtractionSpec, columns: Schema, cells: CellReader, names: NameCleansing | None
     ) -> None:
         self._columns = columns
         self._schema = raw_schema(columns)
@@ -235,7 +235,9 @@ class FoundCsvColumns(CsvColumns):
     ``col<i>``, with i from 0; so is a column whose header cell is blank.
     """
 
-    def __init__(self, spec: ExtractionSpec, cells: Cells, names: NameCleansing | None) -> None:
+    def __init__(
+        self, spec: ExtractionSpec, cells: CellReader, names: NameCleansing | None
+    ) -> None:
         self._cells = cells
         self._names = names
         self._forced = dict(spec.default_types)

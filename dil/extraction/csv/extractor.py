@@ -11,7 +11,7 @@ import pyarrow as pa
 from dil.errors import SourceContractError
 from dil.extraction.coercion import RowPosition
 from dil.extraction.content import refuse_other_types
-from dil.extraction.csv.cells import Cells
+from dil.extraction.csv.cells import CellReader
 from dil.extraction.csv.columns import CsvColumns, FoundCsvColumns, GivenCsvColumns, ReadBlock
 from dil.extraction.csv.dialect import CsvDialect
 from dil.extraction.csv.failures import DROPPED, CsvFailures
@@ -19,7 +19,7 @@ from dil.extraction.csv.records import RecordBlocks
 from dil.extraction.names import NameCleansing
 from dil.extraction.packed import LONGEST, joined, refuse_packed
 from dil.extraction.preprocessing.compression import GunzipProcessor
-from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, Received
+from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, ReceivedBytes
 from dil.extraction.sizes import CSV_RECORD_BYTES, longest
 from dil.extraction.streams import located_errors, read_up_to
 from dil.model.job import ExtractionSpec
@@ -52,7 +52,7 @@ class CsvExtractor(Extractor):
         settings = spec.csv.settings
         self._accepted = {*self.content_types, *(t.lower() for t in spec.extra_content_types)}
         self._dialect = CsvDialect.of(settings)
-        self._cells = Cells(
+        self._cells = CellReader(
             self._dialect,
             keeps_null_text=settings.keep_null_string,
             most_columns=spec.most_columns if spec.output_schema is None else 0,
@@ -147,7 +147,7 @@ class CsvExtractor(Extractor):
             refuse_packed(begin, "")
             yield stream
             return
-        received = Received()
+        received = ReceivedBytes()
         packed = cast("BinaryIO", CountedStream(stream, received))
         made = GunzipProcessor(PreprocessorContext("gunzip")).process(packed)
         with closing(LimitedStream(made, "gunzip", received, self.spec.expansion)) as unpacked:

@@ -16,7 +16,7 @@ from dil.extraction.absent_columns import WRONG_NAMES, AbsentColumns, left_out_b
 from dil.extraction.coercion import RowPosition, coerced_batch
 from dil.extraction.excerpt import kind_of
 from dil.extraction.json.document import collector_paused, decode_rows, is_object, member_names
-from dil.extraction.json.familiar import FamiliarPages
+from dil.extraction.json.fast_path import ArrowFastPath
 from dil.extraction.json.reader import joined, read_rows
 from dil.extraction.names import NameCleansing, suspicious_rows
 from dil.extraction.numbers import NumberText
@@ -170,7 +170,7 @@ class InferredColumns(RowColumns):
         self._most_columns = spec.most_columns
         self._shape = FoundShape(width=Width(spec.most_columns))
         self._schema: pa.Schema | None = None
-        self._familiar = FamiliarPages()
+        self._familiar = ArrowFastPath()
         self._is_renaming = False
 
     def schema(self, *, has_pages: bool) -> pa.Schema | None:

@@ -200,7 +200,7 @@ def _lacks_its_key(rules: PagingRules, state: PageState) -> bool:
     return _may_have_another(state)
 
 
-class Doubts:
+class PageNotes:
     """Looks at one walk, page after page; of rows it keeps a checksum.
 
     Args:

@@ -31,7 +31,7 @@ from dil.extraction.paging.answers import (
     total_count,
 )
 from dil.extraction.paging.guard import PagingGuard
-from dil.extraction.paging.notes import DOUBTS, Doubts, asked_rows, end_notes
+from dil.extraction.paging.notes import DOUBTS, PageNotes, asked_rows, end_notes
 from dil.extraction.paging.position import (
     LastPage,
     PagingPosition,
@@ -298,10 +298,10 @@ def _is_over(
     return True
 
 
-def _doubts(walk: Walk) -> Doubts:
+def _doubts(walk: Walk) -> PageNotes:
     is_led = PagingRules.of(walk.spec).names_pages and walk.payload is None
     before = walk.start.last if walk.start and walk.payload is None else LastPage()
-    return Doubts(before, compares=is_led and not walk.spec.pagination.equal_pages)
+    return PageNotes(before, compares=is_led and not walk.spec.pagination.equal_pages)
 
 
 def _guard(walk: Walk) -> PagingGuard:

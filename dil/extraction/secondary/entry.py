@@ -60,7 +60,7 @@ class SecondaryEntry:
         ENC(...) texts are as they stand in the files.
 
         Raises:
-            NotThereError: the path does not exist, or a file went away while it was read.
+            InputNotThereError: the path does not exist, or a file went away while it was read.
             SourceError: the store or a file cannot be read, or has not what the entry names.
         """
         filesystem = self.access.filesystem_for(self.path)

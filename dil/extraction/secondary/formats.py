@@ -68,7 +68,7 @@ def read_rows(
         SourceContractError: a column is not there, or the file is damaged, of no known format, or
             longer than it may be.
         SourceError: the file cannot be read.
-        NotThereError: the file is gone.
+        InputNotThereError: the file is gone.
     """
     try:
         kind = _kind(filesystem, path)

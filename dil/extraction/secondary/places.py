@@ -29,7 +29,7 @@ def find_files(filesystem: Filesystem, path: str, live_files: LiveFiles) -> tupl
     that the path names, such as that of refused rows, is a folder like any other.
 
     Raises:
-        NotThereError: there is nothing at the path, or a dataset that was never published to.
+        InputNotThereError: there is nothing at the path, or a dataset that was never published to.
         OSError, DilError: the store cannot be read.
     """
     if _is_file(filesystem, path):

@@ -29,7 +29,7 @@ from dil.operator.backfill.definition import (
 from dil.operator.backfill.publication import Publication
 from dil.operator.backfill.status import BackfillStatus
 from dil.operator.session import OperatorSession
-from dil.publishing import Finished, act_asides, withdrawal
+from dil.publishing import Finished, set_aside, withdrawal
 from dil.publishing.layout import backfills_dir, unit_hash_in
 from dil.reshaping import Reshaping, reshape
 from dil.run.books import settle_registry, with_books
@@ -143,7 +143,7 @@ def publish(
         run=RunWork(),
         quarantine=aside,
         quarantine_removes=(),
-        late_dir=act_asides.late_dir_of(filesystem, job.publishing, aside),
+        late_dir=set_aside.late_dir_of(filesystem, job.publishing, aside),
         act=act,
         books=books,
     )

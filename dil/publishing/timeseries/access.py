@@ -11,7 +11,7 @@ from dil.model.dataset import Commit, Intent, PublishedFile
 from dil.model.job import PublishingSpec
 from dil.publishing.books import LabelMark
 from dil.publishing.timeseries import in_steps, in_transaction
-from dil.publishing.timeseries.changes import without_equal, work_of
+from dil.publishing.timeseries.changes import label_changes_of, without_equal
 from dil.publishing.timeseries.engines import (
     FileTables,
     MysqlTables,
@@ -23,7 +23,7 @@ from dil.publishing.timeseries.names import Names
 from dil.publishing.timeseries.partitions import PartitionedTables
 from dil.publishing.timeseries.registry import LabelEntry, LabelState, Registry
 from dil.publishing.timeseries.rotation import rotate
-from dil.publishing.timeseries.turn import Turn
+from dil.publishing.timeseries.rotation_rules import Rotation
 from dil.publishing.warehouse.access import Access
 from dil.publishing.warehouse.dialect import Connection, Dialect
 from dil.publishing.warehouse.rows import WarehouseRows
@@ -91,7 +91,7 @@ class TimeseriesAccess(Access):
         place = self._place
         self._attempts.run(self._check_own)
         known = {entry.label: entry for entry in self.labels()}
-        work = work_of(commit, known, place.windows, place.spec.retention_ms)
+        work = label_changes_of(commit, known, place.windows, place.spec.retention_ms)
         reopened = frozenset(each.label for each in commit.books.reopens) if commit.books else ()
         for label in work.changes.keys() - reopened:
             why = _SHUT.get(known[label].state, "") if label in known else ""
@@ -136,9 +136,9 @@ class TimeseriesAccess(Access):
         if labels:
             self._attempts.run(partial(self._drop_empty, labels=labels))
 
-    def rotate(self, turn: Turn) -> LabelEntry | None:
+    def rotate(self, rotation: Rotation) -> LabelEntry | None:
         """Turn the table into that of a label; None where there was nothing to rotate."""
-        return self._attempts.run(lambda connection: rotate(self._place, connection, turn))
+        return self._attempts.run(lambda connection: rotate(self._place, connection, rotation))
 
     def _check_own(self, connection: Connection) -> None:
         self._place.tables.require_own(connection)

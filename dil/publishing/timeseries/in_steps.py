@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from dil.databases.statements import MARK
 from dil.model.dataset import Intent
-from dil.publishing.timeseries.changes import Work
+from dil.publishing.timeseries.changes import LabelChanges
 from dil.publishing.timeseries.compaction import compact, oldest
 from dil.publishing.timeseries.engines import MysqlTables
 from dil.publishing.timeseries.loading import TimeseriesTable, labelled_copy, with_columns
@@ -74,7 +74,7 @@ def drop_empty(
 
 
 def _after(
-    place: TimeseriesTable, known: Entries, base: Table, work: Work, intent: Intent
+    place: TimeseriesTable, known: Entries, base: Table, work: LabelChanges, intent: Intent
 ) -> dict[str, LabelEntry]:
     """Return the registry as it will be, but for the numbers of rows."""
     after = dict(known)
@@ -118,7 +118,7 @@ def _take_back_others(
 
 
 def _is_swapped(
-    place: TimeseriesTable, connection: Connection, work: Work, known: Entries, run_id: str
+    place: TimeseriesTable, connection: Connection, work: LabelChanges, known: Entries, run_id: str
 ) -> bool:
     attempts = ((label, place.entry(known, label).attempt + 1) for label in work.changes)
     return any(
@@ -177,7 +177,7 @@ def _swap(
     place: TimeseriesTable,
     tables: MysqlTables,
     connection: Connection,
-    work: Work,
+    work: LabelChanges,
     known: Entries,
     run_id: str,
 ) -> None:
@@ -197,7 +197,7 @@ def _record(
     tables: MysqlTables,
     connection: Connection,
     intent: Intent,
-    work: Work,
+    work: LabelChanges,
     after: Entries,
 ) -> bool:
     """Write down the commit, with the rows of labels that share a table, in one transaction."""

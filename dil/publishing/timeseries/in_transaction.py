@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from dil.databases.statements import MARK
 from dil.model.dataset import Intent
-from dil.publishing.timeseries.changes import Work
+from dil.publishing.timeseries.changes import LabelChanges
 from dil.publishing.timeseries.compaction import compact, oldest
 from dil.publishing.timeseries.loading import TimeseriesTable, labelled_copy, with_columns
 from dil.publishing.timeseries.names import LABEL
@@ -88,7 +88,7 @@ def drop_empty(place: TimeseriesTable, connection: Connection, labels: frozenset
 
 
 def dropped_by(
-    place: TimeseriesTable, known: Mapping[str, LabelEntry], work: Work
+    place: TimeseriesTable, known: Mapping[str, LabelEntry], work: LabelChanges
 ) -> frozenset[str]:
     """Return the names of the tables that a commit takes away, itself or by compaction."""
     own = place.own_tables(known.values())

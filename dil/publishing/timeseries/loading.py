@@ -9,7 +9,7 @@ from dil.errors import WriteError
 from dil.model.dataset import Intent, PublishedFile
 from dil.model.destination import WarehouseSpec
 from dil.model.interval import Interval
-from dil.publishing.timeseries.changes import Work, entry_of, work_of
+from dil.publishing.timeseries.changes import LabelChanges, entry_of, label_changes_of
 from dil.publishing.timeseries.engines import Tables
 from dil.publishing.timeseries.names import LABEL, Names
 from dil.publishing.timeseries.registry import LabelEntry, LabelState, Registry
@@ -77,9 +77,9 @@ class TimeseriesTable:
             )
         return found
 
-    def work(self, intent: Intent, known: Mapping[str, LabelEntry]) -> Work:
+    def work(self, intent: Intent, known: Mapping[str, LabelEntry]) -> LabelChanges:
         """Return what an intent does to labels."""
-        return work_of(intent.commit, known, self.windows, self.spec.retention_ms)
+        return label_changes_of(intent.commit, known, self.windows, self.spec.retention_ms)
 
     def entry(self, known: Mapping[str, LabelEntry], label: str) -> LabelEntry:
         """Return what is known of a label."""
@@ -96,7 +96,7 @@ class TimeseriesTable:
     def build(
         self,
         connection: Connection,
-        work: Work,
+        work: LabelChanges,
         known: Mapping[str, LabelEntry],
         base: Table,
         shape: TableChanges,

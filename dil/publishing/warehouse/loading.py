@@ -25,7 +25,7 @@ from dil.publishing.warehouse.rows import (
     WarehouseFiles,
     WarehouseRows,
 )
-from dil.publishing.warehouse.shape import TableChanges, Wanted, missing_key
+from dil.publishing.warehouse.shape import TableChanges, TargetTable, missing_key
 from dil.types.typed_form import INSTANT
 from dil.types.warehouse import TableColumn
 
@@ -46,7 +46,9 @@ def change_all(connection: Connection, statements: Sequence[str]) -> None:
         connection.change(statement)
 
 
-def staying_units(live: Iterable[PublishedFile], commit: Commit) -> dict[str, frozenset[str]]:
+def units_with_closed_rows(
+    live: Iterable[PublishedFile], commit: Commit
+) -> dict[str, frozenset[str]]:
     """Return the work units that were read again and keep their rows of closed labels.
 
     By signature, each with the labels whose rows go. ``live`` are the files that were loaded.
@@ -89,7 +91,7 @@ class Loading:
         """
         rows = self._rows(commit)
         self.records.make(connection)
-        self._refuse_untold(connection, commit)
+        self._require_label_column(connection, commit)
         shape = self._shape(connection, rows)
         for batch in rows.batches(shape.columns, to_check=True):
             self._check_values(batch, shape.columns)
@@ -183,7 +185,7 @@ class Loading:
                     f"{self.table.name} has no primary key or unique index of {', '.join(keys)}",
                     f"Add one: {statement};",
                 )
-        shape = Wanted(self.dialect, self.table, keys).shape(table, rows)
+        shape = TargetTable(self.dialect, self.table, keys).shape(table, rows)
         is_marking = merge is not None and merge.is_soft and takes_missing(rows.commit)
         if not is_marking or rows.commit.moves or table is None:
             return shape
@@ -252,7 +254,9 @@ class Loading:
     def _empty_units(self, connection: Connection, commit: Commit) -> None:
         """Delete the rows of what was read again; where labels keep readings, of its label."""
         units: dict[str | None, list[str]] = {}
-        staying = staying_units(self.records.live(connection), commit) if commit.books else {}
+        staying = (
+            units_with_closed_rows(self.records.live(connection), commit) if commit.books else {}
+        )
         for each in commit.run.outcomes:
             if each.succeeded and each.signature not in staying:
                 label = each.timelabel if self._keeps_readings else None
@@ -273,7 +277,7 @@ class Loading:
         if staying:
             self.records.forget_named(connection, (file.uri for file in commit.removes))
 
-    def _refuse_untold(self, connection: Connection, commit: Commit) -> None:
+    def _require_label_column(self, connection: Connection, commit: Commit) -> None:
         """Refuse to leave rows of closed labels in a table that does not say whose label each has.
 
         Raises:
@@ -281,7 +285,7 @@ class Loading:
         """
         if commit.books is None or self.spec.mode is not PublishMode.WINDOW_REPLACE:
             return
-        staying = staying_units(self.records.live(connection), commit)
+        staying = units_with_closed_rows(self.records.live(connection), commit)
         table = self.dialect.table(connection, self.table)
         if table is None or not any(staying.values()):
             return

@@ -25,7 +25,7 @@ class TableChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TargetTable:
     """A table that rows are to be loaded into, with its keys, and the dialect of its statements.
 
     ``hidden`` is a column that is not filled from rows, whether they have one of that name or not.

@@ -122,7 +122,7 @@ class DatasetChain:
             )
         return self.at(sequence)
 
-    def reaching(self, offset: int) -> Position:
+    def position_of_offset(self, offset: int) -> Position:
         """Return the position behind the row of an offset, in the first block that has it.
 
         Raises:
@@ -177,7 +177,7 @@ class DatasetChain:
         """
         if after >= end.offset:
             return ()
-        first = NONE_YET if after == NONE_YET else self.reaching(after + 1).block - 1
+        first = NONE_YET if after == NONE_YET else self.position_of_offset(after + 1).block - 1
         return self._cut(first, end, after)
 
     def parts_between(self, start: Position, end: Position) -> tuple[PartRows, ...]:

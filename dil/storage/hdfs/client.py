@@ -82,7 +82,7 @@ class WebHdfs:
 
     Raises:
         FileNotFoundError: there is no such file, on which an operation works.
-        TakenError, NotEmptyError: of a rename and of a deletion.
+        NameTakenError, NotEmptyError: of a rename and of a deletion.
         WriteError: anything else.
     """
 

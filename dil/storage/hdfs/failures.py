@@ -112,7 +112,7 @@ def is_standby(answer: requests.Response) -> bool:
 def refusal(answer: requests.Response, path: str, server: str) -> Exception:
     """Return our error for an answer that is a refusal.
 
-    It is FileNotFoundError, TakenError, NotEmptyError or WriteError.
+    It is FileNotFoundError, NameTakenError, NotEmptyError or WriteError.
     """
     found = remote_exception(answer)
     if found is None:

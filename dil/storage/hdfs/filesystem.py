@@ -211,7 +211,7 @@ class HdfsFilesystem(Filesystem):
         """Rename a file; where its name is gone, another driver or an earlier request did it.
 
         Raises:
-            TakenError: the target is there already.
+            NameTakenError: the target is there already.
             WriteError: neither is there, or HDFS refuses.
         """
         for _ in range(_TRIES):

@@ -132,7 +132,7 @@ def give_name(
     Where an answer was lost, and the file is gone when it is asked again, the inode tells.
 
     Raises:
-        TakenError: another one has it, and ours keeps the hidden one.
+        NameTakenError: another one has it, and ours keeps the hidden one.
         WriteError: HDFS refuses.
     """
     try:

@@ -94,7 +94,7 @@ def translated_errors(path: str, at: str) -> Iterator[None]:
 
     Raises:
         FileNotFoundError: there is no blob to be read or copied.
-        TakenError: the answer to a condition.
+        ObjectExistsError: the answer to a condition.
         WriteError: anything else.
     """
     from azure.core import exceptions as azure

@@ -116,7 +116,8 @@ class Bucket(ABC):
 
         Raises:
             FileNotFoundError: the source is gone.
-            TakenError: the source is of another version, or there is a target, and not ``over``.
+            ObjectExistsError: the source is of another version, or there is a target, and not
+                ``over``.
         """
 
     @abstractmethod

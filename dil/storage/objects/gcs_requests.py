@@ -80,7 +80,7 @@ class Requests:
 
         Raises:
             FileNotFoundError: the answer is 404.
-            TakenError: the answer is 412.
+            ObjectExistsError: the answer is 412.
             WriteError: any other one, or none.
         """
         url = address if "://" in address else f"{self.at}{address}"

@@ -19,7 +19,7 @@ class PieceReader(RemoteReader):
     """Reads one version of an object, of which it holds ``READ_AHEAD`` bytes.
 
     ``read`` returns up to so many bytes of a key from a position on, of a version where one is
-    given; it raises TakenError where the object is of another one.
+    given; it raises ObjectExistsError where the object is of another one.
 
     Raises:
         FileNotFoundError: there is none.

@@ -39,7 +39,7 @@ def copy(
 
     Raises:
         FileNotFoundError: the source is gone.
-        TakenError: the source has changed.
+        ObjectExistsError: the source has changed.
         WriteError: the service refuses.
     """
     if state.size > most_bytes:

@@ -57,7 +57,7 @@ def translated_errors(path: str, client: Any) -> Iterator[None]:  # noqa: ANN401
 
     Raises:
         FileNotFoundError: there is no object to be read or copied.
-        TakenError, RacingError, UnknownConditionError: the answer to a condition.
+        ObjectExistsError, RacingError, UnknownConditionError: the answer to a condition.
         WriteError: anything else.
     """
     try:

@@ -8,7 +8,7 @@ from dil.errors import WriteError
 from dil.storage.objects.bucket import ObjectExistsError
 from dil.storage.objects.place import ObjectPath
 from dil.storage.s3.failures import BROKEN, translated_errors
-from dil.storage.streams import Answers, RemoteReader
+from dil.storage.streams import RemoteReader, ResumedAnswers
 
 
 class ObjectReader(RemoteReader):
@@ -20,7 +20,7 @@ class ObjectReader(RemoteReader):
 
     def __init__(self, client: Any, place: ObjectPath) -> None:  # noqa: ANN401 - botocore has no types
         super().__init__()
-        self._answers = Answers(BROKEN, self._asked, lambda body, size: body.read(size))
+        self._answers = ResumedAnswers(BROKEN, self._asked, lambda body, size: body.read(size))
         self._client = client
         self._place = place
         self._path = place.path(place.key)

@@ -14,8 +14,8 @@ from dil.config.explaining import explain
 from dil.config.findings import Findings
 from dil.config.gobblin_keys import OF_GOBBLIN
 from dil.config.property import Property, properties_of
+from dil.config.read_context import JobReadContext
 from dil.config.sections import read_section
-from dil.config.surroundings import JobReadContext
 from dil.config.table import ALIASES, GROUPS, SECTIONS, TABLE
 from dil.errors import ConfigError, Origin
 from dil.model.section import Support, ValueType

@@ -11,8 +11,8 @@ from annotated_types import Ge, Le, MinLen
 
 from dil.config.entry import Entry
 from dil.config.findings import Findings
+from dil.config.read_context import JobReadContext
 from dil.config.sections import read_section
-from dil.config.surroundings import JobReadContext
 from dil.errors import Origin
 from dil.model.section import (
     Int,

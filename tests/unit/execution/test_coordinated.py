@@ -13,7 +13,7 @@ import pytest
 from dil import config, coordination
 from dil.coordination.waiting import TaskCoordinator
 from dil.errors import QuotaError
-from dil.execution.coordinated import BindAddress, Coordinated, coordinated
+from dil.execution.coordinated import BindAddress, CoordinatedRun, coordinated
 from dil.model.job import Job
 from dil.model.secret import Secret
 from dil.model.task import CoordinatorAddress, Failure, RunContext
@@ -41,7 +41,7 @@ def is_listening(address: CoordinatorAddress) -> bool:
 def test_a_job_that_shares_nothing_opens_no_port(tmp_path):
     plain = run(tmp_path)
     with coordinated(plain, BindAddress()) as shared:
-        assert shared == Coordinated(plain)
+        assert shared == CoordinatedRun(plain)
         assert shared.spent() is None
         assert not coordination.is_spent(shared.run)
         assert not shared.ends_by_itself(Failure("DIL-QUOTA", "x"))

@@ -12,7 +12,7 @@ from dil.model.interval import Interval
 from dil.model.job import Job
 from dil.model.task import Failure, StagedFile, TaskReport
 from dil.model.work_unit import Reason, WorkUnit
-from dil.publishing import Finished, PublishTarget, Shaped, StagedResult, decide
+from dil.publishing import Finished, PublishableResults, PublishTarget, StagedResult, decide
 from dil.publishing.staged import FORMAT
 from dil.storage import LocalFilesystem
 from tests.jobs import write_job
@@ -70,4 +70,4 @@ def decided(
     made: Job, target: PublishTarget, finished: Sequence[Finished], files: LocalFilesystem
 ) -> Commit:
     """Return the commit of results that are published as they are."""
-    return decide(made, target, Shaped(finished), files)
+    return decide(made, target, PublishableResults(finished), files)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dil.model.destination import MergeSpec
 from dil.reshaping.files import Workshop
-from dil.reshaping.keys import Keyed
+from dil.reshaping.keys import KeyReader
 from dil.reshaping.matching import BoundsReader, may_hold
 from dil.storage import LocalFilesystem
 from tests.merging import FILES, Lake
@@ -89,7 +89,9 @@ def test_a_look_tells_the_least_and_the_greatest_key_of_each_row_group(
     workshop = Workshop(tmp_path.as_uri(), "", Lake(tmp_path).job.writing)
     target = pa.schema([("id", keys.type)])
 
-    source, bounds = BoundsReader(workshop, Keyed(MergeSpec(("id",)), target), target)(str(path))
+    source, bounds = BoundsReader(workshop, KeyReader(MergeSpec(("id",)), target), target)(
+        str(path)
+    )
 
     assert source.schema == target
     assert bounds is not None

@@ -86,13 +86,13 @@ def test_rows_after_an_offset_are_cut_in_the_file_that_holds_it(orders: Dataset)
     assert orders.at(4, after=19) == [range(20, 25)]
     assert orders.at(4, after=24) == []
     with orders.chain() as chain:
-        (part,) = chain.parts_at(chain.reaching(15), 12)
+        (part,) = chain.parts_at(chain.position_of_offset(15), 12)
     assert (part.uri, part.first, part.count, part.rows) == ("file:///10", 3, 3, 10)
 
 
 def test_an_offset_that_the_dataset_has_not_reached_is_refused(orders: Dataset) -> None:
     with orders.chain() as chain, pytest.raises(StateError):
-        chain.reaching(25)
+        chain.position_of_offset(25)
     with orders.chain() as chain, pytest.raises(StateError):
         chain.at(5)
 
@@ -151,7 +151,7 @@ def test_a_compacted_file_is_read_in_pieces_by_its_offsets(orders: Dataset) -> N
     orders.compact(file_at(0, 10), file_at(10, 10))
 
     with orders.chain() as chain:
-        first = chain.parts_at(chain.reaching(30))
+        first = chain.parts_at(chain.position_of_offset(30))
         assert offsets(first) == [range(20, 25), range(25, 31)]
         assert offsets(chain.parts_at(chain.head, 30)) == [range(31, 45)]
 

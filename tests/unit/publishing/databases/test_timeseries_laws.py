@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dil.model.dataset import Commit, Move, OperatorAct, PublishedFile
 from dil.model.job import DAY_MS
 from dil.model.timelabels import TimelabelSpec
-from dil.publishing.timeseries.changes import DROP, without_equal, work_of
+from dil.publishing.timeseries.changes import DROP, label_changes_of, without_equal
 from dil.publishing.timeseries.compaction import oldest
 from dil.publishing.timeseries.names import Names
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
@@ -91,7 +91,7 @@ def test_tables_in_the_making_of_two_bases_are_told_apart(one, other) -> None:
 @quickly
 @given(coming=st.lists(files), going=st.lists(files), known=registries)
 def test_a_label_changes_when_files_come_to_it_or_leave_it(coming, going, known) -> None:
-    work = work_of(commit(coming, going), known, WINDOWS, None)
+    work = label_changes_of(commit(coming, going), known, WINDOWS, None)
     touched = {file.timelabel for file in (*coming, *going)}
     assert list(work.changes) == sorted(touched)
     assert not work.gone
@@ -105,7 +105,7 @@ def test_a_label_changes_when_files_come_to_it_or_leave_it(coming, going, known)
 @given(coming=st.lists(files), known=registries, days=st.integers(0, 15))
 def test_retention_takes_labels_that_ended_before_and_no_other(coming, known, days) -> None:
     """Nor one that waits to be loaded, or was loaded again since."""
-    work = work_of(commit(coming, ()), known, WINDOWS, days * DAY_MS)
+    work = label_changes_of(commit(coming, ()), known, WINDOWS, days * DAY_MS)
     before = NOW - days * DAY_MS
     for label in {*known, *(file.timelabel for file in coming)}:
         entry = known.get(label)
@@ -121,7 +121,7 @@ def test_retention_takes_labels_that_ended_before_and_no_other(coming, known, da
 @quickly
 @given(going=st.lists(files, min_size=1), known=registries)
 def test_a_drop_takes_the_labels_of_its_files_and_loads_nothing(going, known) -> None:
-    work = work_of(commit((), going, OperatorAct(DROP, "why")), known, WINDOWS, None)
+    work = label_changes_of(commit((), going, OperatorAct(DROP, "why")), known, WINDOWS, None)
     assert (dict(work.changes), work.gone) == ({}, {file.timelabel for file in going})
 
 

@@ -16,7 +16,7 @@ def quota_spent(why: str, fix: str = "") -> Failure:
     return Failure(QuotaError.code, f"no further work unit was begun: {why}", fix=fix)
 
 
-class Outlook:
+class EarlyStop:
     """Looks at reports as they come in, at each of them once.
 
     A spent quota ends the run at once: nothing more is to be had before it opens again. A source

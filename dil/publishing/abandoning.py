@@ -15,10 +15,10 @@ from dil.model.dataset import Commit, Intent, Lease, Move, OperatorAct, Publishe
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.work_unit import unit_hash
 from dil.publishing import withdrawal
-from dil.publishing.bounds import is_inside, refuse_strange_intent, strays
 from dil.publishing.destination import destination_for
 from dil.publishing.dumps import is_in_place, is_lost
 from dil.publishing.layout import backfills_dir, dataset_dir, unit_hash_in
+from dil.publishing.own_folders import is_inside, outside_files, refuse_outside_intent
 from dil.publishing.publisher import (
     carry_out,
     lost_moves,
@@ -51,7 +51,7 @@ def finish_without_lost(
         CommitUnknownError: it goes elsewhere, or names files that are not the job's.
     """
     refuse_other_destination(intent, spec, filesystem)
-    refuse_strange_intent(intent, spec, lease.job, filesystem)
+    refuse_outside_intent(intent, spec, lease.job, filesystem)
     destination = destination_for(spec, filesystem)
     rest = _rest_of(intent, lost_moves(intent, spec, filesystem), spec, filesystem)
     if rest is intent:
@@ -74,7 +74,7 @@ def finish_without_lost(
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class OmittedFromPublish:
     """What ``finish_without_lost`` would leave out of a publish.
 
     ``work_units`` lost a file, or share one with those. ``kept`` are files of theirs that would
@@ -90,7 +90,7 @@ class LeftOut:
 
 def left_out(
     intent: Intent, lost: Sequence[Move], spec: PublishingSpec, filesystem: Filesystem
-) -> LeftOut:
+) -> OmittedFromPublish:
     """Return what would be left out of a publish of which these moves are lost."""
     rest = _rest_of(intent, lost, spec, filesystem)
     dropped = _dropped(intent, rest)
@@ -102,11 +102,13 @@ def left_out(
             files[_is_kept(move, intent.commit, spec, filesystem)].append(move.target)
     commit = rest.commit
     is_all = not (commit.moves or commit.removes or commit.quarantine) and commit.act is None
-    return LeftOut(tuple(sorted(units - {""})), tuple(files[True]), tuple(files[False]), is_all)
+    return OmittedFromPublish(
+        tuple(sorted(units - {""})), tuple(files[True]), tuple(files[False]), is_all
+    )
 
 
 def abandon(
-    store: StateStore, lease: Lease, begun: Intent, spec: PublishingSpec, filesystem: Filesystem
+    store: StateStore, lease: Lease, recorded: Intent, spec: PublishingSpec, filesystem: Filesystem
 ) -> Intent:
     """Give a begun publish up, whatever keeps it from being finished; return what is left of it.
 
@@ -119,11 +121,11 @@ def abandon(
         LeaseLostError: another run took over.
         CommitUnknownError: the job publishes elsewhere now, so nobody can tell what readers see.
     """
-    refuse_other_destination(begun, spec, filesystem)
+    refuse_other_destination(recorded, spec, filesystem)
     # The record may name another folder; what is given up is given up in the job's own.
-    intent = replace(begun, dataset_dir=dataset_dir(spec))
+    intent = replace(recorded, dataset_dir=dataset_dir(spec))
     commit = intent.commit
-    strange = {each.uri for each in strays(commit, spec, lease.job, filesystem)}
+    strange = {each.uri for each in outside_files(commit, spec, lease.job, filesystem)}
     own = replace(
         commit,
         moves=tuple(move for move in commit.moves if not {move.source, move.target.uri} & strange),

@@ -45,8 +45,8 @@ class _LabelGrid:
 
 
 @dataclass(frozen=True, slots=True)
-class Absence:
-    """Tells what a run leaves out; see ``absence``."""
+class MissedPeriods:
+    """Tells what a run leaves out; see ``missed_periods``."""
 
     spec: PlanningSpec
     labels: TimelabelSpec
@@ -58,7 +58,7 @@ class Absence:
         """Return the partitions that are left."""
         return self.grid.partitions
 
-    def begun(self, lowest: Callable[[], int | None]) -> Absence:
+    def after_first_run(self, lowest: Callable[[], int | None]) -> MissedPeriods:
         """Leave out what is older than the period of the first run.
 
         Args:
@@ -75,7 +75,7 @@ class Absence:
             first = min((self.grid.first_from(each.low) for each in windows if each), default=0)
         return replace(self, grid=replace(self.grid, partitions=self.partitions.from_index(first)))
 
-    def without_missed(
+    def skip_missed(
         self, views: Sequence[UnitHistory], shift_ms: int
     ) -> tuple[Sequence[UnitHistory], list[int]]:
         """Return the units' views without what they missed, and its places in the matrix.
@@ -128,19 +128,19 @@ class Absence:
         return _LabelGrid(partition(self.spec, now_ms=now_ms), labels).latest()
 
 
-def absence(
+def missed_periods(
     spec: PlanningSpec,
     labels: TimelabelSpec,
     partitions: Partitions,
     now_ms: int,
     attendance: Attendance | None,
-) -> Absence:
+) -> MissedPeriods:
     """Return what says which of the partitions a run at ``now_ms`` (epoch ms UTC) leaves out.
 
     ``attendance`` is None where nothing is known of runs.
     """
     grid = _LabelGrid(partitions, Labels(labels, windows_of(labels), now_ms))
-    return Absence(spec, labels, grid, attendance or Attendance())
+    return MissedPeriods(spec, labels, grid, attendance or Attendance())
 
 
 def _untried(view: UnitHistory, indices: Sequence[int]) -> list[int]:

@@ -30,7 +30,7 @@ from dil.storage.side_by_side import call_each
 
 
 @dataclass(frozen=True, slots=True)
-class Stray:
+class OutsideFile:
     """A file that a commit names and that is not the job's to touch; ``why`` ends a sentence."""
 
     uri: str
@@ -73,9 +73,9 @@ def own_runs(
     return split_runs(runs, spec, job_name, filesystem)[0]
 
 
-def strays(
+def outside_files(
     commit: Commit, spec: PublishingSpec, job_name: str, filesystem: Filesystem
-) -> Iterator[Stray]:
+) -> Iterator[OutsideFile]:
     """Yield the files that a commit would move, write or delete outside of the job's folders."""
     limits = _Limits(spec, job_name, filesystem)
     for move in commit.all_moves:
@@ -87,7 +87,7 @@ def strays(
     yield from limits.asides(commit.quarantine_removes)
 
 
-def refuse_strays(
+def refuse_outside_files(
     commit: Commit, spec: PublishingSpec, job_name: str, filesystem: Filesystem
 ) -> None:
     """Refuse a commit that touches a file outside of the job's folders, before it is decided.
@@ -95,7 +95,7 @@ def refuse_strays(
     Raises:
         WriteError: names the first such file; nothing was changed.
     """
-    found = next(strays(commit, spec, job_name, filesystem), None)
+    found = next(outside_files(commit, spec, job_name, filesystem), None)
     if found is not None:
         raise WriteError(
             f"{found}: nothing there is moved or deleted",
@@ -105,7 +105,7 @@ def refuse_strays(
         )
 
 
-def refuse_strange_intent(
+def refuse_outside_intent(
     intent: Intent, spec: PublishingSpec, job_name: str, filesystem: Filesystem
 ) -> None:
     """Refuse to finish a publish that would touch what is not the job's.
@@ -114,7 +114,7 @@ def refuse_strange_intent(
         CommitUnknownError: its record was changed; nothing was touched.
     """
     folder = dataset_dir(spec)
-    places = strays(intent.commit, spec, job_name, filesystem)
+    places = outside_files(intent.commit, spec, job_name, filesystem)
     found = str(next(places, ""))
     if "\0" in intent.dataset_dir or (
         filesystem.real_path(intent.dataset_dir) != filesystem.real_path(folder)
@@ -129,9 +129,9 @@ def refuse_strange_intent(
         )
 
 
-def stray_files(
+def outside_files_of(
     files: Sequence[PublishedFile], spec: PublishingSpec, job_name: str, filesystem: Filesystem
-) -> tuple[Stray, ...]:
+) -> tuple[OutsideFile, ...]:
     """Return those of some published files that are not in the job's dataset."""
     return tuple(_Limits(spec, job_name, filesystem).targets(files))
 
@@ -168,24 +168,28 @@ class _Limits:
         self._real: dict[str, str] = {}
         self._staged: dict[str, bool] = {}
 
-    def source(self, move: Move) -> Iterator[Stray]:
+    def source(self, move: Move) -> Iterator[OutsideFile]:
         """Yield a staged file that is not below the job's staging, or is a link."""
         folder, _, name = move.source.rpartition("/")
         if name in {"", ".", ".."} or "\0" in name or not self._is_staging(folder):
-            yield Stray(move.source, f"is not in {self._staging}, where the job stages")
+            yield OutsideFile(move.source, f"is not in {self._staging}, where the job stages")
         elif self._filesystem.is_link(move.source):
-            yield Stray(move.source, "is a link")
+            yield OutsideFile(move.source, "is a link")
 
-    def targets(self, files: Sequence[PublishedFile], *, is_new: bool = False) -> Iterator[Stray]:
+    def targets(
+        self, files: Sequence[PublishedFile], *, is_new: bool = False
+    ) -> Iterator[OutsideFile]:
         """Yield published files that are not of the dataset; dumps may lie beside its folder."""
         inside: dict[str, list[PublishedFile]] = {}
         for file in files:
             root = self._spec.final_dir.rstrip("/") if file.is_dump else self._dataset
             path = self._path(file.uri)
             if path is None or not self._is_below(path, root):
-                yield Stray(file.uri, f"is not in {root}, where the job publishes")
+                yield OutsideFile(file.uri, f"is not in {root}, where the job publishes")
             elif {META, STAGING} & set(path[len(root) :].split("/")):
-                yield Stray(file.uri, f"is in a folder {META} or {STAGING}, which holds no data")
+                yield OutsideFile(
+                    file.uri, f"is in a folder {META} or {STAGING}, which holds no data"
+                )
             else:
                 inside.setdefault(path.rpartition("/")[0], []).append(file)
         if is_new:
@@ -197,16 +201,16 @@ class _Limits:
         for folder, found in inside.items():
             if any(is_other[above] for above in _up_to(folder, roots)):
                 for file in found:
-                    yield Stray(file.uri, "is in the folder of another dataset")
+                    yield OutsideFile(file.uri, "is in the folder of another dataset")
 
-    def asides(self, uris: Iterable[str]) -> Iterator[Stray]:
+    def asides(self, uris: Iterable[str]) -> Iterator[OutsideFile]:
         """Yield files of rows that were put aside which are not where such rows go."""
         for uri in uris:
             path = self._path(uri)
             if path is None or not any(self._is_below(path, folder) for folder in self._asides):
-                yield Stray(uri, f"is not in {self._asides[0]} or {self._asides[1]}")
+                yield OutsideFile(uri, f"is not in {self._asides[0]} or {self._asides[1]}")
             elif self._is_below(path, self._late) and self._late_is_other:
-                yield Stray(uri, "is in the folder of another dataset")
+                yield OutsideFile(uri, "is in the folder of another dataset")
 
     @cached_property
     def _late_is_other(self) -> bool:

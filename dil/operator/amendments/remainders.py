@@ -39,7 +39,7 @@ def whole_files(
     return whole
 
 
-def staged_rests(
+def staged_remainders(
     session: OperatorSession,
     act_id: str,
     leaving: Sequence[PublishedFile],

@@ -22,7 +22,7 @@ _TINY = re.compile(rb"[eE]-[0-9]{3}")
 _TINY_NUMBER = re.compile(rb"[0-9.]+[eE]-[0-9]{3,}")
 
 
-class FamiliarPages:
+class ArrowFastPath:
     """Reads pages whose values all fit the columns as they are, several times as fast.
 
     Whatever would change a column's type, or lose a digit, is refused, and ``read`` gives None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dil.errors import ExecutionError, RunInterruptedError
-from dil.execution.coordinated import Coordinated
+from dil.execution.coordinated import CoordinatedRun
 from dil.execution.executor import Watch
 from dil.execution.jvm_errors import last_line
 from dil.model.task import Failure, TaskReport
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 _GLANCE_S = 0.25
 
 
-class Overseer:
+class SparkJobMonitor:
     """One group of Spark jobs.
 
     ``stopped`` says why no further work unit begins, None while they do; the first reason stays.
@@ -29,7 +29,7 @@ class Overseer:
     def __init__(
         self,
         context: Any,  # noqa: ANN401 - a SparkContext; pyspark comes late
-        shared: Coordinated,
+        shared: CoordinatedRun,
         watch: Watch,
         reports: Callable[[], Sequence[TaskReport]],
     ) -> None:
@@ -41,7 +41,7 @@ class Overseer:
         self._reports = reports
         self._group = f"dil {shared.run.run_id}"
 
-    def take_in(self) -> None:
+    def join_group(self) -> None:
         """Let the Spark jobs that this thread begins from now on belong to the group."""
         name = f"dil {self._shared.run.job.name}"
         self._context.setJobGroup(self._group, name, interruptOnCancel=True)
@@ -49,7 +49,7 @@ class Overseer:
     @contextmanager
     def looking(self) -> Iterator[None]:
         """Look several times a second; a signal or an error cancels the jobs and goes on."""
-        glance = threading.Thread(target=self._glance, daemon=True, name="dil-watch")
+        glance = threading.Thread(target=self._poll, daemon=True, name="dil-watch")
         glance.start()
         try:
             yield
@@ -79,7 +79,7 @@ class Overseer:
             self.stopped = self._shared.spent()
         return self.stopped
 
-    def _glance(self) -> None:
+    def _poll(self) -> None:
         while not self.is_over.wait(_GLANCE_S):
             found = self._look(self._reports())
             if found is None:

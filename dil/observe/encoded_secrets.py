@@ -60,7 +60,7 @@ _CUT = re.compile(r"\.\.\.|…|\Z")
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 
-def without_disguised(text: str, secrets: Iterable[str]) -> str:
+def without_encoded(text: str, secrets: Iterable[str]) -> str:
     """Return a text in which these secrets stand in no form; ``WITHHELD`` where that cannot be.
 
     Args:

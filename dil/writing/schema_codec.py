@@ -8,12 +8,12 @@ import binascii
 import pyarrow as pa
 
 
-def schema_text(schema: pa.Schema) -> str:
+def encoded_schema(schema: pa.Schema) -> str:
     """Return a schema with all its metadata as text."""
     return base64.b64encode(schema.serialize().to_pybytes()).decode()
 
 
-def schema_of(text: str) -> pa.Schema | None:
+def decoded_schema(text: str) -> pa.Schema | None:
     """Return the schema that a text stands for, None where it is damaged."""
     try:
         return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))
@@ -21,12 +21,12 @@ def schema_of(text: str) -> pa.Schema | None:
         return None
 
 
-def type_text(data_type: pa.DataType) -> str:
+def encoded_type(data_type: pa.DataType) -> str:
     """Return a type as text."""
-    return schema_text(pa.schema([pa.field("", data_type)]))
+    return encoded_schema(pa.schema([pa.field("", data_type)]))
 
 
-def type_of(text: str) -> pa.DataType | None:
+def decoded_type(text: str) -> pa.DataType | None:
     """Return the type that a text stands for, None where it is damaged."""
-    schema = schema_of(text)
+    schema = decoded_schema(text)
     return None if schema is None or len(schema) != 1 else schema.field(0).type

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dil.eventtime import novelty
+from dil.eventtime import new_row_lateness
 from dil.eventtime.lateness import Histogram, histogram_of
-from dil.eventtime.novelty import AT, Identity, lateness_of_new, unpaired
+from dil.eventtime.new_row_lateness import AT, Identity, lateness_of_new, unpaired
 
 H = 1_700_000_000_000
 TWO = pa.schema([("a", pa.int64()), ("b", pa.string())])
@@ -105,7 +105,7 @@ def test_a_second_reading_in_the_same_order_is_paired_without_a_look_at_each_row
     ],
 )
 def test_each_type_has_portions_and_identities(monkeypatch, values, kind):
-    monkeypatch.setattr(novelty, "PORTION_BYTES", 1)
+    monkeypatch.setattr(new_row_lateness, "PORTION_BYTES", 1)
     column = pa.array(values, kind)
     batch = pa.RecordBatch.from_arrays([column], names=["v"])
     identity = Identity(batch.schema, is_key=False)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dil.errors import ExecutionError, LeaseLostError, QuotaError, RunInterruptedError
-from dil.execution.overseer import Overseer
+from dil.execution.job_monitor import SparkJobMonitor
 from dil.model.task import Failure, TaskReport
 
 GOOD = TaskReport("s", 0, 1, 1)
@@ -35,19 +35,19 @@ class Jobs:
         self.cancelled.append(group)
 
 
-def overseer(jobs: Jobs, watch: Any, reports: Sequence[TaskReport] = ()) -> Overseer:
+def monitor(jobs: Jobs, watch: Any, reports: Sequence[TaskReport] = ()) -> SparkJobMonitor:
     shared: Any = SimpleNamespace(
         run=SimpleNamespace(run_id="r1", job=SimpleNamespace(name="orders")),
         ends_by_itself=lambda failure: failure.code == QuotaError.code,
         spent=lambda: Failure(QuotaError.code, "spent"),
     )
-    return Overseer(jobs, shared, watch, lambda: reports)
+    return SparkJobMonitor(jobs, shared, watch, lambda: reports)
 
 
 def test_jobs_that_come_to_their_end_are_left_alone() -> None:
     jobs = Jobs()
-    seen = overseer(jobs, lambda _: None, [GOOD])
-    seen.take_in()
+    seen = monitor(jobs, lambda _: None, [GOOD])
+    seen.join_group()
     with seen.looking():
         pass
     assert seen.conclude(1) is None
@@ -59,7 +59,7 @@ def test_jobs_that_come_to_their_end_are_left_alone() -> None:
 )
 def test_a_signal_or_an_error_cancels_the_jobs_and_goes_on(reason: BaseException) -> None:
     jobs = Jobs()
-    seen = overseer(jobs, lambda _: None)
+    seen = monitor(jobs, lambda _: None)
     jobs.may_begin = lambda: not seen.is_over.is_set()
     with pytest.raises(type(reason)), seen.looking():
         raise reason
@@ -72,7 +72,7 @@ def test_a_signal_goes_on_though_nothing_can_be_cancelled_any_more() -> None:
         def cancelJobGroupAndFutureJobs(self, group: str) -> None:  # noqa: N802 - Spark's
             raise ConnectionRefusedError(group)
 
-    with pytest.raises(KeyboardInterrupt), overseer(Gone(), lambda _: None).looking():
+    with pytest.raises(KeyboardInterrupt), monitor(Gone(), lambda _: None).looking():
         raise KeyboardInterrupt
 
 
@@ -83,14 +83,14 @@ def test_a_signal_that_became_an_error_on_its_way_is_a_signal() -> None:
         finally:
             raise ConnectionError("no answer")  # as where pyspark cleans up
 
-    with pytest.raises(KeyboardInterrupt), overseer(Jobs(), lambda _: None).looking():
+    with pytest.raises(KeyboardInterrupt), monitor(Jobs(), lambda _: None).looking():
         interrupted()
 
 
 def test_jobs_without_hope_are_cancelled_while_they_run() -> None:
     jobs = Jobs()
     lost = Failure(LeaseLostError.code, "lost")
-    seen = overseer(jobs, lambda _: lost)
+    seen = monitor(jobs, lambda _: lost)
     with seen.looking():
         assert seen.is_over.wait(30)
     assert seen.conclude(5) == lost
@@ -105,7 +105,7 @@ def test_a_run_that_ends_by_itself_finishes_what_is_under_way() -> None:
         looked.append(reports)
         return Failure(QuotaError.code, "spent")
 
-    seen = overseer(jobs, watch)
+    seen = monitor(jobs, watch)
     with seen.looking():
         while len(looked) < 2:
             seen.is_over.wait(0.01)
@@ -117,7 +117,7 @@ def test_the_first_reason_to_stop_stays_and_a_worse_one_cancels_the_jobs() -> No
     jobs = Jobs()
     quota = Failure(QuotaError.code, "spent")
     found = iter([quota, None])
-    seen = overseer(jobs, lambda _: next(found, Failure(LeaseLostError.code, "lost")))
+    seen = monitor(jobs, lambda _: next(found, Failure(LeaseLostError.code, "lost")))
     with seen.looking():
         assert seen.is_over.wait(30)
     assert seen.stopped == quota
@@ -129,7 +129,7 @@ def test_a_watch_that_breaks_stops_the_run_and_is_told() -> None:
         raise OSError("no terminal")
 
     jobs = Jobs()
-    seen = overseer(jobs, watch, [GOOD])
+    seen = monitor(jobs, watch, [GOOD])
     with seen.looking():
         assert seen.is_over.wait(30)
     stopped = seen.conclude(2)
@@ -140,7 +140,7 @@ def test_a_watch_that_breaks_stops_the_run_and_is_told() -> None:
 
 
 def test_what_should_not_happen_is_a_reason_unless_there_is_one() -> None:
-    seen = overseer(Jobs(), lambda _: None, [GOOD])
+    seen = monitor(Jobs(), lambda _: None, [GOOD])
     seen.give_up(TypeError("no such thing"))
     seen.give_up(ValueError("another"))
     stopped = seen.conclude(2)
@@ -151,5 +151,5 @@ def test_what_should_not_happen_is_a_reason_unless_there_is_one() -> None:
 
 
 def test_work_units_without_a_report_were_not_begun_for_a_reason() -> None:
-    stopped = overseer(Jobs(), lambda _: None, [GOOD]).conclude(2)
+    stopped = monitor(Jobs(), lambda _: None, [GOOD]).conclude(2)
     assert stopped == Failure(QuotaError.code, "spent")

@@ -23,7 +23,7 @@ _NONE_SENT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Carriers:
+class CredentialSources:
     """What gives a job's requests their credentials.
 
     Attributes:
@@ -52,7 +52,7 @@ class Carriers:
         return PARAMETERS if variables & self.declared else own
 
 
-def carriers(job: Job) -> Carriers:
+def credential_sources(job: Job) -> CredentialSources:
     """Return what gives the requests of a job their credentials."""
     inputs = job.secondary.of("authentication")
     fields = frozenset(name for each in inputs for name in each.fields)
@@ -75,7 +75,7 @@ def carriers(job: Job) -> Carriers:
     if "@" in parts.netloc or any(_NAME.search(name) for name, _ in parse_qsl(parts.query)):
         found.append(URI)
     declared = frozenset(each.name for each in job.extraction.parameters)
-    return Carriers(tuple(found), fields, declared)
+    return CredentialSources(tuple(found), fields, declared)
 
 
 def _of_authentication(job: Job) -> Iterator[str]:

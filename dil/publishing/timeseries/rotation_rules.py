@@ -10,13 +10,13 @@ from dil.publishing.timeseries.engines import PostgresqlTables
 from dil.publishing.timeseries.inherited import obstacle
 from dil.publishing.timeseries.loading import TimeseriesTable, labelled_copy
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
-from dil.publishing.timeseries.view import Branch, branches
+from dil.publishing.timeseries.view import ViewBranch, branches
 from dil.publishing.warehouse.dialect import Connection, TableName
 from dil.types.warehouse import Table
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Rotation:
     """One rotation: which label the rows get, at which instant (epoch ms UTC) of the real clock.
 
     ``takes_empty`` says that a table without rows is rotated, too.
@@ -28,17 +28,17 @@ class Turn:
 
 
 def view_branches(
-    place: TimeseriesTable, entries: Iterable[LabelEntry], base: Table, *more: Branch
-) -> tuple[Branch, ...]:
+    place: TimeseriesTable, entries: Iterable[LabelEntry], base: Table, *more: ViewBranch
+) -> tuple[ViewBranch, ...]:
     """Return what the view of an events table reads: labels in order, then the newest rows."""
     ordered = sorted(entries, key=lambda entry: entry.label)
     columns = {each.name: each.words for each in base.columns}
     found = branches(ordered, place.own_tables(ordered), place.names.base.schema)
-    return (*found, *more, Branch(place.names.base, "", columns))
+    return (*found, *more, ViewBranch(place.names.base, "", columns))
 
 
 def rotated(
-    place: TimeseriesTable, entry: LabelEntry, base: Table, rows: int, turn: Turn
+    place: TimeseriesTable, entry: LabelEntry, base: Table, rows: int, rotation: Rotation
 ) -> LabelEntry:
     """Return the entry of a label that has the rows of a turn."""
     is_live = entry.is_live
@@ -48,7 +48,7 @@ def rotated(
         rows=rows,
         object=entry.object if is_live else place.names.label(entry.label).name,
         attempt=entry.attempt + 1,
-        loaded_at=turn.now,
+        loaded_at=rotation.now,
         columns={each.name: each.words for each in base.columns},
     )
 
