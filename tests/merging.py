@@ -16,7 +16,7 @@ from dil.model.destination import MergeSpec
 from dil.model.job import Job, OutputFormat, PublishMode
 from dil.publishing import Finished, PublishableResults, PublishTarget, decide
 from dil.reshaping import Reshaping, reshape
-from dil.reshaping.files import Workshop, row_file
+from dil.reshaping.files import DatasetFiles, row_file
 from dil.storage import Folder, LocalFilesystem
 from dil.types.schema_text import parse_schema, schema_text
 from dil.writing.formats import writer_for
@@ -137,6 +137,6 @@ class Lake:
     def _table(self, path: str) -> pa.Table:
         if path.endswith(".parquet"):
             return pq.read_table(path)
-        workshop = Workshop(self.job.publishing.final_dir, "", self.job.writing)
+        dataset_files = DatasetFiles(self.job.publishing.final_dir, "", self.job.writing)
         file = row_file(FILES, path, parse_schema(self.known))
-        return pa.Table.from_batches(file.batches(workshop), schema=file.schema)
+        return pa.Table.from_batches(file.batches(dataset_files), schema=file.schema)

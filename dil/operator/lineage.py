@@ -19,7 +19,7 @@ from dil.model.derived import InputSlice
 from dil.model.job import DatasetInput, Job, QueryMode, StateSpec, WritingSpec
 from dil.model.work_unit import unit_hash
 from dil.reshaping.dataset_rows import DatasetReading, WantedRows
-from dil.reshaping.files import Workshop
+from dil.reshaping.files import DatasetFiles
 from dil.run.kept_report import kept_unit_runs
 from dil.spi.state_store import StateStore
 from dil.state import open_store
@@ -359,7 +359,7 @@ def _offsets_of(
     target = pa.schema([known.field(key.column)])
     found: list[int] = []
     for part in parts:
-        reading = DatasetReading(Workshop(part.uri, "", dataset.writing), known, target)
+        reading = DatasetReading(DatasetFiles(part.uri, "", dataset.writing), known, target)
         at = part.offset
         for batch in reading.rows(WantedRows(part.uri, part.rows, part.first, part.count)):
             found += (at + place for place in _matches(batch.column(0), key.text))

@@ -24,7 +24,7 @@ from dil.model.task import RunContext
 from dil.model.windows import Closing
 from dil.model.work_unit import Reason, WorkUnit
 from dil.reshaping.dataset_rows import WantedRows
-from dil.reshaping.files import Workshop
+from dil.reshaping.files import DatasetFiles
 from dil.reshaping.row_hash import logical_hash
 from dil.run.lease import new_run_id
 from dil.run.options import RunOptions
@@ -245,17 +245,17 @@ class _Replayer:
             return ReplayedBlock(number, ReplayOutcome.DIFFERS, why)
         if data is None or not rows:
             return ReplayedBlock(number, ReplayOutcome.SAME)
-        workshop = Workshop(self.job.publishing.final_dir, "", self.job.writing)
+        dataset_files = DatasetFiles(self.job.publishing.final_dir, "", self.job.writing)
         schema = parse_schema(recorded.schema)
         if data.logical_hash is not None:
             paths = [file.path for file in files]
-            if logical_hash(workshop, paths, schema) == data.logical_hash:
+            if logical_hash(dataset_files, paths, schema) == data.logical_hash:
                 return ReplayedBlock(number, ReplayOutcome.SAME)
-        uri = workshop.filesystem.uri
+        uri = dataset_files.filesystem.uri
         now = tuple((WantedRows(uri(file.path), file.rows, 0, file.rows),) for file in files)
         then = tuple((WantedRows(part.path, part.rows, 0, part.rows),) for part in data.parts or ())
         count = self._started().differing(
-            View("now", schema, now, workshop), View("then", schema, then, workshop)
+            View("now", schema, now, dataset_files), View("then", schema, then, dataset_files)
         )
         if count:
             return ReplayedBlock(

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from dil.errors import ConversionError
 from dil.observe.progress import counted
-from dil.reshaping.files import RowFile, Workshop, read_table, write_table
+from dil.reshaping.files import DatasetFiles, RowFile, read_table, write_table
 from dil.reshaping.keys import KeyReader, bucket_of, row_numbers
 from dil.reshaping.reshaping import Stage
 
@@ -66,21 +66,27 @@ class Changes:
 
 
 def changes_of(
-    files: Sequence[NumberedFile], rows: int, workshop: Workshop, keyed: KeyReader, stage: Stage
+    files: Sequence[NumberedFile],
+    rows: int,
+    dataset_files: DatasetFiles,
+    keyed: KeyReader,
+    stage: Stage,
 ) -> Changes | dict[int, ConversionError]:
     """Return the changes in staged files, not more than about ``rows`` keys in a bucket.
 
     Or the numbers of files whose rows cannot be merged, and why.
     """
     size = sum(file.bytes for file in files)
-    total = sum(stage(_Counted(workshop), files, 0))
+    total = sum(stage(_Counted(dataset_files), files, 0))
     bounds = keyed.schema.empty_table().select(keyed.keys)
     if total > rows:
-        sample = pa.concat_tables(stage(_Sampled(workshop, keyed), files, size))
+        sample = pa.concat_tables(stage(_Sampled(dataset_files, keyed), files, size))
         bounds = _bounds(sample, -(-total // rows), keyed)
     pieces: dict[int, list[str]] = defaultdict(list)
     errors: dict[int, ConversionError] = {}
-    for file, found in zip(files, stage(_Split(workshop, keyed, bounds), files, size), strict=True):
+    for file, found in zip(
+        files, stage(_Split(dataset_files, keyed, bounds), files, size), strict=True
+    ):
         if isinstance(found, ConversionError):
             errors[file.number] = found
             continue
@@ -90,7 +96,7 @@ def changes_of(
         return errors
     paths = [tuple(pieces[number]) for number in range(bounds.num_rows + 1)]
     buckets = []
-    for settled in stage(_Settled(workshop, keyed, _lanes(files)), paths, size):
+    for settled in stage(_Settled(dataset_files, keyed, _lanes(files)), paths, size):
         if isinstance(settled, KeyRangeChanges):
             buckets.append(settled)
         else:
@@ -98,11 +104,11 @@ def changes_of(
     return errors or Changes(bounds, tuple(buckets))
 
 
-def write_drops(workshop: Workshop, name: str, rows: pa.Table) -> DroppedRows | None:
+def write_drops(dataset_files: DatasetFiles, name: str, rows: pa.Table) -> DroppedRows | None:
     """Keep which staged rows are not published; None for none."""
     if not rows.num_rows:
         return None
-    path = write_table(workshop, name, [rows.select(DROPS.names).cast(DROPS)], DROPS)
+    path = write_table(dataset_files, name, [rows.select(DROPS.names).cast(DROPS)], DROPS)
     return DroppedRows(path, frozenset(pc.unique(rows["file"]).to_pylist()))
 
 
@@ -128,23 +134,23 @@ def _lanes(files: Sequence[NumberedFile]) -> pa.Table | None:
 class _Counted:
     """Counts the rows of a staged file, from the footer where there is one."""
 
-    workshop: Workshop
+    dataset_files: DatasetFiles
 
     def __call__(self, item: NumberedFile) -> int:
-        return item.source.count(self.workshop)
+        return item.source.count(self.dataset_files)
 
 
 @dataclass(frozen=True, slots=True)
 class _Sampled:
     """Reads every n-th key of a staged file."""
 
-    workshop: Workshop
+    dataset_files: DatasetFiles
     keyed: KeyReader
 
     def __call__(self, item: NumberedFile) -> pa.Table:
         found = [self.keyed.schema.empty_table().select(self.keyed.keys)]
         columns = self.keyed.here(item.source.schema)
-        for start, batch in item.source.numbered(self.workshop, columns):
+        for start, batch in item.source.numbered(self.dataset_files, columns):
             keys = self.keyed.of(batch).select(self.keyed.keys)
             chosen = range(-start % _SAMPLE_EVERY, batch.num_rows, _SAMPLE_EVERY)
             found.append(keys.take(pa.array(chosen, pa.int64())).drop_null())
@@ -155,12 +161,12 @@ class _Sampled:
 class _Split:
     """Writes the changes of a staged file into a table for each bucket; returns their paths."""
 
-    workshop: Workshop
+    dataset_files: DatasetFiles
     keyed: KeyReader
     bounds: pa.Table
 
     def __call__(self, item: NumberedFile) -> dict[int, str] | ConversionError:
-        folder = self.workshop.new_folder(f"keys-{item.number}")
+        folder = self.dataset_files.new_folder(f"keys-{item.number}")
         paths: dict[int, str] = {}
         sinks: dict[int, pa.ipc.RecordBatchFileWriter] = {}
         with ExitStack() as stack:
@@ -169,7 +175,7 @@ class _Split:
                     for number, part in self._parts(table):
                         if number not in sinks:
                             paths[number] = f"{folder}/bucket-{number}.arrow"
-                            stream = self.workshop.filesystem.open_output(paths[number])
+                            stream = self.dataset_files.filesystem.open_output(paths[number])
                             stack.enter_context(stream)
                             sink = pa.ipc.new_file(stream, part.schema)
                             sinks[number] = stack.enter_context(sink)
@@ -180,7 +186,7 @@ class _Split:
 
     def _tables(self, item: NumberedFile) -> Iterator[pa.Table]:
         columns = self.keyed.here(item.source.schema)
-        for start, batch in item.source.numbered(self.workshop, columns):
+        for start, batch in item.source.numbered(self.dataset_files, columns):
             table = self.keyed.of(batch)
             self.keyed.refuse_nulls(table, start)
             count = batch.num_rows
@@ -206,12 +212,12 @@ class _Settled:
     Or returns the files with keys of which nothing tells the newest.
     """
 
-    workshop: Workshop
+    dataset_files: DatasetFiles
     keyed: KeyReader
     lanes: pa.Table | None
 
     def __call__(self, paths: tuple[str, ...]) -> KeyRangeChanges | dict[int, ConversionError]:
-        tables = [read_table(self.workshop, path) for path in paths]
+        tables = [read_table(self.dataset_files, path) for path in paths]
         if not tables:
             return KeyRangeChanges("", 0, None)
         ordered = self.keyed.sorted_rows(pa.concat_tables(tables), "file", "row")
@@ -222,9 +228,9 @@ class _Settled:
         newest = ordered.filter(is_last)
         dropped = ordered.filter(pc.or_(pc.invert(is_last), ordered["is_delete"]))
         return KeyRangeChanges(
-            write_table(self.workshop, "newest", [newest], newest.schema),
+            write_table(self.dataset_files, "newest", [newest], newest.schema),
             newest.num_rows,
-            write_drops(self.workshop, "superseded", dropped),
+            write_drops(self.dataset_files, "superseded", dropped),
         )
 
     def _undecided(self, ordered: pa.Table, is_last: pa.Array) -> dict[int, ConversionError]:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from dil.errors import StateError, WriteError
 from dil.model.job import OutputFormat
-from dil.reshaping.files import RowFile, Workshop, format_of, opened, row_file
+from dil.reshaping.files import DatasetFiles, RowFile, format_of, opened, row_file
 from dil.text.hive_folders import hive_values
 from dil.types.widening import conform
 
@@ -47,7 +47,7 @@ class DatasetReading:
     ``may_match`` says by the statistics of a row group of Parquet whether a row of it is wanted.
     """
 
-    workshop: Workshop
+    dataset_files: DatasetFiles
     known: pa.Schema
     target: pa.Schema
     may_match: Callable[[Statistics], bool] | None = None
@@ -60,9 +60,9 @@ class DatasetReading:
             WriteError: it is damaged.
             ConversionError: a value does not fit the target exactly.
         """
-        path = self.workshop.filesystem.path_of(wanted.uri)
+        path = self.dataset_files.filesystem.path_of(wanted.uri)
         try:
-            file = row_file(self.workshop.filesystem, path, self.known)
+            file = row_file(self.dataset_files.filesystem, path, self.known)
             yield from self._read(file, wanted)
         except WriteError as error:
             if isinstance(error.__cause__, FileNotFoundError):
@@ -76,7 +76,7 @@ class DatasetReading:
         if format_of(file.path) is OutputFormat.PARQUET:
             groups = self._groups(file.path, wanted)
         last, read = wanted.first + wanted.count, 0
-        for start, batch in file.numbered(self.workshop, columns, groups):
+        for start, batch in file.numbered(self.dataset_files, columns, groups):
             read += batch.num_rows
             begin, end = max(wanted.first - start, 0), min(last - start, batch.num_rows)
             if begin < end:
@@ -104,7 +104,7 @@ class DatasetReading:
         Raises:
             StateError: the file does not hold as many rows as were published.
         """
-        with opened(self.workshop.filesystem, path) as stream:
+        with opened(self.dataset_files.filesystem, path) as stream:
             metadata = pq.read_metadata(stream)
         if metadata.num_rows != wanted.rows:
             raise _changed(path, metadata.num_rows, wanted.rows)

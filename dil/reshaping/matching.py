@@ -19,8 +19,8 @@ from dil.model.job import OutputFormat
 from dil.model.task import StagedFile
 from dil.reshaping.changes import DROPS, Changes, DroppedRows, KeyRangeChanges, write_drops
 from dil.reshaping.files import (
+    DatasetFiles,
     RowFile,
-    Workshop,
     format_of,
     opened,
     read_table,
@@ -115,7 +115,7 @@ class Matching:
     ``keeps_met`` asks for the changes that have a live row.
     """
 
-    workshop: Workshop
+    dataset_files: DatasetFiles
     keyed: KeyReader
     changes: Changes
     detects_missing: bool
@@ -138,15 +138,17 @@ class Matching:
             return ConversionError(f"{item.file.uri}: {error.message}", error.fix)
         drops = None
         if found.lost:
-            drops = write_drops(self.workshop, f"older-{item.number}", pa.concat_tables(found.lost))
+            drops = write_drops(
+                self.dataset_files, f"older-{item.number}", pa.concat_tables(found.lost)
+            )
         met = None
         if found.met:
-            met = write_drops(self.workshop, f"met-{item.number}", pa.concat_tables(found.met))
+            met = write_drops(self.dataset_files, f"met-{item.number}", pa.concat_tables(found.met))
         if not (item.must or found.gone or found.marked):
             return FileMatch(is_changed=False, drops=drops, met=met)
         model = StagedFile("", 0, 0, "", folder=item.folder, timelabel=item.file.timelabel or "")
         try:
-            made = self.workshop.write(f"live-{item.number}", self._rows(item, found), model)
+            made = self.dataset_files.write(f"live-{item.number}", self._rows(item, found), model)
         except ConversionError as error:
             return ConversionError(f"{item.file.uri}: {error.message}", error.fix)
         return FileMatch(
@@ -161,7 +163,7 @@ class Matching:
     def _rows(self, item: Candidate, found: _Found) -> Iterator[pa.RecordBatch]:
         gone, marked = joined(found.gone), joined(found.marked)
         at = pa.scalar(self.deleted_at * 1000, DELETED_TYPE)
-        for start, batch in item.source.numbered(self.workshop):
+        for start, batch in item.source.numbered(self.dataset_files):
             rows = conform(batch, item.target)
             if len(marked):
                 place = rows.schema.get_field_index(DELETED_AT)
@@ -192,7 +194,7 @@ class Matching:
             .append_column("position", _NONE)
             .append_column("is_marked", pa.array([], pa.bool_()))
         )
-        for start, batch in item.source.numbered(self.workshop, columns, item.groups):
+        for start, batch in item.source.numbered(self.dataset_files, columns, item.groups):
             marks = pa.repeat(pa.scalar(value=False), batch.num_rows)
             if DELETED_AT in columns:
                 marks = batch.column(DELETED_AT).is_valid()
@@ -218,7 +220,7 @@ class Matching:
 
     def _newest(self, bucket: KeyRangeChanges) -> pa.Table:
         if bucket.path:
-            return read_table(self.workshop, bucket.path)
+            return read_table(self.dataset_files, bucket.path)
         more = [("is_delete", pa.bool_()), *zip(DROPS.names, DROPS.types, strict=True)]
         return pa.schema([*self.keyed.schema, *(pa.field(*each) for each in more)]).empty_table()
 
@@ -259,7 +261,7 @@ class Matching:
 class BoundsReader:
     """Reads what a live file tells without its rows: its schema, and where keys may be."""
 
-    workshop: Workshop
+    dataset_files: DatasetFiles
     keyed: KeyReader
     known: pa.Schema
 
@@ -274,8 +276,8 @@ class BoundsReader:
             WriteError: it cannot be read.
         """
         if format_of(path) is not OutputFormat.PARQUET:
-            return row_file(self.workshop.filesystem, path, self.known), None
-        with opened(self.workshop.filesystem, path) as stream:
+            return row_file(self.dataset_files.filesystem, path, self.known), None
+        with opened(self.dataset_files.filesystem, path) as stream:
             file = pq.ParquetFile(stream)
             source, footer = RowFile(path, file.schema_arrow), file.metadata
         return source, self._bounds(source.schema, footer)
@@ -327,7 +329,7 @@ def _bounds_of(statistics: Any, kind: pa.DataType) -> tuple[Any, Any]:  # noqa: 
 class KeySearch:
     """Looks for the live files that may hold changed keys; runs on the driver."""
 
-    workshop: Workshop
+    dataset_files: DatasetFiles
     keyed: KeyReader
     changes: Changes
 
@@ -349,7 +351,7 @@ class KeySearch:
         for number, bucket in enumerate(self.changes.buckets):
             if not bucket.keys:
                 continue
-            keys = read_table(self.workshop, bucket.path).select(self.keyed.keys)
+            keys = read_table(self.dataset_files, bucket.path).select(self.keyed.keys)
             hits = bounded.take(may_hold(bounded, keys))
             for at, group in zip(hits["file"].to_pylist(), hits["group"].to_pylist(), strict=True):
                 groups[at].add(group)

@@ -15,7 +15,7 @@ from dil.model.task import StagedFile
 from dil.observe.progress import counted
 from dil.publishing import SharedFile
 from dil.publishing.shared_files import refuse_misfit
-from dil.reshaping.files import RowFile, Workshop, row_file, unknown_column
+from dil.reshaping.files import DatasetFiles, RowFile, row_file, unknown_column
 from dil.types.widening import conform
 from dil.writing.ownership import give
 
@@ -81,7 +81,7 @@ class SharedFileWriter:
     does not tell.
     """
 
-    workshop: Workshop
+    dataset_files: DatasetFiles
     known: pa.Schema
 
     def __call__(self, plan: SharedFilePlan) -> SharedFile:
@@ -92,17 +92,19 @@ class SharedFileWriter:
             WriteError: the file system refused.
         """
         # However large the rows become in another schema: they were cut to the target before.
-        writing = replace(self.workshop.writing, target_bytes=sys.maxsize)
-        workshop = replace(self.workshop, writing=writing)
-        sources = [row_file(workshop.filesystem, piece.path, self.known) for piece in plan.pieces]
+        writing = replace(self.dataset_files.writing, target_bytes=sys.maxsize)
+        dataset_files = replace(self.dataset_files, writing=writing)
+        sources = [
+            row_file(dataset_files.filesystem, piece.path, self.known) for piece in plan.pieces
+        ]
         target = _common_schema(sources, self.known)
         batches = (
             conform(batch, target)
             for source, piece in zip(sources, plan.pieces, strict=True)
-            for batch in _taken_rows(source, piece, workshop)
+            for batch in _taken_rows(source, piece, dataset_files)
         )
         model = StagedFile("", 0, 0, "", timelabel=plan.timelabel)
-        (written,) = workshop.write(plan.name, batches, model)
+        (written,) = dataset_files.write(plan.name, batches, model)
         give([written], writing.owner, writing.group)
         return SharedFile(written, plan.folder, plan.units)
 
@@ -152,7 +154,7 @@ def rest_of(
 
 
 def _taken_rows(
-    source: RowFile, piece: SharedFilePiece, workshop: Workshop
+    source: RowFile, piece: SharedFilePiece, dataset_files: DatasetFiles
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a piece, and check that its file has as many as were published.
 
@@ -160,7 +162,7 @@ def _taken_rows(
         ConversionError: there are more or fewer.
     """
     rows = 0
-    for start, batch in source.numbered(workshop):
+    for start, batch in source.numbered(dataset_files):
         rows = start + batch.num_rows
         for low, high in piece.ranges:
             first, last = max(low, start), min(high, rows)

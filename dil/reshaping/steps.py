@@ -14,7 +14,7 @@ from dil.model.destination import DELETED_AT
 from dil.model.task import Failure
 from dil.publishing import Finished, PublishableResults, drop_logs
 from dil.publishing.staged import delete_result
-from dil.reshaping.files import Workshop, row_file
+from dil.reshaping.files import DatasetFiles, row_file
 from dil.reshaping.keys import DELETED_TYPE
 from dil.reshaping.merging import Schemas, merge
 from dil.reshaping.reshaping import Reshaping, fits_as_it_is
@@ -55,12 +55,12 @@ def _carried_out(
     work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem
 ) -> PublishableResults:
     filesystem.delete_tree(work.folder)
-    workshop = Workshop(work.job.publishing.final_dir, work.folder, work.job.writing)
-    parts = parts_of(finished, workshop)
+    dataset_files = DatasetFiles(work.job.publishing.final_dir, work.folder, work.job.writing)
+    parts = parts_of(finished, dataset_files)
     known = _known(work, filesystem)
-    target = _with_mark(target_schema(known, parts, workshop), work)
-    results = unified(finished, parts, target, workshop, work.stage)
-    return merge(work, results, Schemas(known, target), workshop)
+    target = _with_mark(target_schema(known, parts, dataset_files), work)
+    results = unified(finished, parts, target, dataset_files, work.stage)
+    return merge(work, results, Schemas(known, target), dataset_files)
 
 
 def _without_misfits(each: Finished, errors: Mapping[str, ConversionError]) -> Finished:

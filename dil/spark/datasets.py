@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from dil.errors import ConfigError
 from dil.model.job import Job
 from dil.reshaping.dataset_rows import DatasetReading, WantedRows, rows_of_tasks
-from dil.reshaping.files import Workshop
+from dil.reshaping.files import DatasetFiles
 from dil.spark.failing import shown_errors
 from dil.spark.options import SourceOptions
 from dil.spark.pruning import pruning_of
@@ -110,8 +110,8 @@ def partitions_of(parts: Sequence[PartRows], known: pa.Schema) -> list[InputPart
 
 def reading_of(job: Job, target: pa.Schema) -> DatasetReading:
     """Return how rows of a job's dataset are read; each task knows the schema of its rows."""
-    workshop = Workshop(job.publishing.final_dir, "", job.writing)
-    return DatasetReading(workshop, target, target)
+    dataset_files = DatasetFiles(job.publishing.final_dir, "", job.writing)
+    return DatasetReading(dataset_files, target, target)
 
 
 def read_partition(reading: DatasetReading, partition: InputPartition) -> Iterator[pa.RecordBatch]:

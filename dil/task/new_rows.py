@@ -22,7 +22,7 @@ from dil.eventtime.new_row_lateness import AT, PORTION_BYTES, Identity, lateness
 from dil.model.event_tally import MeterContext, PublishedRows, UnitLateness
 from dil.model.job import Job, PublishMode
 from dil.model.settings import Formula
-from dil.reshaping.files import RowFile, Workshop, row_file
+from dil.reshaping.files import DatasetFiles, RowFile, row_file
 from dil.text.paths import compile_path
 from dil.types.schema_text import parse_schema
 from dil.types.widening import conform
@@ -118,7 +118,7 @@ class _PublishedComparison:
 
     def __init__(self, job: Job, published: Sequence[PublishedRows], known_schema: str) -> None:
         self._published = published
-        self._workshop = Workshop(job.publishing.final_dir, "", job.writing)
+        self._dataset_files = DatasetFiles(job.publishing.final_dir, "", job.writing)
         self._known = known_schema
         self._job = job
         self._identity: Identity | None = None
@@ -166,7 +166,7 @@ class _PublishedComparison:
 
     def _open(self, schema: pa.Schema) -> Identity:
         """Open the published files, and return what tells their rows apart."""
-        known, files = parse_schema(self._known), self._workshop.filesystem
+        known, files = parse_schema(self._known), self._dataset_files.filesystem
         opened: dict[str, RowFile] = {}
         for each in self._published:
             if each.path not in opened:
@@ -176,7 +176,7 @@ class _PublishedComparison:
         self._published = [
             each
             if each.rows is not None
-            else replace(each, rows=opened[each.path].count(self._workshop))
+            else replace(each, rows=opened[each.path].count(self._dataset_files))
             for each in self._published
         ]
         self._files = [opened[each.path] for each in self._published]
@@ -189,7 +189,7 @@ class _PublishedComparison:
             return
         columns = self._identity.columns
         for part, file in zip(self._published, self._files, strict=True):
-            for start, batch in file.numbered(self._workshop, columns.names):
+            for start, batch in file.numbered(self._dataset_files, columns.names):
                 first = max(part.start - start, 0)
                 last = part.start + (part.rows or 0)
                 rows = batch.slice(first, max(0, last - start - first))

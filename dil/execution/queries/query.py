@@ -15,7 +15,7 @@ from dil.model.task import RunContext, TaskReport
 from dil.model.windows import Closing
 from dil.model.work_unit import WorkUnit
 from dil.reshaping.dataset_rows import DatasetReading, WantedRows, rows_of_tasks
-from dil.reshaping.files import Workshop
+from dil.reshaping.files import DatasetFiles
 from dil.types.schema_text import parse_schema
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class View:
     name: str
     known: pa.Schema
     tasks: tuple[tuple[WantedRows, ...], ...]
-    workshop: Workshop
+    dataset_files: DatasetFiles
 
     def rows(self, task: int, target: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one task in a schema.
@@ -41,7 +41,7 @@ class View:
             StateError: a file is gone, or is not what was published.
             WriteError: it is damaged.
         """
-        reading = DatasetReading(self.workshop, self.known, target)
+        reading = DatasetReading(self.dataset_files, self.known, target)
         for each in self.tasks[task]:
             yield from reading.rows(each)
 
@@ -54,7 +54,7 @@ def view_of(name: str, schema: str, parts: Sequence[PartRows], writing: WritingS
     """
     place = parts[0].uri if parts else ""
     tasks = tuple(rows_of_tasks(parts))
-    return View(name, parse_schema(schema), tasks, Workshop(place, "", writing))
+    return View(name, parse_schema(schema), tasks, DatasetFiles(place, "", writing))
 
 
 @dataclass(frozen=True, slots=True)

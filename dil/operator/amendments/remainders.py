@@ -65,14 +65,14 @@ def staged_remainders(
     if not parts:
         return ()
     # Arrow: most acts need none.
-    from dil.reshaping.files import Workshop
+    from dil.reshaping.files import DatasetFiles
     from dil.reshaping.shared_files import SharedFileWriter, rest_of
     from dil.types.schema_text import parse_schema
 
     job, filesystem = session.job, session.filesystem()
     folder = withdrawal.act_folder(job.publishing, act_id)
-    workshop = Workshop(job.publishing.final_dir, folder, job.writing)
-    write = SharedFileWriter(workshop, parse_schema(publishing.recorded_schema(session.store)))
+    dataset_files = DatasetFiles(job.publishing.final_dir, folder, job.writing)
+    write = SharedFileWriter(dataset_files, parse_schema(publishing.recorded_schema(session.store)))
     found = (
         rest_of(file, filesystem.path_of(file.uri), narrowed.signatures, f"rest-{number}")
         for number, (narrowed, file) in enumerate(parts)

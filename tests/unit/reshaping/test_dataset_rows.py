@@ -10,7 +10,7 @@ from dil.errors import StateError
 from dil.model.job import OutputFormat, WritingSpec
 from dil.model.task import StagedFile
 from dil.reshaping.dataset_rows import DatasetReading, Statistics, WantedRows
-from dil.reshaping.files import Workshop
+from dil.reshaping.files import DatasetFiles
 
 KNOWN = pa.schema([("id", pa.int64()), ("day", pa.string()), ("note", pa.string())])
 ROWS = 10
@@ -18,7 +18,7 @@ ROWS = 10
 
 def reading(folder: Path, form: OutputFormat = OutputFormat.PARQUET) -> DatasetReading:
     writing = WritingSpec(format=form, row_group_rows=4)
-    return DatasetReading(Workshop(str(folder), str(folder / "made"), writing), KNOWN, KNOWN)
+    return DatasetReading(DatasetFiles(str(folder), str(folder / "made"), writing), KNOWN, KNOWN)
 
 
 def batch(rows: int = ROWS) -> pa.RecordBatch:
@@ -31,7 +31,7 @@ def batch(rows: int = ROWS) -> pa.RecordBatch:
 
 
 def written(reader: DatasetReading) -> str:
-    (file,) = reader.workshop.write("file", [batch()], StagedFile("", 0, 0, ""))
+    (file,) = reader.dataset_files.write("file", [batch()], StagedFile("", 0, 0, ""))
     return Path(file.path).as_uri()
 
 
@@ -83,7 +83,7 @@ def test_a_row_group_that_the_reader_does_not_want_is_not_read(tmp_path: Path) -
         seen.append((least, most, nulls, rows))
         return most > 5
 
-    reader = DatasetReading(reading(tmp_path).workshop, KNOWN, KNOWN, above_five)
+    reader = DatasetReading(reading(tmp_path).dataset_files, KNOWN, KNOWN, above_five)
 
     assert ids(reader, WantedRows(path.as_uri(), ROWS, 0, ROWS)) == [4, 5, 6, 7, 8, 9]
     assert seen == [(0, 3, 0, 4), (4, 7, 0, 4), (8, 9, 0, 2)]

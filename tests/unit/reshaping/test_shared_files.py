@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dil.errors import ConversionError
 from dil.model.dataset import PublishedFile, UnitRows
 from dil.model.job import OutputFormat, WritingSpec
-from dil.reshaping.files import Workshop
+from dil.reshaping.files import DatasetFiles
 from dil.reshaping.shared_files import SharedFilePiece, SharedFilePlan, SharedFileWriter, rest_of
 
 SCHEMA = pa.schema([("unit", pa.string()), ("number", pa.int64())])
@@ -74,10 +74,10 @@ def test_a_shared_file_has_the_rows_that_were_taken_in_their_order(
         placed.append(SharedFilePiece(str(path), piece.rows, piece.units))
         expected += [row for low, high in piece.ranges for row in rows[low:high]]
     spec = WritingSpec(format=OutputFormat.PARQUET, target_bytes=1)
-    workshop = Workshop(str(folder), str(folder / "staged"), spec)
+    dataset_files = DatasetFiles(str(folder), str(folder / "staged"), spec)
 
     plan = SharedFilePlan("j", tuple(placed), "/lake/x", "label")
-    made = SharedFileWriter(workshop, SCHEMA)(plan)
+    made = SharedFileWriter(dataset_files, SCHEMA)(plan)
 
     assert pq.read_table(made.file.path).to_pylist() == expected
     assert (made.file.rows, made.folder) == (len(expected), "/lake/x")
@@ -94,11 +94,13 @@ def _new_folder() -> str:
 def test_a_file_with_other_rows_than_it_should_have_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"unit": ["a"], "number": [1]}, schema=SCHEMA), path)
-    workshop = Workshop(str(tmp_path), str(tmp_path / "staged"), WritingSpec(OutputFormat.PARQUET))
+    dataset_files = DatasetFiles(
+        str(tmp_path), str(tmp_path / "staged"), WritingSpec(OutputFormat.PARQUET)
+    )
     for rows in (2, 3):
         piece = SharedFilePiece(str(path), rows, (UnitRows("a", 0, 1),))
         with pytest.raises(ConversionError, match="has 1 row, and"):
-            SharedFileWriter(workshop, SCHEMA)(SharedFilePlan("j", (piece,), str(tmp_path)))
+            SharedFileWriter(dataset_files, SCHEMA)(SharedFilePlan("j", (piece,), str(tmp_path)))
     assert not list((tmp_path / "staged").rglob("*.parquet"))
 
 
