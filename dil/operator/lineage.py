@@ -18,7 +18,7 @@ from dil.errors import ConfigError
 from dil.model.derived import InputSlice
 from dil.model.job import DatasetInput, Job, QueryMode, StateSpec, WritingSpec
 from dil.model.work_unit import unit_hash
-from dil.reshaping.dataset_rows import DatasetReading, WantedRows
+from dil.reshaping.dataset_reading import DatasetReading, WantedRows
 from dil.reshaping.files import DatasetFiles
 from dil.run.kept_report import kept_unit_runs
 from dil.spi.state_store import StateStore
@@ -27,7 +27,7 @@ from dil.state.blocks.block import Block
 from dil.state.blocks.events import ConfigEvent, DataEvent
 from dil.state.blocks.source_state import KIND, UnitSummary
 from dil.state.chain.chain_rows import config_event_at
-from dil.state.derived.dataset_rows import DatasetChain, PartRows
+from dil.state.derived.dataset_chain import DatasetChain, PartRows
 from dil.state.derived.inputs import StoredInput
 from dil.state.opening import open_snapshot
 from dil.types.schema_text import parse_schema

@@ -23,7 +23,7 @@ from dil.model.json import JsonObject
 from dil.model.task import RunContext
 from dil.model.windows import Closing
 from dil.model.work_unit import Reason, WorkUnit
-from dil.reshaping.dataset_rows import WantedRows
+from dil.reshaping.dataset_reading import WantedRows
 from dil.reshaping.files import DatasetFiles
 from dil.reshaping.row_hash import logical_hash
 from dil.run.lease import new_run_id
@@ -33,7 +33,7 @@ from dil.spi.state_store import StateStore
 from dil.state.blocks.block import read_block
 from dil.state.blocks.canonical import instant_of
 from dil.state.blocks.events import ConfigEvent, DataEvent
-from dil.state.derived.dataset_rows import DatasetChain, PartRows, Position
+from dil.state.derived.dataset_chain import DatasetChain, PartRows, Position
 from dil.state.derived.inputs import StoredInput
 from dil.storage import filesystem_for
 from dil.types.schema_text import parse_schema

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from dil.errors import ConfigError
 from dil.model.job import Job
-from dil.reshaping.dataset_rows import DatasetReading, WantedRows, rows_of_tasks
+from dil.reshaping.dataset_reading import DatasetReading, WantedRows, rows_of_tasks
 from dil.reshaping.files import DatasetFiles
 from dil.spark.failing import shown_errors
 from dil.spark.options import SourceOptions
@@ -20,7 +20,7 @@ from dil.spark.pruning import pruning_of
 from dil.types.schema_text import parse_schema
 
 if TYPE_CHECKING:
-    from dil.state.derived.dataset_rows import DatasetChain, PartRows, Position
+    from dil.state.derived.dataset_chain import DatasetChain, PartRows, Position
 
 
 def dataset_job(options: SourceOptions) -> Job:
@@ -53,7 +53,7 @@ def opened_chain(job: Job, now_ms: int) -> Iterator[DatasetChain]:
         StateError: nothing was published, or the store cannot be read.
     """
     # Imported here: what reads files needs no state.
-    from dil.state.derived.dataset_rows import DatasetChain
+    from dil.state.derived.dataset_chain import DatasetChain
     from dil.state.opening import open_snapshot
 
     with open_snapshot(job.state, job.name, clock=lambda: now_ms) as tx:

@@ -14,12 +14,12 @@ from dil.model.job import QuerySpec, WritingSpec
 from dil.model.task import RunContext, TaskReport
 from dil.model.windows import Closing
 from dil.model.work_unit import WorkUnit
-from dil.reshaping.dataset_rows import DatasetReading, WantedRows, rows_of_tasks
+from dil.reshaping.dataset_reading import DatasetReading, WantedRows, rows_of_tasks
 from dil.reshaping.files import DatasetFiles
 from dil.types.schema_text import parse_schema
 
 if TYPE_CHECKING:
-    from dil.state.derived.dataset_rows import PartRows
+    from dil.state.derived.dataset_chain import PartRows
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from dil.state.blocks.canonical import instant_of
 from dil.state.chain.chain_rows import data_event_at
 from dil.state.databases.database import Transaction
 from dil.state.derived.appending import require_sound_query
-from dil.state.derived.dataset_rows import DatasetChain, PartRows, Position
+from dil.state.derived.dataset_chain import DatasetChain, PartRows, Position
 from dil.state.derived.earlier_inputs import refuse_inputs_read_before
 from dil.state.derived.inputs import StoredInput, open_input
 from dil.state.derived.planning import QueryPlan, SliceLimits, plan_query, transform_in_force

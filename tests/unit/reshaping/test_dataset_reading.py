@@ -9,7 +9,7 @@ import pytest
 from dil.errors import StateError
 from dil.model.job import OutputFormat, WritingSpec
 from dil.model.task import StagedFile
-from dil.reshaping.dataset_rows import DatasetReading, Statistics, WantedRows
+from dil.reshaping.dataset_reading import DatasetReading, Statistics, WantedRows
 from dil.reshaping.files import DatasetFiles
 
 KNOWN = pa.schema([("id", pa.int64()), ("day", pa.string()), ("note", pa.string())])

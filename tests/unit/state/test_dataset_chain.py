@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dil.errors import StateError
 from dil.state.blocks.events import ConfigEvent, SliceFile
-from dil.state.derived.dataset_rows import (
+from dil.state.derived.dataset_chain import (
     NONE_YET,
     START,
     DatasetChain,

@@ -21,7 +21,7 @@ from dil.text.hive_folders import hive_values
 from dil.types.widening import conform
 
 if TYPE_CHECKING:
-    from dil.state.derived.dataset_rows import PartRows
+    from dil.state.derived.dataset_chain import PartRows
 
 # Files are small where runs are: a task reads so many bytes of them, or about.
 _BYTES_OF_TASK = 32 * 1024 * 1024
