@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 
 from dil.errors import ConfigError
 from dil.model.derived import InputSlice
+from dil.model.file_rows import FileRows
 from dil.model.job import DatasetInput, Job, QueryMode, StateSpec, WritingSpec
 from dil.model.work_unit import unit_hash
-from dil.reshaping.dataset_reading import DatasetReading, WantedRows
+from dil.reshaping.dataset_reading import DatasetReading
 from dil.reshaping.files import DatasetFiles
 from dil.run.kept_report import kept_unit_runs
 from dil.spi.state_store import StateStore
@@ -27,7 +28,7 @@ from dil.state.blocks.block import Block
 from dil.state.blocks.events import ConfigEvent, DataEvent
 from dil.state.blocks.source_state import KIND, UnitSummary
 from dil.state.chain.chain_rows import config_event_at
-from dil.state.derived.dataset_chain import DatasetChain, PartRows
+from dil.state.derived.dataset_chain import DatasetChain
 from dil.state.derived.inputs import StoredInput
 from dil.state.opening import open_snapshot
 from dil.types.schema_text import parse_schema
@@ -335,7 +336,7 @@ def _is_full(chain: StoredInput, sequence: int) -> bool:
 
 def _rows_between(
     chain: StoredInput, item: InputSlice, after: int, last: int
-) -> tuple[PartRows, ...]:
+) -> tuple[FileRows, ...]:
     """Return rows ``(after, last]`` as they were when a query took them."""
     sequence = None if item.last_block is None else chain.sequence_of(item.last_block)
     if sequence is None:
@@ -350,7 +351,7 @@ def _schema_of(chain: DatasetChain) -> pa.Schema:
 
 
 def _offsets_of(
-    dataset: _Dataset, chain: DatasetChain, parts: Sequence[PartRows], key: _Key
+    dataset: _Dataset, chain: DatasetChain, parts: Sequence[FileRows], key: _Key
 ) -> list[int] | None:
     """Return the offsets of the first rows with a value, None where there is no such column."""
     known = _schema_of(chain)
@@ -361,7 +362,7 @@ def _offsets_of(
     for part in parts:
         reading = DatasetReading(DatasetFiles(part.uri, "", dataset.writing), known, target)
         at = part.offset
-        for batch in reading.rows(WantedRows(part.uri, part.rows, part.first, part.count)):
+        for batch in reading.rows(part):
             found += (at + place for place in _matches(batch.column(0), key.text))
             at += batch.num_rows
             if len(found) >= _MOST_ROWS:

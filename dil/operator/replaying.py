@@ -17,13 +17,13 @@ from dil.errors import ConfigError, DilError
 from dil.execution.executor import job_of_tasks
 from dil.execution.queries.query import Query, QueryExecutor, QueryResult, View, view_of
 from dil.execution.stages import Executors
+from dil.model.file_rows import FileRows
 from dil.model.interval import Interval
 from dil.model.job import ClassRef, Job, PublishMode, QueryMode, QuerySpec
 from dil.model.json import JsonObject
 from dil.model.task import RunContext
 from dil.model.windows import Closing
 from dil.model.work_unit import Reason, WorkUnit
-from dil.reshaping.dataset_reading import WantedRows
 from dil.reshaping.files import DatasetFiles
 from dil.reshaping.row_hash import logical_hash
 from dil.run.lease import new_run_id
@@ -33,7 +33,7 @@ from dil.spi.state_store import StateStore
 from dil.state.blocks.block import read_block
 from dil.state.blocks.canonical import instant_of
 from dil.state.blocks.events import ConfigEvent, DataEvent
-from dil.state.derived.dataset_chain import DatasetChain, PartRows, Position
+from dil.state.derived.dataset_chain import DatasetChain, Position
 from dil.state.derived.inputs import StoredInput
 from dil.storage import filesystem_for
 from dil.types.schema_text import parse_schema
@@ -181,7 +181,7 @@ class _Replayer:
             if known is None or chain is None:
                 raise _SkippedError(f"{item.dataset_id} is no input of the job any more")
             dataset = DatasetChain(chain)
-            parts: tuple[PartRows, ...] = ()
+            parts: tuple[FileRows, ...] = ()
             schema = ""
             if item.last_block is not None:
                 last = chain.sequence_of(item.last_block)
@@ -252,8 +252,8 @@ class _Replayer:
             if logical_hash(dataset_files, paths, schema) == data.logical_hash:
                 return ReplayedBlock(number, ReplayOutcome.SAME)
         uri = dataset_files.filesystem.uri
-        now = tuple((WantedRows(uri(file.path), file.rows, 0, file.rows),) for file in files)
-        then = tuple((WantedRows(part.path, part.rows, 0, part.rows),) for part in data.parts or ())
+        now = tuple((FileRows.whole(uri(file.path), file.rows),) for file in files)
+        then = tuple((FileRows.whole(part.path, part.rows),) for part in data.parts or ())
         count = self._started().differing(
             View("now", schema, now, dataset_files), View("then", schema, then, dataset_files)
         )

@@ -9,34 +9,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dil.errors import StateError, WriteError
+from dil.model.file_rows import FileRows
 from dil.model.job import OutputFormat
 from dil.reshaping.files import DatasetFiles, RowFile, format_of, opened, row_file
 from dil.text.hive_folders import hive_values
 from dil.types.widening import conform
 
-if TYPE_CHECKING:
-    from dil.state.derived.dataset_chain import PartRows
-
 # Files are small where runs are: a task reads so many bytes of them, or about.
 _BYTES_OF_TASK = 32 * 1024 * 1024
 # Least and greatest value of a column in a row group, its nulls and its rows.
 Statistics = Callable[[str], tuple[Any, Any, int, int] | None]
-
-
-@dataclass(frozen=True, slots=True)
-class WantedRows:
-    """Rows of one file: ``count`` from row ``first`` on. The file has ``rows`` by the chain."""
-
-    uri: str
-    rows: int
-    first: int
-    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +40,7 @@ class DatasetReading:
     target: pa.Schema
     may_match: Callable[[Statistics], bool] | None = None
 
-    def rows(self, wanted: WantedRows) -> Iterator[pa.RecordBatch]:
+    def rows(self, wanted: FileRows) -> Iterator[pa.RecordBatch]:
         """Yield the rows in the target schema, in their order.
 
         Raises:
@@ -69,7 +57,7 @@ class DatasetReading:
                 raise _gone(path) from error
             raise
 
-    def _read(self, file: RowFile, wanted: WantedRows) -> Iterator[pa.RecordBatch]:
+    def _read(self, file: RowFile, wanted: FileRows) -> Iterator[pa.RecordBatch]:
         columns = [name for name in self.target.names if name in file.schema.names]
         apart = _columns_of_folder(file.path, self.target, frozenset(columns))
         groups = None
@@ -98,7 +86,7 @@ class DatasetReading:
             return pa.RecordBatch.from_arrays(nulls, schema=self.target)
         return conform(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)), self.target)
 
-    def _groups(self, path: str, wanted: WantedRows) -> list[int]:
+    def _groups(self, path: str, wanted: FileRows) -> list[int]:
         """Return the row groups of a Parquet file in which wanted rows may be.
 
         Raises:
@@ -118,12 +106,12 @@ class DatasetReading:
         return found
 
 
-def rows_of_tasks(parts: Iterable[PartRows]) -> Iterator[tuple[WantedRows, ...]]:
+def rows_of_tasks(parts: Iterable[FileRows]) -> Iterator[tuple[FileRows, ...]]:
     """Yield what each task reads: small files together, in the order of their offsets."""
-    taken: list[WantedRows] = []
+    taken: list[FileRows] = []
     size = 0
     for part in parts:
-        taken.append(WantedRows(part.uri, part.rows, part.first, part.count))
+        taken.append(part)
         size += part.size * part.count // max(part.rows, 1)
         if size >= _BYTES_OF_TASK:
             yield tuple(taken)

@@ -11,8 +11,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from dil.errors import ConfigError
+from dil.model.file_rows import FileRows
 from dil.model.job import Job
-from dil.reshaping.dataset_reading import DatasetReading, WantedRows, rows_of_tasks
+from dil.reshaping.dataset_reading import DatasetReading, rows_of_tasks
 from dil.reshaping.files import DatasetFiles
 from dil.spark.failing import shown_errors
 from dil.spark.options import SourceOptions
@@ -20,7 +21,7 @@ from dil.spark.pruning import pruning_of
 from dil.types.schema_text import parse_schema
 
 if TYPE_CHECKING:
-    from dil.state.derived.dataset_chain import DatasetChain, PartRows, Position
+    from dil.state.derived.dataset_chain import DatasetChain, Position
 
 
 def dataset_job(options: SourceOptions) -> Job:
@@ -100,10 +101,10 @@ class TaskRows:
     """Rows of files that one task reads, and the schema in force at the end of them."""
 
     known: pa.Schema
-    rows: tuple[WantedRows, ...]
+    rows: tuple[FileRows, ...]
 
 
-def partitions_of(parts: Sequence[PartRows], known: pa.Schema) -> list[InputPartition]:
+def partitions_of(parts: Sequence[FileRows], known: pa.Schema) -> list[InputPartition]:
     """Return rows as partitions, small files together."""
     return [InputPartition(TaskRows(known, rows)) for rows in rows_of_tasks(parts)]
 

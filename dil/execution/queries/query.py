@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 from msgspec import structs
 
 from dil.execution.executor import Watch
+from dil.model.file_rows import FileRows
 from dil.model.job import QuerySpec, WritingSpec
 from dil.model.task import RunContext, TaskReport
 from dil.model.windows import Closing
 from dil.model.work_unit import WorkUnit
-from dil.reshaping.dataset_reading import DatasetReading, WantedRows, rows_of_tasks
+from dil.reshaping.dataset_reading import DatasetReading, rows_of_tasks
 from dil.reshaping.files import DatasetFiles
 from dil.types.schema_text import parse_schema
-
-if TYPE_CHECKING:
-    from dil.state.derived.dataset_chain import PartRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ class View:
 
     name: str
     known: pa.Schema
-    tasks: tuple[tuple[WantedRows, ...], ...]
+    tasks: tuple[tuple[FileRows, ...], ...]
     dataset_files: DatasetFiles
 
     def rows(self, task: int, target: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -46,7 +44,7 @@ class View:
             yield from reading.rows(each)
 
 
-def view_of(name: str, schema: str, parts: Sequence[PartRows], writing: WritingSpec) -> View:
+def view_of(name: str, schema: str, parts: Sequence[FileRows], writing: WritingSpec) -> View:
     """Return the view of some rows of a dataset, as tasks read them.
 
     ``schema`` is the text of the schema in force at the end of them, ``writing`` how the dataset's

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from dil.errors import StateError
 from dil.model.dataset import is_compaction
+from dil.model.file_rows import FileRows
 from dil.state.blocks.canonical import system_time_text
 from dil.state.blocks.events import ConfigEvent, Slice, SliceFile
 from dil.state.chain.as_of import sequence_as_of
@@ -45,21 +46,6 @@ class Position(NamedTuple):
 
 
 START = Position()
-
-
-@dataclass(frozen=True, slots=True)
-class PartRows:
-    """Rows of one published file: ``count`` of its ``rows`` from row ``first`` on, from 0.
-
-    ``offset`` is that of the first one taken. ``uri`` and ``size`` are the file's.
-    """
-
-    uri: str
-    rows: int
-    size: int
-    first: int
-    count: int
-    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +153,7 @@ class DatasetChain:
                 _ANEW,
             )
 
-    def parts_at(self, end: Position, after: int = NONE_YET) -> tuple[PartRows, ...]:
+    def parts_at(self, end: Position, after: int = NONE_YET) -> tuple[FileRows, ...]:
         """Return the rows of the dataset as it is at a block, those with offsets ``(after, end]``.
 
         Work grows with the number of blocks that have data; memory with that of live files.
@@ -180,7 +166,7 @@ class DatasetChain:
         first = NONE_YET if after == NONE_YET else self.position_of_offset(after + 1).block - 1
         return self._cut(first, end, after)
 
-    def parts_between(self, start: Position, end: Position) -> tuple[PartRows, ...]:
+    def parts_between(self, start: Position, end: Position) -> tuple[FileRows, ...]:
         """Return the rows that a reader who is at ``start`` has not seen, up to ``end``.
 
         Raises:
@@ -216,7 +202,7 @@ class DatasetChain:
 
     def _cut(
         self, first: int, end: Position, after: int, *, is_new: bool = True
-    ) -> tuple[PartRows, ...]:
+    ) -> tuple[FileRows, ...]:
         """Return the rows ``(after, end.offset]`` of what blocks ``(first, end.block]`` added.
 
         ``is_new`` says that rows up to ``after`` were read in an earlier state of the dataset.
@@ -345,7 +331,7 @@ class _Taken:
 
 
 def _within(
-    parts: tuple[PartRows, ...], end: Position, rows: int | None, files: int | None
+    parts: tuple[FileRows, ...], end: Position, rows: int | None, files: int | None
 ) -> Position:
     """Return the end of the first of these rows that keep to the limits."""
     taken = parts if files is None else parts[: max(1, files)]
@@ -361,12 +347,12 @@ def _within(
     return end._replace(offset=last, is_inside=True)
 
 
-def _cut_part(part: SliceFile, after: int, last: int) -> PartRows:
+def _cut_part(part: SliceFile, after: int, last: int) -> FileRows:
     """Return the rows of a file with offsets ``(after, last]``."""
     start = part.start or 0
     first = max(0, after + 1 - start)
     count = max(0, min(part.rows, last + 1 - start) - first)
-    return PartRows(part.path, part.rows, part.size, first, count, start + first)
+    return FileRows(part.path, part.rows, first, count, part.size, start + first)
 
 
 def as_json(position: Position) -> Mapping[str, int | str | bool]:

@@ -7,9 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dil.errors import StateError
+from dil.model.file_rows import FileRows
 from dil.model.job import OutputFormat, WritingSpec
 from dil.model.task import StagedFile
-from dil.reshaping.dataset_reading import DatasetReading, Statistics, WantedRows
+from dil.reshaping.dataset_reading import DatasetReading, Statistics
 from dil.reshaping.files import DatasetFiles
 
 KNOWN = pa.schema([("id", pa.int64()), ("day", pa.string()), ("note", pa.string())])
@@ -35,7 +36,7 @@ def written(reader: DatasetReading) -> str:
     return Path(file.path).as_uri()
 
 
-def ids(reader: DatasetReading, wanted: WantedRows) -> list[int]:
+def ids(reader: DatasetReading, wanted: FileRows) -> list[int]:
     return [value for rows in reader.rows(wanted) for value in rows.column("id").to_pylist()]
 
 
@@ -46,9 +47,9 @@ def test_some_rows_of_a_file_are_read_in_their_order_in_each_format(
     reader = reading(tmp_path, form)
     uri = written(reader)
 
-    assert ids(reader, WantedRows(uri, ROWS, 0, ROWS)) == list(range(ROWS))
-    assert ids(reader, WantedRows(uri, ROWS, 3, 4)) == [3, 4, 5, 6]
-    assert ids(reader, WantedRows(uri, ROWS, 9, 1)) == [9]
+    assert ids(reader, FileRows(uri, ROWS, 0, ROWS)) == list(range(ROWS))
+    assert ids(reader, FileRows(uri, ROWS, 3, 4)) == [3, 4, 5, 6]
+    assert ids(reader, FileRows(uri, ROWS, 9, 1)) == [9]
 
 
 def test_a_column_that_a_file_lacks_is_null_or_what_its_folder_says(tmp_path: Path) -> None:
@@ -56,7 +57,7 @@ def test_a_column_that_a_file_lacks_is_null_or_what_its_folder_says(tmp_path: Pa
     folder.mkdir()
     pq.write_table(pa.table({"id": pa.array([1, 2], pa.int32())}), folder / "part.parquet")
 
-    (rows,) = reading(tmp_path).rows(WantedRows((folder / "part.parquet").as_uri(), 2, 0, 2))
+    (rows,) = reading(tmp_path).rows(FileRows((folder / "part.parquet").as_uri(), 2, 0, 2))
 
     assert rows.schema == KNOWN
     assert rows.to_pylist() == [
@@ -68,7 +69,7 @@ def test_a_column_that_a_file_lacks_is_null_or_what_its_folder_says(tmp_path: Pa
 def test_rows_of_columns_that_a_file_has_none_of_are_counted_all_the_same(tmp_path: Path) -> None:
     pq.write_table(pa.table({"other": [1, 2, 3]}), tmp_path / "part.parquet")
 
-    found = list(reading(tmp_path).rows(WantedRows((tmp_path / "part.parquet").as_uri(), 3, 1, 2)))
+    found = list(reading(tmp_path).rows(FileRows((tmp_path / "part.parquet").as_uri(), 3, 1, 2)))
 
     assert sum(rows.num_rows for rows in found) == 2
 
@@ -85,7 +86,7 @@ def test_a_row_group_that_the_reader_does_not_want_is_not_read(tmp_path: Path) -
 
     reader = DatasetReading(reading(tmp_path).dataset_files, KNOWN, KNOWN, above_five)
 
-    assert ids(reader, WantedRows(path.as_uri(), ROWS, 0, ROWS)) == [4, 5, 6, 7, 8, 9]
+    assert ids(reader, FileRows(path.as_uri(), ROWS, 0, ROWS)) == [4, 5, 6, 7, 8, 9]
     assert seen == [(0, 3, 0, 4), (4, 7, 0, 4), (8, 9, 0, 2)]
 
 
@@ -97,9 +98,9 @@ def test_a_file_with_other_rows_than_were_published_is_refused(
     uri = written(reader)
 
     with pytest.raises(StateError, match="10 rows"):
-        ids(reader, WantedRows(uri, ROWS + 1, 0, ROWS + 1))
+        ids(reader, FileRows(uri, ROWS + 1, 0, ROWS + 1))
 
 
 def test_a_file_that_is_gone_is_told_from_one_that_is_damaged(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="is gone"):
-        ids(reading(tmp_path), WantedRows((tmp_path / "none.parquet").as_uri(), 1, 0, 1))
+        ids(reading(tmp_path), FileRows((tmp_path / "none.parquet").as_uri(), 1, 0, 1))

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dil.errors import StateError
+from dil.model.file_rows import FileRows
 from dil.state.blocks.events import ConfigEvent, SliceFile
 from dil.state.derived.dataset_chain import (
     NONE_YET,
     START,
     DatasetChain,
-    PartRows,
     Position,
     as_json,
     from_json,
@@ -71,7 +71,7 @@ def orders(tmp_path: Path) -> Dataset:
     return dataset
 
 
-def offsets(parts: Sequence[PartRows]) -> list[range]:
+def offsets(parts: Sequence[FileRows]) -> list[range]:
     return [range(part.offset, part.offset + part.count) for part in parts]
 
 
