@@ -10,7 +10,7 @@ from dil.model.dataset import Commit, Move, PublishedFile
 from dil.model.destination import TableKind
 from dil.model.event_time import Strategy
 from dil.model.job import Job
-from dil.model.timelabels import AfterClose, Closing
+from dil.model.timelabels import AfterClose, LabelClosing
 from dil.text.windows import Windows, label_start, windows_of
 
 
@@ -83,9 +83,9 @@ def keep_books(
     keeping = BookKeeping(
         reopens=tuple(closed) if has_files else (),
         closes=tuple(named),
-        sweeps=spec if spec.closing is Closing.AUTO and commit.act is None else None,
+        sweeps=spec if spec.closing is LabelClosing.AUTO and commit.act is None else None,
         wait_ms=max(0, grace_ms - job.planning.abstinent_ms),
-        again=spec.closing is Closing.MANUAL,
+        again=spec.closing is LabelClosing.MANUAL,
         by_event_time=waits_for_events(job),
         marks=keeps_registry(job),
     )
