@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 
 from connectors.files.body import FileBody
 from connectors.files.listing import listing_response
-from connectors.files.names import all_settled, matching, media_type, settled
+from connectors.files.names import matching, media_type, require_all_stable, stable_files
 from connectors.files.once import UnitFile, file_unit
 from connectors.files.view import file_view
 from connectors.hdfs.decompression import decompressed, plain_name
@@ -117,7 +117,9 @@ class FilesSession(ByteSession):
             return self._listing(place)
         if is_due and not self._left and place.pattern is None:
             properties, now_ms = self._settings.job.properties, self._now_ms()
-            self._left.extend(all_settled(self._found(place), properties, self._shown, now_ms))
+            self._left.extend(
+                require_all_stable(self._found(place), properties, self._shown, now_ms)
+            )
         if not self._left:
             return Response(None, location=self._shown)
         return self._file(self._left.popleft())
@@ -129,7 +131,7 @@ class FilesSession(ByteSession):
             SourceError: as ``fetch``.
         """
         found, properties = self._found(self._open({})), self._settings.job.properties
-        for each in settled(found, properties, self._shown, self._now_ms()):
+        for each in stable_files(found, properties, self._shown, self._now_ms()):
             yield file_unit(self._known_store.shown(each.path), each.version, properties)
 
     def _one(self, file: UnitFile) -> Response:
@@ -166,7 +168,7 @@ class FilesSession(ByteSession):
 
     def _listing(self, place: HdfsSourcePath) -> Response:
         job, store = self._settings.job, self._known_store
-        found = settled(self._found(place), job.properties, self._shown, self._now_ms())
+        found = stable_files(self._found(place), job.properties, self._shown, self._now_ms())
         return listing_response((store.shown(each.path) for each in found), job, self._shown)
 
     def _found(self, place: HdfsSourcePath) -> Iterator[FileStatus]:

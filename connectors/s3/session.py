@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, cast
 from connectors.address import AddressError
 from connectors.files.body import FileBody, closing_on_error
 from connectors.files.listing import listing_response
-from connectors.files.names import Listed, chosen, filled, matching, media_type, settled
+from connectors.files.names import Listed, chosen, filled, matching, media_type, stable_files
 from connectors.files.once import UnitFile, file_unit
 from connectors.files.payload import payload_file, sent_response
 from connectors.files.view import file_view
@@ -85,7 +85,7 @@ class S3Session(ByteSession):
             return self._object(address, self._unit.path)
         listed = self._listed(address)
         if not self._settings.reads_one:
-            found = settled(listed, job.properties, address.shown, self._now_ms())
+            found = stable_files(listed, job.properties, address.shown, self._now_ms())
             return listing_response((each.path for each in found), job, address.shown)
         one = chosen(listed, address.prefix, job.properties, address.shown, self._now_ms())
         return self._object(address, one.path)
@@ -97,7 +97,7 @@ class S3Session(ByteSession):
             SourceError: the service refuses, or cannot be reached.
         """
         address, properties = self._address(RequestValues({}, {})), self._settings.job.properties
-        for each in settled(self._listed(address), properties, address.shown, self._now_ms()):
+        for each in stable_files(self._listed(address), properties, address.shown, self._now_ms()):
             yield file_unit(each.path, each.version, properties)
 
     def _listed(self, address: S3Address) -> Iterator[Listed]:

@@ -16,7 +16,7 @@ from connectors.files.names import (
     chosen,
     matching,
     media_type,
-    settled,
+    stable_files,
     without_doubles,
 )
 from connectors.files.once import UnitFile, file_unit
@@ -90,7 +90,7 @@ class SftpSession(ByteSession):
             return self._opened(connection, self._unit.path)
         files = self._wanted(connection, address)
         if not self._settings.reads_one:
-            ready = settled(files, job.properties, address.shown, self._now_ms())
+            ready = stable_files(files, job.properties, address.shown, self._now_ms())
             return listing_response((each.path for each in ready), job, address.shown)
         found = chosen(files, address.path, job.properties, address.shown, self._now_ms())
         return self._opened(connection, found.path)
@@ -103,7 +103,7 @@ class SftpSession(ByteSession):
         """
         address, properties = self._address(RequestValues({}, {})), self._settings.job.properties
         files = self._wanted(self._connection(address.server), address)
-        for each in settled(files, properties, address.shown, self._now_ms()):
+        for each in stable_files(files, properties, address.shown, self._now_ms()):
             yield file_unit(each.path, each.version, properties)
 
     def _opened(self, connection: SftpConnection, path: str) -> Response:

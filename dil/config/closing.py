@@ -52,7 +52,7 @@ def with_closing(
     return replace(planning, timelabel=replace(labels, closing=closing, after_close=after))
 
 
-def puts_closed_beside(parts: EventParts, findings: Findings) -> bool:
+def uses_side_table(parts: EventParts, findings: Findings) -> bool:
     """Return whether rows for closed labels go beside the dataset; where they cannot is a finding.
 
     ``parts`` are those of the job.

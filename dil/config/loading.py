@@ -22,7 +22,7 @@ from dil.config import (
 )
 from dil.config.canonical import canonical
 from dil.config.catalog import with_catalog
-from dil.config.closing import puts_closed_beside, with_closing
+from dil.config.closing import uses_side_table, with_closing
 from dil.config.destinations import with_destination
 from dil.config.digest import digest
 from dil.config.entry import Entry
@@ -319,7 +319,7 @@ class _Builder(Struct):
             keeps_state=state.enabled,
             compares_rows=publishing.keeps_files,
         )
-        is_beside = puts_closed_beside(parts, findings)
+        is_beside = uses_side_table(parts, findings)
         is_beside |= events is not None and events.late_action == "side_table"
         publishing = replace(publishing, has_side_table=is_beside)
         name = properties.section(JobSection).name

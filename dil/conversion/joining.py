@@ -23,7 +23,7 @@ from dil.types.lattice import widened_word, wider_flat
 FieldArray = tuple[pa.Field, pa.Array]
 
 
-def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def join_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Return all rows in order, in a schema that has the columns of all.
 
     Raises:

@@ -35,7 +35,7 @@ def services_of(job: Job) -> RunServices | None:
     return RunServices(limits, source) if limits or source is not None else None
 
 
-def in_turn(job: Job, units: Sequence[WorkUnit]) -> Sequence[WorkUnit]:
+def in_starting_order(job: Job, units: Sequence[WorkUnit]) -> Sequence[WorkUnit]:
     """Return work units in the order in which they begin.
 
     With a budget of requests those that are read again begin last: a grace period that uses up
@@ -46,13 +46,13 @@ def in_turn(job: Job, units: Sequence[WorkUnit]) -> Sequence[WorkUnit]:
     return sorted(units, key=lambda unit: unit.reason is Reason.INCREMENTAL)
 
 
-def local(job: Job, sleep: Callable[[float], None] = time.sleep) -> Coordinator:
+def local_coordinator(job: Job, sleep: Callable[[float], None] = time.sleep) -> Coordinator:
     """Return a coordinator for a job whose requests are sent by this process alone."""
     services = services_of(job)
     return Uncoordinated() if services is None else TaskCoordinator(services, sleep)
 
 
-def served(
+def serve_tasks(
     services: RunServices, host: str, reached_at: str = "", tasks: int = 1
 ) -> CoordinatorServer:
     """Open the services to tasks of other processes; a context manager.
@@ -72,7 +72,7 @@ def served(
 
 
 @contextmanager
-def joined(
+def task_coordinator(
     run: RunContext, sleep: Callable[[float], None] = time.sleep, shared: Shared | None = None
 ) -> Iterator[Coordinator]:
     """Yield the coordinator of one task; nothing is sent before it is asked something.

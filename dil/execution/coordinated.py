@@ -61,7 +61,7 @@ def coordinated(run: RunContext, place: BindAddress) -> Iterator[CoordinatedRun]
     if services is None:
         yield CoordinatedRun(run)
         return
-    with coordination.served(services, place.host, place.reached_at, place.tasks) as server:
+    with coordination.serve_tasks(services, place.host, place.reached_at, place.tasks) as server:
         connector: type[Connector] = load(run.job.source.connector)
         coordinated = replace(run, job=connector.for_tasks(run.job), coordinator=server.address)
         yield CoordinatedRun(coordinated, services)

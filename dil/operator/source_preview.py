@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from dil.conversion.chain import ConversionChain, build_chain
-from dil.coordination import local
+from dil.coordination import local_coordinator
 from dil.errors import ConfigError, DilError
 from dil.execution.memory import memory_limited
 from dil.extraction.absent_columns import left_out_note
@@ -195,7 +195,9 @@ class _Reading:
         gate = _PageGate()
         walk = Walk(job.extraction, scope, time, counters=counters, on_page=gate.let_through)
         renewed = authentication_reader(job)
-        context = SessionContext(job, work_unit, RUN_ID, self.now_ms, 1, local(job), renewed)
+        context = SessionContext(
+            job, work_unit, RUN_ID, self.now_ms, 1, local_coordinator(job), renewed
+        )
         with (
             masking(redactor((*secrets_of(job), *variables.secrets))),
             translated_plugin_errors(job.source.connector.qualname),

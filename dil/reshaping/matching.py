@@ -33,7 +33,7 @@ from dil.reshaping.keys import (
     bucket_of,
     flat,
     is_among,
-    joined,
+    merged_row_numbers,
     places_of,
     row_numbers,
 )
@@ -161,7 +161,7 @@ class Matching:
         )
 
     def _rows(self, item: Candidate, found: _Found) -> Iterator[pa.RecordBatch]:
-        gone, marked = joined(found.gone), joined(found.marked)
+        gone, marked = merged_row_numbers(found.gone), merged_row_numbers(found.marked)
         at = pa.scalar(self.deleted_at * 1000, DELETED_TYPE)
         for start, batch in item.source.numbered(self.dataset_files):
             rows = conform(batch, item.target)

@@ -14,7 +14,7 @@ from dil.model.event_tally import EventTally, UnitLateness
 from dil.publishing import Finished
 from dil.reshaping.changes import DroppedRows
 from dil.reshaping.files import DatasetFiles, RowFile, read_table
-from dil.reshaping.keys import is_among, joined
+from dil.reshaping.keys import is_among, merged_row_numbers
 from dil.reshaping.reshaping import EventTimes, Stage
 
 
@@ -40,7 +40,7 @@ class _Measured:
     def __call__(self, item: MergedFile) -> Histogram:
         if self.times.column not in item.source.schema.names:
             return Histogram()
-        known = joined(
+        known = merged_row_numbers(
             table.filter(pc.equal(table["file"], item.number))["row"]
             for each in self.known
             if item.number in each.files

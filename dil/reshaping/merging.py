@@ -19,7 +19,7 @@ from dil.model.task import StagedFile
 from dil.publishing import Finished, PublishableResults
 from dil.reshaping.changes import DroppedRows, NumberedFile, changes_of
 from dil.reshaping.files import DatasetFiles, read_table, target_of
-from dil.reshaping.keys import KeyReader, is_among, joined
+from dil.reshaping.keys import KeyReader, is_among, merged_row_numbers
 from dil.reshaping.matching import BoundsReader, Candidate, FileMatch, KeySearch, Matching
 from dil.reshaping.merged_lateness import MergedFile, lateness_of, with_lateness
 from dil.reshaping.reshaping import Reshaping, rows_of
@@ -198,7 +198,7 @@ class _Thinned:
 
     def __call__(self, item: _Staged) -> tuple[StagedFile, ...]:
         number = item.rows.number
-        places = joined(
+        places = merged_row_numbers(
             table.filter(pc.equal(table["file"], number))["row"]
             for each in self.drops
             if number in each.files

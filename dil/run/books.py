@@ -88,7 +88,7 @@ def rejected_notes(rows: Mapping[str, int]) -> tuple[str, ...]:
     )
 
 
-def beside_notes(reports: Iterable[TaskReport]) -> tuple[str, ...]:
+def side_table_notes(reports: Iterable[TaskReport]) -> tuple[str, ...]:
     """Return a note about rows for closed labels that are beside the dataset, none for none."""
     rows: Counter[str] = Counter()
     for report in reports:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dil import publishing
-from dil.coordination import in_turn
+from dil.coordination import in_starting_order
 from dil.errors import LeaseLostError
 from dil.execution.executor import Execution, job_of_tasks
 from dil.model.job import QuerySpec
@@ -85,7 +85,7 @@ def _run_tasks(run: ActiveRun, planned: PlannedRun) -> Execution:
     executor = run.executors.for_units(len(units))
     options.progress.start(len(units))
     try:
-        return executor.execute(context, in_turn(job, units), _watch(run, len(units)))
+        return executor.execute(context, in_starting_order(job, units), _watch(run, len(units)))
     finally:
         options.progress.finish()
 

@@ -24,7 +24,7 @@ from dil.observe.progress import counted
 from dil.reshaping import Reshaping, reshape
 from dil.run import event_time
 from dil.run.active_run import ActiveRun
-from dil.run.books import beside_notes, rejected_notes, with_books
+from dil.run.books import rejected_notes, side_table_notes, with_books
 from dil.run.plan import PlannedRun
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> Visible:
         (
             *run_report.unchanged_labels(publishing.unchanged_labels(shaped.finished, commit)),
             *rejected_notes(rejected),
-            *beside_notes(good),
+            *side_table_notes(good),
             *_file_notes(run, target, commit),
         ),
         _merged(run, shaped, commit),

@@ -66,7 +66,7 @@ class WorkUnitsReader(DataSourceReader):
         clean = redactor((*secrets_of(run.job), *run.secondary.secrets))
         with memory_limited(run.job) as job, closing(Shared()) as shared:
             here = replace(run, job=job)
-            coordinator = coordination.local(job)
+            coordinator = coordination.local_coordinator(job)
             for unit in units:
                 try:
                     with closing(read_rows(here, unit, coordinator, shared, clean)) as rows:

@@ -63,7 +63,7 @@ def run_driver(folder: Path, units: int) -> None:
 
 def ask_coordinator() -> None:
     """Ask for tickets over loopback and print what one costs."""
-    with coordination.served(RunServices(_LIMITS), "127.0.0.1", "127.0.0.1", 1) as server:
+    with coordination.serve_tasks(RunServices(_LIMITS), "127.0.0.1", "127.0.0.1", 1) as server:
         asking = Process(target=_ask, args=(server.address,))
         begun, cpu = time.monotonic(), time.process_time()
         asking.start()

@@ -17,7 +17,7 @@ from dil.extraction.csv.dialect import CsvDialect
 from dil.extraction.csv.failures import DROPPED, CsvFailures
 from dil.extraction.csv.records import RecordBlocks
 from dil.extraction.names import NameCleansing
-from dil.extraction.packed import LONGEST, joined, refuse_packed
+from dil.extraction.packed import LONGEST, refuse_packed, stream_of
 from dil.extraction.preprocessing.compression import GunzipProcessor
 from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, ReceivedBytes
 from dil.extraction.sizes import CSV_RECORD_BYTES, longest
@@ -142,7 +142,7 @@ class CsvExtractor(Extractor):
     def _unpacked(self, body: BinaryIO, response: Response) -> Iterator[BinaryIO]:
         """Unpack a body that says that it is packed, and is: something may have done so before."""
         begin = read_up_to(body, LONGEST)
-        stream = joined(begin, body)
+        stream = stream_of(begin, body)
         if response.content_type != _GZIP or not begin.startswith(_GZIP_MAGIC):
             refuse_packed(begin, "")
             yield stream

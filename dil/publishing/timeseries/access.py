@@ -11,7 +11,7 @@ from dil.model.dataset import Commit, Intent, PublishedFile
 from dil.model.job import PublishingSpec
 from dil.publishing.books import LabelMark
 from dil.publishing.timeseries import in_steps, in_transaction
-from dil.publishing.timeseries.changes import label_changes_of, without_equal
+from dil.publishing.timeseries.changes import label_changes_of, without_loaded
 from dil.publishing.timeseries.engines import (
     FileTables,
     MysqlTables,
@@ -84,7 +84,7 @@ class TimeseriesAccess(Access):
     def spared(self, commit: Commit) -> Commit:
         """Return a commit without what its labels have already."""
         known = {entry.label: entry for entry in self.labels()}
-        return without_equal(commit, known, self._place.windows, self._place.spec.retention_ms)
+        return without_loaded(commit, known, self._place.windows, self._place.spec.retention_ms)
 
     def require_fit(self, commit: Commit) -> None:
         """Look whether the labels take rows, and whether these fit."""

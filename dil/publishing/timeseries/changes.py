@@ -68,7 +68,7 @@ def label_changes_of(
     )
 
 
-def without_equal(
+def without_loaded(
     commit: Commit, known: Mapping[str, LabelEntry], windows: Windows, retention_ms: int | None
 ) -> Commit:
     """Return a commit without the files that hold what their labels have already (7.2).

@@ -15,7 +15,7 @@ from dil.publishing.timeseries.names import LABEL, Names
 from dil.publishing.timeseries.registry import LabelEntry, LabelState, Registry
 from dil.publishing.warehouse.attempts import CommitLostError
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
-from dil.publishing.warehouse.loading import Loading, RowsBeside
+from dil.publishing.warehouse.loading import Loading, SideTableRows
 from dil.publishing.warehouse.records import Records
 from dil.publishing.warehouse.rows import SIGNATURE, WarehouseFiles, WarehouseRows
 from dil.publishing.warehouse.shape import TableChanges
@@ -47,7 +47,7 @@ class TimeseriesTable:
     windows: Windows
     spec: WarehouseSpec
     files: WarehouseFiles
-    late: RowsBeside
+    late: SideTableRows
 
     def make(self, connection: Connection) -> None:
         """Create what records loads; may be done again."""

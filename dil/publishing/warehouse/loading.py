@@ -30,7 +30,7 @@ from dil.types.typed_form import INSTANT
 from dil.types.warehouse import TableColumn
 
 
-class RowsBeside(Protocol):
+class SideTableRows(Protocol):
     """Rows that a commit loads into another table, in the transaction of the table's own rows."""
 
     def prepare(self, connection: Connection, commit: Commit) -> None:
@@ -78,7 +78,7 @@ class Loading:
     spec: PublishingSpec
     files: WarehouseFiles
     alter: Callable[[Connection, Sequence[str]], None] = change_all
-    late: RowsBeside | None = None
+    late: SideTableRows | None = None
 
     def require_fit(self, connection: Connection, commit: Commit) -> None:
         """Look whether the table takes the rows of a commit, all of them.

@@ -59,9 +59,9 @@ class HdfsFilesystem(Filesystem):
 
     def put(self, path: str, data: bytes) -> None:
         """Write beside the target, then rename over it."""
-        from dil.storage.hdfs.writing import discard, give_name, written_beside
+        from dil.storage.hdfs.writing import discard, give_name, write_hidden
 
-        temporary, state = written_beside(self._client, path, data)
+        temporary, state = write_hidden(self._client, path, data)
         try:
             give_name(self._client, temporary, path, state, over=True)
         except BaseException:
@@ -71,11 +71,11 @@ class HdfsFilesystem(Filesystem):
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Write beside the target, then rename, which of several writers one can do."""
         from dil.storage.hdfs.failures import NameTakenError
-        from dil.storage.hdfs.writing import discard, give_name, written_beside
+        from dil.storage.hdfs.writing import discard, give_name, write_hidden
 
         if self.exists(path):
             return False
-        temporary, state = written_beside(self._client, path, data)
+        temporary, state = write_hidden(self._client, path, data)
         try:
             give_name(self._client, temporary, path, state)
         except NameTakenError:

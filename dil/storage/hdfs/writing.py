@@ -20,7 +20,7 @@ _TRIES = 3
 _BROKEN = (OSError, http.client.HTTPException)
 
 
-def written_beside(client: WebHdfs, path: str, data: bytes) -> tuple[str, FileState]:
+def write_hidden(client: WebHdfs, path: str, data: bytes) -> tuple[str, FileState]:
     """Write a file under a hidden name in the same folder; return its path and its state.
 
     Where an answer is lost nobody knows what came of that file. It gets another name then.
@@ -29,7 +29,7 @@ def written_beside(client: WebHdfs, path: str, data: bytes) -> tuple[str, FileSt
         WriteError: HDFS refuses, or cannot be reached.
     """
     for left in reversed(range(_TRIES)):
-        temporary = hidden_beside(path)
+        temporary = hidden_path(path)
         try:
             client.create(temporary, data)
             return temporary, whole(client, temporary, len(data))
@@ -49,7 +49,7 @@ def folder_of(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def hidden_beside(path: str) -> str:
+def hidden_path(path: str) -> str:
     """Return a new path in the same folder, which readers skip."""
     return f"{folder_of(path)}/.{uuid.uuid4().hex}.tmp"
 
@@ -96,7 +96,7 @@ class HdfsFileWriter(PartWriter):
 
     def _send(self, data: bytes) -> None:
         if self._upload is None:
-            self._upload = _Upload(self._client, hidden_beside(self._path))
+            self._upload = _Upload(self._client, hidden_path(self._path))
         self._upload.send(data)
         self._size += len(data)
 
@@ -113,7 +113,7 @@ class HdfsFileWriter(PartWriter):
 
     def _ended(self, data: bytes) -> tuple[str, FileState]:
         if self._upload is None:
-            return written_beside(self._client, self._path, data)
+            return write_hidden(self._client, self._path, data)
         self._send(data)
         self._upload.end()
         return self._upload.path, whole(self._client, self._upload.path, self._size)

@@ -45,7 +45,7 @@ def test_a_job_that_shares_nothing_opens_no_port(tmp_path):
         assert shared.spent() is None
         assert not coordination.is_spent(shared.run)
         assert not shared.ends_by_itself(Failure("DIL-QUOTA", "x"))
-        with coordination.joined(shared.run) as coordinator:
+        with coordination.task_coordinator(shared.run) as coordinator:
             assert isinstance(coordinator, Uncoordinated)
 
 
@@ -76,7 +76,7 @@ def test_the_port_is_closed_after_a_failure(tmp_path):
 
 def test_a_spent_quota_lets_no_work_unit_begin_and_those_under_way_end(tmp_path):
     with coordinated(run(tmp_path, ms__http__requests__max="1"), BindAddress()) as shared:
-        with coordination.joined(shared.run) as task:
+        with coordination.task_coordinator(shared.run) as task:
             assert task.permit() == 0.0
             assert not coordination.is_spent(shared.run)
             with pytest.raises(QuotaError):
@@ -95,8 +95,10 @@ def test_a_quota_that_one_task_met_is_told_to_all(tmp_path):
 
 def test_without_spark_a_coordinator_is_an_object_with_the_same_services(tmp_path):
     slept: list[float] = []
-    assert isinstance(coordination.local(job(tmp_path)), Uncoordinated)
-    limited = coordination.local(job(tmp_path, ms__http__rate__limit="1/h"), slept.append)
+    assert isinstance(coordination.local_coordinator(job(tmp_path)), Uncoordinated)
+    limited = coordination.local_coordinator(
+        job(tmp_path, ms__http__rate__limit="1/h"), slept.append
+    )
 
     assert isinstance(limited, TaskCoordinator)
     assert limited.permit() == 0.0
@@ -109,7 +111,7 @@ def test_without_spark_a_coordinator_fetches_tokens(tmp_path):
             f'{{"method":"oauth2","grant":"client_credentials","tokenUri":"{server.url}",'
             f'"clientId":"{CLIENT}","clientSecret":"{CLIENT_SECRET}"}}'
         )
-        coordinator = coordination.local(job(tmp_path, ms__authentication=members))
+        coordinator = coordination.local_coordinator(job(tmp_path, ms__authentication=members))
 
         assert coordinator.credential() == Secret("access-1")
         assert coordinator.credential(Secret("access-1")) == Secret("access-2")
@@ -146,5 +148,5 @@ def test_strangers_hold_few_threads_and_tasks_come_through_when_they_are_gone(
         assert threading.active_count() <= before + 3
         for stranger in strangers:
             stranger.close()
-        with coordination.joined(shared.run) as task:
+        with coordination.task_coordinator(shared.run) as task:
             assert task.permit() == 0.0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dil.model.dataset import Commit, Move, OperatorAct, PublishedFile
 from dil.model.job import DAY_MS
 from dil.model.timelabels import TimelabelSpec
-from dil.publishing.timeseries.changes import DROP, label_changes_of, without_equal
+from dil.publishing.timeseries.changes import DROP, label_changes_of, without_loaded
 from dil.publishing.timeseries.compaction import oldest
 from dil.publishing.timeseries.names import Names
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
@@ -129,7 +129,7 @@ def test_a_drop_takes_the_labels_of_its_files_and_loads_nothing(going, known) ->
 @given(coming=st.lists(files), going=st.lists(files), known=registries)
 def test_equal_readings_are_spared_as_wholes_and_others_stay(coming, going, known) -> None:
     whole = commit(coming, going)
-    spared = without_equal(whole, known, WINDOWS, None)
+    spared = without_loaded(whole, known, WINDOWS, None)
 
     def contents(found, part):
         return sorted(f.sha256 for f in found if (f.signature, f.timelabel) == part)
@@ -145,7 +145,7 @@ def test_equal_readings_are_spared_as_wholes_and_others_stay(coming, going, know
         left = contents((move.target for move in spared.moves), part)
         assert left == ([] if is_equal else came)
         assert contents(spared.removes, part) == ([] if is_equal else went)
-    assert without_equal(spared, known, WINDOWS, None) == spared
+    assert without_loaded(spared, known, WINDOWS, None) == spared
 
 
 @quickly
