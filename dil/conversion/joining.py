@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.conversion.texts import text_of
-from dil.errors import ConversionError
 from dil.model.arrow import TYPE_KEY
 from dil.types.containers import items_of, keys_of, members_of, records
 from dil.types.fitting import exact_cast
 from dil.types.lattice import widened_word, wider_flat
+from dil.types.merging import refuse_clash
 
 FieldArray = tuple[pa.Field, pa.Array]
 
@@ -135,10 +135,7 @@ def _joined_flat(
     parts: Sequence[FieldArray], telling: Sequence[FieldArray], path: str
 ) -> FieldArray:
     if any(pa.types.is_nested(array.type) for _, array in telling):
-        raise ConversionError(
-            f'column "{path}" holds records or lists in some rows and plain values in others',
-            "Give the columns of this job with ms.output.schema, without this column.",
-        )
+        refuse_clash(path)
     kind = wider_flat(*(array.type for _, array in telling))
     try:
         arrays = [_exact(array, kind) for _, array in parts]

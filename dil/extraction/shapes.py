@@ -26,13 +26,13 @@ from dil.model.schema import (
     RecordType,
     Schema,
 )
+from dil.types.lattice import MOST_DIGITS
 from dil.types.number_texts import plain
 
 T = TypeVar("T")
 
 _INT = 2**31
 _LONG = 2**63
-_DIGITS = 38
 _DOUBLE_SCALE = 15
 
 
@@ -75,13 +75,15 @@ class FoundNumbers:
         if self.has_fractions and not self.needs_decimal:
             return Primitive("double")
         if self.has_fractions:
-            fits = digits + self.scale <= _DIGITS
-            return Primitive("decimal", _DIGITS, self.scale) if fits else Primitive("string")
+            fits = digits + self.scale <= MOST_DIGITS
+            return Primitive("decimal", MOST_DIGITS, self.scale) if fits else Primitive("string")
         if self.low >= -_INT and self.high < _INT:
             return Primitive("int")
         if self.low >= -_LONG and self.high < _LONG:
             return Primitive("long")
-        return Primitive("decimal", _DIGITS, 0) if digits <= _DIGITS else Primitive("string")
+        return (
+            Primitive("decimal", MOST_DIGITS, 0) if digits <= MOST_DIGITS else Primitive("string")
+        )
 
     @property
     def _is_wide(self) -> bool:

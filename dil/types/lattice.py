@@ -38,6 +38,12 @@ def widened_word(data_type: pa.DataType) -> bytes:
     return _WORDS.get(data_type, b"decimal")
 
 
+def decimal_type(precision: int, scale: int) -> pa.DataType:
+    """Return the decimal type of so many digits; Arrow has one of 76 where 38 are too few."""
+    make = pa.decimal128 if precision <= MOST_DIGITS else pa.decimal256
+    return make(precision, scale)
+
+
 def is_number(data_type: pa.DataType) -> bool:
     """Return whether a type is of integers, fractions or decimals."""
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NoReturn
 
 import pyarrow as pa
 
+from dil.errors import ConversionError
 from dil.model.arrow import TYPE_KEY
 from dil.types.lattice import widened_word, wider_flat
 
@@ -132,6 +134,18 @@ def _field(old: pa.Field, new: pa.Field, merged: pa.DataType) -> pa.Field:
     if merged == new.type:
         return new.with_name(old.name).with_nullable(nullable)
     return pa.field(old.name, merged, nullable, {TYPE_KEY: widened_word(merged)})
+
+
+def refuse_clash(path: str) -> NoReturn:
+    """Refuse a column that is nested on one side only.
+
+    Raises:
+        ConversionError: always.
+    """
+    raise ConversionError(
+        f'column "{path}" holds records or lists in some rows and plain values in others',
+        "Give the columns of this job with ms.output.schema, without this column.",
+    )
 
 
 def _as_text(path: str) -> pa.DataType:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.types as pt
 
-from dil.types.lattice import MOST_DIGITS
+from dil.types.lattice import decimal_type
 from dil.types.typed_form import INSTANT
 
 JSON = pa.json_(pa.string())
@@ -94,7 +94,7 @@ def column_type(staged: pa.DataType) -> pa.DataType | None:
         return _INTEGERS[staged]
     if pt.is_decimal(staged):
         whole, scale = staged.precision - staged.scale, max(staged.scale, 0)
-        return _decimal(whole + scale, scale)
+        return decimal_type(whole + scale, scale)
     if pt.is_timestamp(staged):
         return INSTANT if staged.tz else pa.timestamp("us")
     return _simple(staged)
@@ -141,13 +141,3 @@ def _holds_integers(wide: pa.DataType, narrow: pa.DataType) -> bool:
     if pt.is_decimal(wide):
         return bool(wide.precision - wide.scale >= digits)
     return bool(wide == TEXT or (pt.is_float64(wide) and narrow != pa.int64()))
-
-
-def decimal_of(precision: int, scale: int) -> pa.DataType:
-    """Return the decimal type of a column as its database tells it."""
-    return _decimal(precision, scale)
-
-
-def _decimal(precision: int, scale: int) -> pa.DataType:
-    make = pa.decimal128 if precision <= MOST_DIGITS else pa.decimal256
-    return make(precision, scale)

@@ -10,11 +10,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.errors import ConversionError
 from dil.types.containers import items_of
 from dil.types.fitting import exact_cast
 from dil.types.lattice import is_number
-from dil.types.merging import SeenType, merged_records, union_of_seen
+from dil.types.merging import SeenType, merged_records, refuse_clash, union_of_seen
 from dil.types.nested import rebuild_batch
 from dil.types.number_texts import texts_of_numbers
 
@@ -51,7 +50,7 @@ class Widening:
         elif not self.schema.equals(batch.schema, check_metadata=True):
             old = SeenType(pa.struct(list(self.schema)), self.seen)
             new = SeenType(pa.struct(list(batch.schema)), here)
-            self.schema = pa.schema(list(merged_records(old, new, _clash)))
+            self.schema = pa.schema(list(merged_records(old, new, refuse_clash)))
         self.seen = union_of_seen(self.seen, here)
         return self.schema
 
@@ -79,13 +78,6 @@ def observed(array: pa.Array) -> pa.DataType:
     if pa.types.is_list(array.type):
         return pa.list_(observed(items_of(array)))
     return array.type
-
-
-def _clash(path: str) -> pa.DataType:
-    raise ConversionError(
-        f'column "{path}" holds records or lists in some rows and plain values in others',
-        "Give the columns of this job with ms.output.schema, without this column.",
-    )
 
 
 def _widen_values(array: pa.Array, target: pa.DataType) -> pa.Array:

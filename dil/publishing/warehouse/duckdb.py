@@ -15,7 +15,8 @@ from dil.databases.faults import Diagnosis
 from dil.databases.statements import MARK, quoted, with_questions
 from dil.publishing.warehouse.dialect import BUSY, Connection, Dialect, Row, TableName, Value
 from dil.text.warehouse_url import WarehouseAddress
-from dil.types.warehouse import DUCKDB_WORDS, JSON, TEXT, Table, TableColumn, decimal_of
+from dil.types.lattice import decimal_type
+from dil.types.warehouse import DUCKDB_WORDS, JSON, TEXT, Table, TableColumn
 
 _TYPES = {words: data_type for data_type, words in DUCKDB_WORDS.items()}
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
@@ -148,5 +149,5 @@ class _Connection(Connection):
 
 def _type_of(words: str) -> pa.DataType | None:
     if match := _DECIMAL.fullmatch(words):
-        return decimal_of(int(match[1]), int(match[2]))
+        return decimal_type(int(match[1]), int(match[2]))
     return _TYPES.get(words)

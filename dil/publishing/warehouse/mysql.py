@@ -35,8 +35,9 @@ from dil.publishing.warehouse.dialect import (
     instant_text,
 )
 from dil.text.warehouse_url import WarehouseAddress
+from dil.types.lattice import decimal_type
 from dil.types.typed_form import INSTANT
-from dil.types.warehouse import JSON, MYSQL_WORDS, TEXT, Table, TableColumn, decimal_of
+from dil.types.warehouse import JSON, MYSQL_WORDS, TEXT, Table, TableColumn
 
 _INTEGERS = {
     "smallint": pa.int16(),
@@ -407,7 +408,7 @@ def _type_of(
     if kind == "tinyint":
         return pa.bool_() if words == "tinyint(1)" else None
     if kind == "decimal" and isinstance(precision, int) and isinstance(scale, int):
-        return decimal_of(precision, scale)
+        return decimal_type(precision, scale)
     if kind in {"datetime", "timestamp"}:
         return INSTANT if fraction == 6 else None  # noqa: PLR2004 - microseconds
     if kind == "time":

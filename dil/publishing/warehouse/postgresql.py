@@ -32,7 +32,8 @@ from dil.publishing.warehouse.dialect import (
 )
 from dil.publishing.warehouse.rows import SIGNATURE
 from dil.text.warehouse_url import WarehouseAddress
-from dil.types.warehouse import JSON, POSTGRESQL_WORDS, TEXT, Table, TableColumn, decimal_of
+from dil.types.lattice import decimal_type
+from dil.types.warehouse import JSON, POSTGRESQL_WORDS, TEXT, Table, TableColumn
 
 _TYPES = {words: data_type for data_type, words in POSTGRESQL_WORDS.items()} | {"json": JSON}
 _LIMITED = re.compile(r"character varying\((\d+)\)|character varying")
@@ -298,9 +299,9 @@ def _column(name: str, words: str, *, is_required: bool) -> TableColumn:
 def _numeric(match: re.Match[str]) -> pa.DataType | None:
     """Return the decimal type; one without bounds is taken as wide as Arrow has them."""
     if match[1] is None:
-        return decimal_of(_MOST_DIGITS, _MOST_DIGITS // 2)
+        return decimal_type(_MOST_DIGITS, _MOST_DIGITS // 2)
     precision, scale = int(match[1]), int(match[2])
-    return decimal_of(precision, scale) if 0 <= scale <= precision <= _MOST_DIGITS else None
+    return decimal_type(precision, scale) if 0 <= scale <= precision <= _MOST_DIGITS else None
 
 
 def _wire_type(column: TableColumn) -> pa.DataType:
