@@ -101,13 +101,13 @@ class PostgresqlDialect(Dialect):
         return connection
 
     @cached_property
-    def _database(self) -> postgresql.Database:
+    def _database(self) -> postgresql.AdbcDatabase:
         server = self._address.server
         if server is None:
             raise TypeError("the address is of a file")
         # Tables are named with their schemas, so the address's own is not searched.
         given = postgresql.arguments(replace(server, schema=""), connect_s=CONNECT_S)
-        return postgresql.Database(postgresql.conninfo(given))
+        return postgresql.AdbcDatabase(postgresql.conninfo(given))
 
     def errors(self) -> tuple[type[Exception], ...]:
         """Return the driver manager's root error."""
