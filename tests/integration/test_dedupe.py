@@ -13,7 +13,7 @@ import pytest
 from dil import config
 from dil.errors import ConfigError
 from dil.operator.compaction import CompactionRequest, compact
-from dil.operator.replaying import Outcome, replay
+from dil.operator.replaying import ReplayOutcome, replay
 from dil.run.job_run import run_job
 from dil.state import open_store
 from tests.derived import NOW, Lake
@@ -113,7 +113,7 @@ def test_replay_gives_each_block_again(lake: Events) -> None:
     with open_store(job.state, job.name, clock=lambda: lake.now) as store:
         outcomes = [each.outcome for each in replay(job, job.query, store, lake.options())]
 
-    assert outcomes == [Outcome.SAME] * 4
+    assert outcomes == [ReplayOutcome.SAME] * 4
     assert lake.ids("once") == Counter([0, 1, 3, 5, 6, 7])
 
 

@@ -18,7 +18,7 @@ import pytest
 
 import dil.api
 from dil.cli.main import main
-from dil.operator.replaying import Outcome, replay
+from dil.operator.replaying import ReplayOutcome, replay
 from dil.run.queries.slices import plan_slices
 from dil.state import open_store
 from dil.state.databases.sqlite_database import SqliteDatabase
@@ -140,7 +140,7 @@ def test_windows_equal_those_of_spark_and_come_once_whenever_runs_are(context, t
     with open_store(job.state, job.name, clock=lambda: lake.now) as store:
         options = lake.options(executor=None, spark=context.sparkContext)
         outcomes = [each.outcome for each in replay(job, job.query, store, options)]
-    assert set(outcomes) == {Outcome.SAME}
+    assert set(outcomes) == {ReplayOutcome.SAME}
     again = lake.run(plain, executor=None, spark=context.sparkContext)
     assert again.status.value == "nothing_due"
 
@@ -289,7 +289,7 @@ def changed_row(lake: Lake, path: Path, column: str) -> Iterator[None]:
         file.write_bytes(before)
 
 
-def replayed(context, lake: Lake, path: Path, first: int = 0) -> Counter[Outcome]:
+def replayed(context, lake: Lake, path: Path, first: int = 0) -> Counter[ReplayOutcome]:
     job = lake.job(path)
     with open_store(job.state, job.name, clock=lambda: lake.now) as store:
         options = lake.options(executor=None, spark=context.sparkContext)
@@ -301,14 +301,14 @@ def test_replay_finds_a_changed_row_of_an_input_and_verify_one_of_the_output(
     context, chain, capsys
 ) -> None:
     lake, rare, days = chain
-    assert replayed(context, lake, days) == {Outcome.SAME: COMMITS}
+    assert replayed(context, lake, days) == {ReplayOutcome.SAME: COMMITS}
     second = [
         block["sequenceNumber"]
         for block in lake.blocks(days)
         if block["event"].get("newData") is not None
     ][1]
     with changed_row(lake, rare, "amount"):
-        assert replayed(context, lake, days, second)[Outcome.DIFFERS] == 1
+        assert replayed(context, lake, days, second)[ReplayOutcome.DIFFERS] == 1
     with changed_row(lake, days, "total"):
         assert main(["state", "verify", "--full", str(days)]) == 1
         assert "V20" in capsys.readouterr().out
@@ -414,7 +414,7 @@ def test_repeats_are_left_out_on_spark_as_without_it_and_before_windows(context,
         if row["id"] in kept and row["at"] < closed - closed % (30 * MINUTE)
     )
     assert {(row[2], row[0].timestamp()): row[3] for row in lake.emitted("windows")} == counted
-    assert set(replayed(context, lake, spark)) == {Outcome.SAME}
+    assert set(replayed(context, lake, spark)) == {ReplayOutcome.SAME}
     assert lake.verify(spark).problems == ()
 
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from dil.errors import QueryError
 from dil.model.dedupe import COLUMN, KEYS, DedupeSpec, Span
-from dil.reshaping.dataset_rows import Statistics
+from dil.reshaping.dataset_reading import Statistics
 
 # The place of a row among those of a query; what is published already comes before all of them.
 PLACE, TIME = "__dil_place", "__dil_time"

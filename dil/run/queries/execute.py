@@ -16,7 +16,7 @@ from dil.model.task import RunContext, TaskReport
 from dil.run.active_run import ActiveRun
 from dil.run.plan import PlannedRun
 from dil.run.queries.slices import PlannedInput, PlannedQuery
-from dil.state.derived.dataset_rows import DatasetChain
+from dil.state.derived.dataset_chain import DatasetChain
 from dil.state.derived.inputs import open_input
 from dil.state.derived.published_rows import rows_since
 from dil.state.opening import open_snapshot

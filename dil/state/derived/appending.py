@@ -16,7 +16,7 @@ from dil.model.derived import QueryStep
 from dil.model.job import QueryMode
 from dil.model.json import JsonObject
 from dil.model.stream import STREAM
-from dil.state.blocks.block import Block, Tip, advance, next_block
+from dil.state.blocks.block import Block, ChainHead, advance, next_block
 from dil.state.blocks.canonical import instant_of
 from dil.state.blocks.events import ConfigEvent, DataEvent, Seed
 from dil.state.blocks.input_validation import InputChain, input_violations
@@ -46,7 +46,7 @@ class QueryCommit:
 
 def append_events(
     tx: Transaction, dataset_id: str, events: Sequence[Seed | ConfigEvent], system_time: int
-) -> Tip | None:
+) -> ChainHead | None:
     """Append Seed and config events, such as SetTransform and SetDataSchema, as one act.
 
     Returns:
@@ -184,7 +184,7 @@ def append_query(
     return block
 
 
-def _stands(tx: Transaction, dataset_id: str, plan: QueryPlan, tip: Tip) -> bool:
+def _stands(tx: Transaction, dataset_id: str, plan: QueryPlan, tip: ChainHead) -> bool:
     """Return whether a plan still holds: at most harmless config events were appended since."""
     if tip.hash == plan.head:
         return True

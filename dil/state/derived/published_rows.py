@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dil.errors import StateError
+from dil.model.file_rows import FileRows
 from dil.state.blocks.events import DataEvent
 from dil.state.chain.chain_rows import read_stored
-from dil.state.derived.dataset_rows import NONE_YET, DatasetChain, PartRows
+from dil.state.derived.dataset_chain import NONE_YET, DatasetChain
 from dil.state.derived.inputs import StoredInput
 
 _NEWEST_WITH_DATA = (
@@ -21,7 +22,7 @@ _NEWEST_WITH_DATA = (
 _PAGE = 20
 
 
-def rows_since(dataset: DatasetChain, sequence: int, instant_ms: int) -> tuple[PartRows, ...]:
+def rows_since(dataset: DatasetChain, sequence: int, instant_ms: int) -> tuple[FileRows, ...]:
     """Return the rows, as the dataset is at a block, that may be of ``instant_ms`` or later.
 
     Rows of files that are surely older are left out, as far as the chain tells.
