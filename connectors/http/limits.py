@@ -35,7 +35,7 @@ def asked_wait(headers: Mapping[str, str], now_s: float) -> float | None:
     """Return the seconds that an answer asks to wait, None when it asks for nothing.
 
     ``Retry-After`` goes first. The time at which a limit is reset counts unless the answer says
-    that some of it remains. Times are compared with the source's own clock where it tells it.
+    that some of it remains. Times are compared with the source's own clock where it sends one.
 
     Args:
         headers: The answer's headers, found in any letter case.

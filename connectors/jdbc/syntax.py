@@ -35,7 +35,7 @@ class Kind(StrEnum):
 
     @property
     def adapts_texts(self) -> bool:
-        """Return whether a bound text is compared as whatever stands beside it, even a number."""
+        """Return whether a bound text is compared as the type of the other side, even a number."""
         return self in {Kind.POSTGRESQL, Kind.DUCKDB}
 
 

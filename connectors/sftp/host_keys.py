@@ -89,7 +89,7 @@ class KnownHost:
         )
 
     def _read(self) -> None:
-        """Read the entries of the server; a missing file that nobody named has none."""
+        """Read the entries of the server; a missing default file has none."""
         try:
             text = self._path.read_text("utf-8", "replace")
         except FileNotFoundError:

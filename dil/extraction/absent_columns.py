@@ -2,7 +2,7 @@
 
 A source may leave a column out (docs/formats.md), so that its values are null; one that is
 misspelled looks the same, and its values are lost. A column that the source has and the schema
-lacks is left out, which the run says too. The first rows of an attempt tell.
+lacks is left out, which the run says too. The first rows of an attempt decide.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ _LONG_WORD = re.compile(r"[A-Za-z0-9+/_=.~-]{20,}")
 _MEMBER = re.compile(r'("[^"\\]*")?(\s*:\s*)("(?:[^"\\]|\\.)*"?|-?[0-9][0-9.eE+-]*)')
 # Bodies that may be shown as an excerpt: HTML, and JSON objects.
 _SHOWN = re.compile(r"<!doctype html|<html|\{|\[\s*\{", re.IGNORECASE)
-# What stands between and in the tags of XML.
+# The text between and in the tags of XML.
 _CONTENT = re.compile(r"""<!\[CDATA\[.*|(>)[^<]*[^<\s][^<]*|(=\s*)(?:"[^"]*"?|'[^']*'?)""")
 # What answers say of errors (RFC 9457, RFC 6749 section 5.2): words for people, not data.
 _TELLING = re.compile(
@@ -30,7 +30,7 @@ def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
     """Return the beginning of a body, at most 200 characters of one line.
 
     Values of JSON members and words of 20 and more characters, as tokens are, are masked. Of the
-    body of a refusal, the members that tell what is wrong are shown.
+    body of a refusal, the members that say what is wrong are shown.
     """
     # Secrets first: what is left of one by the masks below, or by a cut, would not be found.
     clean = masked(body[: 16 * _LIMIT].decode("utf-8", "replace"))

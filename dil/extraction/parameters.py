@@ -14,7 +14,7 @@ from dil.model.work_unit import WorkUnit
 from dil.spi.connector import RequestValues
 from dil.text.variables import substitute
 
-# The types whose value stands in the job file; object is a list of others.
+# The types whose value is in the job file; object is a list of others.
 _DECLARED = {"list", "primitive", "jsonarray", "jsonobject"}
 _SECONDS = {"epoc-second", "epoch-second"}
 
@@ -23,7 +23,7 @@ _SECONDS = {"epoc-second", "epoch-second"}
 class PageValues:
     """What the next request may say about its page; None means that there is no value.
 
-    ``session`` is the session key. Empty text is a value of its own (rule G27): it stands for its
+    ``session`` is the session key. Empty text is a value of its own (rule G27): it replaces its
     placeholder, but is never sent by itself.
     """
 

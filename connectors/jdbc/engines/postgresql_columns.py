@@ -1,7 +1,7 @@
 """What becomes of each column of a PostgreSQL result.
 
 Types that Arrow has come as they are. All others come as their text, by a cast in the server, so
-that nobody has to know the wire form of a range or a point.
+that DIL need not know the wire form of a range or a point.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class ColumnarFiles:
             yield from self._rows(opened, page)
             if page.rows != opened.rows:
                 raise SourceContractError(
-                    f"the file tells of {opened.rows} rows and gave {page.rows}",
+                    f"the file declares {opened.rows} rows and gave {page.rows}",
                     "It is damaged: write it again at the source.",
                 )
 

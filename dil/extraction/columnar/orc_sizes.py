@@ -43,7 +43,7 @@ class StripeSize:
 
 
 class OrcTail:
-    """What stands behind the rows of a file: its statistics.
+    """The part behind the rows of a file: its statistics.
 
     Raises:
         ValueError: it is damaged.
@@ -101,7 +101,7 @@ class OrcTail:
         known = sum(len(text) if is_plain else self._chunk for is_plain, text in chunks)
         if known > max(most, 2 * self._chunk * len(packed)):
             raise SourceContractError(
-                f"what stands behind the rows of the file takes up to {known:,} bytes, and"
+                f"the part behind the rows of the file takes up to {known:,} bytes, and"
                 f" {most:,} may be read at once",
                 "Values of many megabytes make it long, as it has the least and the greatest of"
                 " each column. Write such a column as binary, or as Parquet, at the source; or"

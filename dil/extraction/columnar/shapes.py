@@ -20,7 +20,7 @@ _NESTED = (RecordType, ArrayType, MapType)
 class Shape:
     """The type that values get. ``inside`` are the shapes of a record's members, or of the items.
 
-    ``places`` tells for each member where it is among those of the file, None where it is not.
+    ``places`` gives each member's place among those of the file, None where it is not.
     """
 
     type: pa.DataType

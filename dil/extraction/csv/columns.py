@@ -40,7 +40,7 @@ BECAME_TEXT = (
 _NUMBERED = re.compile("col[0-9]+")
 _HEADER = (
     "Correct the names in ms.output.schema, or columnHeaderIndex or fieldSeparator of ms.csv: which"
-    " line is the header, and what stands between its names."
+    " line is the header, and what separates its names."
 )
 
 
@@ -187,7 +187,7 @@ class GivenColumns(CsvColumns):
             raise SourceContractError(
                 f'the header has no column "{column.name}", which is not nullable',
                 "Correct ms.output.schema, or make the column nullable; columnHeaderIndex of"
-                " ms.csv tells which line is the header.",
+                " ms.csv says which line is the header.",
             )
         return found[0] if found else None
 

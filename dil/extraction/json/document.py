@@ -179,7 +179,7 @@ def decode_lines(text: bytes, begin: int = 0) -> list[msgspec.Raw]:
     """Return the value of each line that is not blank.
 
     Raises:
-        msgspec.DecodeError: a line is no JSON; the message tells at which byte it begins,
+        msgspec.DecodeError: a line is no JSON; the message names the byte at which it begins,
             ``begin`` being that of the text.
     """
     values: list[msgspec.Raw] = []

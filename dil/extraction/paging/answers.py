@@ -55,7 +55,7 @@ class SessionKey:
 
     @classmethod
     def of(cls, value: JsonValue) -> SessionKey:
-        """Return the key that a JSON value stands for."""
+        """Return the key that a JSON value means."""
         if value is None:
             return cls("null", is_null=True, is_there=True)
         return cls(as_text(value), is_there=True)
@@ -152,7 +152,7 @@ def total_count(found: JsonValue | Missing, previous: JsonValue, path: str) -> J
     if isinstance(found, bool) or not isinstance(found, int | float | Decimal):
         raise SourceContractError(
             f'the total count at "{path}" is {kind_of(found)}, not a number',
-            "Check ms.total.count.field; leave it out if the source does not tell a total.",
+            "Check ms.total.count.field; leave it out if the source gives no total.",
         )
     return found
 

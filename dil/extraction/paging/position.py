@@ -115,7 +115,7 @@ def next_values(previous: PageValues, echoed: EchoedPage, rows: int, cursor: str
 
 
 def skips_rows(spec: ExtractionSpec, size: int | None, echoed: EchoedPage, rows: int) -> bool:
-    """Return whether the next start lies behind more rows than came, and nobody said so.
+    """Return whether the next start skips rows: fewer came than it steps by, and no echo says so.
 
     The start steps by ``size``, which was asked for (rule G29); a source that caps its pages gives
     fewer.

@@ -129,10 +129,10 @@ class PageState:
     that this page or an earlier one had a key. ``total`` is None until a page has it.
     ``elapsed_s`` counts from the first request of the attempt. ``payload_left`` is None when the
     job has no payload. ``asked`` counts requests so far. ``page_size`` is how many rows a full page
-    has, None where nobody says. ``files_left`` says that the session has another answer of its
-    own, ``had_files`` that it had one before. ``next_uri`` and ``more`` are what this answer says
-    about the page after it; ``next_was_there`` and ``more_was_there`` say that this answer or an
-    earlier one had the place of the address, or the flag.
+    has, None where the job does not say. ``files_left`` says that the session has another answer of
+    its own, ``had_files`` that it had one before. ``next_uri`` and ``more`` are what this answer
+    says about the page after it; ``next_was_there`` and ``more_was_there`` say that this answer or
+    an earlier one had the place of the address, or the flag.
     """
 
     rows: int = 0

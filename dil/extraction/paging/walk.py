@@ -315,7 +315,7 @@ def _request(walk: Walk, values: PageValues, state: PageState) -> RequestValues:
 
 
 def _answered(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tuple[Page, Response]:
-    """Send a request, ``number`` after the first; tell a stale token from other refusals."""
+    """Send a request, ``number`` after the first; distinguish a stale token from other refusals."""
     if walk.payload is not None:
         return _sent(ask, request, walk, number + 1)
     if walk.start is None or number != walk.start.number:
@@ -381,7 +381,7 @@ def _note(walk: Walk, *notes: str) -> None:
         raise SourceContractError(
             f"paging is strict, and {doubt}",
             "Look at what the source answers. Without `strict` in ms.pagination the run's report"
-            " tells it and the rows that came are published.",
+            " says so, and the rows that came are published.",
         )
 
 

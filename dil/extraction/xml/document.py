@@ -1,4 +1,4 @@
-"""A stream of XML as rows and what stands around them, one event at a time.
+"""A stream of XML as rows and the elements around them, one event at a time.
 
 Source: XML 1.0 (fifth edition), Namespaces in XML 1.0; XML Schema 1.1 part 1, 2.6.2 (xsi:nil).
 """
