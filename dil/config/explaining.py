@@ -172,7 +172,7 @@ def bounds(entry: Property) -> str:
         return ""
     low = "" if entry.low is None else f"at least {entry.low}"
     high = "" if entry.high is None else f"at most {entry.high}"
-    special = ", ".join(f"{given} stands for {meant}" for given, meant in entry.special.items())
+    special = ", ".join(f"{given} means {meant}" for given, meant in entry.special.items())
     return ", ".join(part for part in (low, high, special) if part)
 
 

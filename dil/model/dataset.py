@@ -48,7 +48,7 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     that of its work unit, where the job has timelabels (rule T16). ``is_dump`` says that
     the source or the job named it: a later file of that name replaces it. ``units`` say which rows
     are whose in a shared file, which is one of several work units: all of them and in their order;
-    empty where nobody knows.
+    empty where that is unknown.
     """
 
     uri: str
@@ -68,7 +68,7 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def unit_rows(self) -> tuple[UnitRows, ...]:
-        """Return which rows are whose, also of one work unit; empty where nobody knows."""
+        """Return which rows are whose, also of one work unit; empty where that is unknown."""
         if self.units or not self.signature:
             return self.units
         return (UnitRows(self.signature, 0, self.rows),)
@@ -80,7 +80,7 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def has_unknown_units(self) -> bool:
-        """Return whether it is a shared file, written by us, of which nobody knows whose rows.
+        """Return whether it is a shared file, written by us, whose work units are unknown.
 
         A merge wrote it, or an earlier release put it together.
         """

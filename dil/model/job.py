@@ -97,9 +97,9 @@ class PlanningSpec:
     ``delay_ms`` is how far the range ends before now. ``zone`` is the zone of texts that name
     none. ``of_source`` says that the source itself names the units, and ``once`` how they
     are distinguished where each of them is read once: by ``version`` or ``path``. ``is_dated`` says
-    that the job has a range of time; else all windows are the same one, and nobody asked for it.
-    ``grace_ms`` is the grace period of runs, or where ``grace`` says that it is measured, the one
-    until enough is measured; ``probed`` is where a probe of these goes on that was cut off.
+    that the job has a range of time; else all windows are the same one, which the job did not ask
+    for. ``grace_ms`` is the grace period of runs, or where ``grace`` says that it is measured, the
+    one until enough is measured; ``probed`` is where a probe of these goes on that was cut off.
     """
 
     datetime_name: str = "datetime"
@@ -198,7 +198,7 @@ class ExtractionSpec:
     columns that the dataset has from the source, empty where they are not known or the job
     describes them. ``memory_bytes`` is what the process that reads may take, 0 for no limit; None
     is its share of the machine, which that process finds out. ``most_columns`` is how wide rows may
-    be whose columns nobody names, members of records counted; 0 is no limit.
+    be whose columns the job does not name, members of records counted; 0 is no limit.
     """
 
     extractor: ClassRef
@@ -409,7 +409,7 @@ class StateSpec:
 
     @property
     def place(self) -> str:
-        """Return what tells this store from others; holds no secret."""
+        """Return the text that identifies this store; it holds no secret."""
         return self.directory if self.server is None else str(self.server)
 
 

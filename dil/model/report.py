@@ -1,4 +1,4 @@
-"""What a run tells about itself; rendered by ``dil.observe``, built by ``dil.run``."""
+"""What a run reports about itself; rendered by ``dil.observe``, built by ``dil.run``."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class RunReport:
         aside: Rows and values that a schema contract or a receiver refused.
         drift: Columns that changed against what was published before.
         unit_runs: How work units ended: failed ones first, then the slowest; bounded in number.
-        merged: What a merge did, None for other publish modes and where nobody counted.
+        merged: What a merge did, None for other publish modes and where it was not counted.
         replaced: What the modes that replace did, None for others.
         events: What became of event time, None for a job without event column and where nothing
             was published.

@@ -39,7 +39,7 @@ class RunContext:
     says where the driver answers, None when the tasks share nothing. ``known_schema`` is the
     dataset's schema as published so far, one line a column, empty when there is none.
     ``resume_from`` are folders of earlier attempts by signature; their pages are not read again.
-    Empty text stands for pages that are too old to be gone on from. ``events`` is what judges rows
+    Empty text means that its pages are too old to go on from. ``events`` is what judges rows
     by their event time, None for a job without event column. ``books`` are the timelabels that are
     closed, None where rows for a closed one are published as others. ``shows_requests`` lets tasks
     log each request as a curl line, too.

@@ -46,7 +46,7 @@ class _LabelGrid:
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """Tells what a run leaves out; see ``absence``."""
+    """Says what a run leaves out; see ``absence``."""
 
     spec: PlanningSpec
     labels: TimelabelSpec

@@ -54,7 +54,7 @@ class ClosedLabels:
     def planned(
         self, partitions: Partitions, left: Sequence[Sequence[int]], taken: Iterable[int]
     ) -> PlannedBooks | UnsetType:
-        """Return what a plan tells of closed labels; unset for nothing.
+        """Return what a plan says about closed labels; unset for nothing.
 
         Args:
             partitions: Those of the plan.

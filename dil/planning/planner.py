@@ -52,7 +52,7 @@ def plan(
         explain: Whether the plan also lists each candidate that is not due.
         attendance: For which instants runs planned, None where that is not known: then those are
             taken to have been there that history has a record of.
-        books: Which timelabels are closed, None where nobody closes any.
+        books: Which timelabels are closed, None where the job closes none.
 
     Raises:
         ConfigError: the watermark or the partition type cannot be understood.

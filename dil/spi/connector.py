@@ -126,9 +126,9 @@ class Session(ABC):  # noqa: B024 - close has a default, a plain session is no s
     """An open connection of one attempt; closed at its end, whatever happened.
 
     ``seconds_waited`` is how long the session itself has held requests back so far, before
-    retries or for a source's rate limit; the run's counters tell it. A session that waits sets it.
-    ``retries`` is how often it has sent a request again by itself, because it failed; one that does
-    so counts it, and the report adds it to the requests that were made of the session.
+    retries or for a source's rate limit; the run's counters include it. A session that waits sets
+    it. ``retries`` is how often it has sent a request again by itself, because it failed; one that
+    does so counts it, and the report adds it to the requests that were made of the session.
     ``audits`` says that it records each of its requests in the context's ``audit``, repeated ones
     too; for others the task records one for each call.
     """
@@ -183,7 +183,7 @@ class ByteSession(Session):
 class RowSession(Session):
     """A protocol that answers with rows: databases.
 
-    ``location`` names the source in messages, without secrets; empty where nobody set it.
+    ``location`` names the source in messages, without secrets; empty where it was not set.
     ``left_out`` are the columns of what was read so far that the source has and the session leaves
     out because of ``ms.output.schema``; the run names them.
     """
@@ -271,7 +271,7 @@ class Connector(ABC):
 
     @classmethod
     def may_repeat_rows(cls, job: Job) -> bool:
-        """Return whether a payload row may be sent again when nobody knows whether it was taken.
+        """Return whether a payload row may be sent again when it is unknown whether it was taken.
 
         Where it may not, a lost work unit is not sent again before somebody has looked.
         """

@@ -227,7 +227,8 @@ class StateStore(ABC):
     def own_files(self, files: Iterable[PublishedFile]) -> frozenset[str]:
         """Return the URIs of those files that this job published, as far as is known here.
 
-        Jobs that append to one dataset share its manifest, which does not tell whose a file is.
+        Jobs that append to one dataset share its manifest, which does not say which job wrote a
+        file.
         """
 
     def live_uris(self, *, until: int | None = None) -> Iterator[str]:
