@@ -34,8 +34,9 @@ _HASH_DIGITS = 16
 class Registration(msgspec.Struct, frozen=True):
     """What a catalog has, or should have: ``folders`` are those of partitions, sorted.
 
-    ``place`` tells the table of the catalog, ``schema`` is the dataset's as the chain keeps it.
-    ``strange`` counts files in folders that are no partition, which no reader of the catalog sees.
+    ``place`` identifies the table of the catalog, ``schema`` is the dataset's as the chain keeps
+    it. ``strange`` counts files in folders that are no partition, which no reader of the catalog
+    sees.
     """
 
     format: int

@@ -55,7 +55,7 @@ class Finished:
 class SharedFile:
     """A staged file with rows of several others (pieces), and the absolute folder that it goes to.
 
-    ``units`` say which rows are whose, all of them and in their order; empty where nobody knows.
+    ``units`` say which rows are whose, all of them and in their order; empty where that is unknown.
     """
 
     file: StagedFile
@@ -110,7 +110,7 @@ def decide(job: Job, target: Target, shaped: Shaped, filesystem: Filesystem) -> 
 
     With mode ``window_replace`` the files of each successful work unit take the place of all that
     earlier runs published for its signature; with ``replace`` they take the place of everything.
-    What a destination has already is left out, where it can tell.
+    Files that a destination has already are left out, where it knows them.
     """
     finished = shaped.finished
     destination = destination_for(job.publishing, filesystem)
@@ -378,7 +378,7 @@ def _removes(
 def _missing(
     spec: PublishingSpec, destination: Destination, target: Target, finished: Sequence[Finished]
 ) -> tuple[PublishedFile, ...]:
-    """Return what tells a database to take away the rows that the run did not read."""
+    """Return the files that make a database take away the rows that the run did not read."""
     is_whole = target.is_whole and all(each.report.failure is None for each in finished)
     is_wanted = spec.merge is not None and spec.merge.deletes_missing and is_whole
     missing = destination.missing() if is_wanted else None

@@ -12,7 +12,7 @@ from dil.errors import StateError
 from dil.publishing.table_files import words
 from dil.storage import Filesystem
 
-# How much of a transaction's file tells it from any other's: its time, or names of files.
+# This much of a transaction's file identifies it: its time, or names of files.
 _BEGINNING = 4096
 
 

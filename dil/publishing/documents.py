@@ -58,7 +58,7 @@ def refuse_newer(data: bytes, path: str, known: int) -> int:
 
     Raises:
         StateError: a newer version wrote it.
-        msgspec.MsgspecError: it tells no format.
+        msgspec.MsgspecError: it names no format.
     """
     found = msgspec.json.decode(data, type=_Format).format
     if found > known:

@@ -45,8 +45,8 @@ def late_rows_there(job: Job, filesystem: Filesystem, destination: Destination) 
 
     Also of those that somebody deleted, as long as their rows are in a table. Under append a run
     only takes away what came for closed timelabels: else each reading adds its rows, and what an
-    earlier one had is not there again. Where other jobs publish into the same dataset nobody can
-    say whose work unit a file is of, so none is taken away.
+    earlier one had is not there again. Where other jobs publish into the same dataset, no record
+    says of which work unit a file is, so none is taken away.
     """
     spec = job.publishing
     labels = job.planning.timelabel

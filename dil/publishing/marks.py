@@ -1,4 +1,4 @@
-"""Tells the registry of a database which timelabels are closed and which are reopened."""
+"""Marks in the registry of a database which timelabels are closed and which are reopened."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def lost_moves(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> 
     """Return the moves whose file is neither staged nor published any more.
 
     Raises:
-        CommitUnknownError: the job publishes elsewhere now, so nobody can tell.
+        CommitUnknownError: the job publishes elsewhere now, so the outcome is unknown.
     """
     refuse_other_destination(intent, spec, filesystem)
     quarantine = dumps.lost_moves(intent.commit.quarantine, filesystem)

@@ -117,7 +117,7 @@ def abandon(
 
     Raises:
         LeaseLostError: another run took over.
-        CommitUnknownError: the job publishes elsewhere now, so nobody can tell what readers see.
+        CommitUnknownError: the job publishes elsewhere now, so it is unknown what readers see.
     """
     refuse_other_destination(begun, spec, filesystem)
     # The record may name another folder; what is given up is given up in the job's own.
@@ -186,7 +186,7 @@ def _fence(intent: Intent, destination: Destination) -> None:
 
 
 def _units(file: PublishedFile) -> frozenset[str]:
-    """Return the signatures of the work units of a file, empty text where nobody knows them."""
+    """Return the signatures of the work units of a file, empty text where they are unknown."""
     return file.signatures or frozenset([""])
 
 
@@ -376,7 +376,7 @@ def _without(
 def _is_of(file: PublishedFile, lost: Collection[str]) -> bool:
     """Return whether a published file is of one of these work units.
 
-    A file that no manifest knows has no signature; its name tells its work unit.
+    A file that no manifest knows has no signature; its name shows its work unit.
     """
     if file.signatures:
         return not file.signatures.isdisjoint(lost)

@@ -66,7 +66,7 @@ def put_results(
 
 
 def delete_result(filesystem: Filesystem, report: TaskReport) -> None:
-    """Take away what makes an attempt complete, so that nobody uses its rows.
+    """Take away what makes an attempt complete, so that no run uses its rows.
 
     A log of results is of other work units, too. What it names counts only with all of its files,
     so there the files go.

@@ -1,4 +1,4 @@
-"""What tells a later execution that rows may have been sent: a start marker (rule U22).
+"""A start marker: it shows a later execution that rows may have been sent (rule U22).
 
 Written for work units whose rows must not be sent twice, before the first of them goes out. It lies
 outside of the runs' staging folders, because it has to outlive them: who finds it knows that an
@@ -35,7 +35,7 @@ LOOK = (
 
 
 class MarkState(StrEnum):
-    """How far an attempt is known to have come: BEGUN means that nobody knows.
+    """How far an attempt is known to have come: BEGUN means that this is unknown.
 
     KEPT: it failed, and its progress says which rows were taken.
     """
@@ -152,7 +152,7 @@ class StartMarker:
             mark = _read(self._filesystem, self._path)
         except (OSError, DilError, msgspec.MsgspecError) as error:
             raise SourceError(
-                f"{self._path} cannot be read ({type(error).__name__}); it tells whether rows of"
+                f"{self._path} cannot be read ({type(error).__name__}); it says whether rows of"
                 f" {self._signature} may have been sent",
                 f"Look at the receiver which rows it has; {_AGAIN} sends the work unit again.",
             ) from error

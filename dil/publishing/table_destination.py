@@ -34,7 +34,7 @@ from dil.storage import Filesystem
 
 
 class TableLog(Protocol):
-    """What a table's log tells and takes.
+    """What a table's log gives and takes.
 
     Every call is about the table's newest state: it asks for the version first, for anybody may
     have changed the table, and reads no more than what is new.

@@ -257,7 +257,7 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Reads what a live file tells without its rows: its schema, and where keys may be."""
+    """Reads what a live file says without its rows: its schema, and where keys may be."""
 
     workshop: Workshop
     keyed: Keyed
@@ -267,7 +267,7 @@ class Look:
         """Return a file and the bounds of its row groups, None where it has none; runs in a task.
 
         Columns of the bounds: ``group``, the number of the row group, and for each key column
-        ``low_k0``, ``high_k0``... which are null where the file does not tell.
+        ``low_k0``, ``high_k0``... which are null where the file does not have them.
 
         Raises:
             ConversionError: it has a column that is not known.
@@ -298,7 +298,7 @@ class Look:
     def _places(self, schema: pa.Schema, group: pq.RowGroupMetaData) -> dict[str, int]:
         """Return the key columns whose statistics count, with their places in the file."""
         # A column "a.b" and the member "b" of a record "a" have one path: neither counts then.
-        # The footer's own schema tells them too, but keeps the whole footer in memory.
+        # The footer's own schema has them too, but keeps the whole footer in memory.
         paths = [group.column(at).path_in_schema for at in range(group.num_columns)]
         counts = Counter(paths)
         places = {path: at for at, path in enumerate(paths) if counts[path] == 1}
@@ -314,7 +314,7 @@ class Look:
 
 
 def _bounds_of(statistics: Any, kind: pa.DataType) -> tuple[Any, Any]:  # noqa: ANN401 - pq.Statistics
-    """Return the least and the greatest key of a row group, None where it does not tell."""
+    """Return the least and the greatest key of a row group, None where it does not have them."""
     if statistics is None or not statistics.has_min_max:
         return _UNKNOWN
     try:

@@ -50,7 +50,7 @@ def merge(
     """Return the results without the rows that lose, and live files without those that go.
 
     Raises:
-        MisfitError: a key is null, or it cannot be told which row of a key is the newest.
+        MisfitError: a key is null, or it is unknown which row of a key is the newest.
         ConversionError: there is no such column, or a live file cannot be rewritten.
         SourceContractError: more rows are missing at the source than may be deleted.
     """

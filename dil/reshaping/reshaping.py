@@ -109,7 +109,7 @@ def fits_as_it_is(work: Reshaping, finished: Sequence[Finished]) -> bool:
     """Return whether staged files have one schema, that of the dataset, and nothing is merged.
 
     Raises:
-        ConversionError: no column tells of deletes.
+        ConversionError: no column marks deletes.
     """
     _refuse_unknown_op(work, finished)
     return not (_has_unlike_schemas(work, finished) or _is_merged(work, finished))
@@ -145,7 +145,7 @@ def are_files_shared(work: Reshaping, finished: Sequence[Finished]) -> bool:
 
 
 def _refuse_unknown_op(work: Reshaping, finished: Sequence[Finished]) -> None:
-    """Refuse to take all rows for upserts because nobody has the column that tells of deletes.
+    """Refuse to take all rows for upserts because no file has the column that marks deletes.
 
     A source may have it in deleted rows only: one that the dataset knows may be missing in a run.
 

@@ -144,7 +144,7 @@ def _clash(
 
 
 def _is_seen(declared: pa.DataType, seen: pa.DataType) -> bool:
-    """Return whether every type inside was found with values, so that more rows tell no more."""
+    """Return whether every type inside was found with values, so that more rows add nothing."""
     if pa.types.is_null(seen):
         return False
     if pa.types.is_struct(declared):

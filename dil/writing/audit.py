@@ -58,7 +58,7 @@ class AuditWriter:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what a report has to tell."""
+        """Return the notes for the report."""
         return (NOT_RECORDED,) if self._has_failed else ()
 
     def sent(self, request: AuditedRequest) -> int:

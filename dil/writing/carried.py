@@ -14,7 +14,7 @@ def schema_text(schema: pa.Schema) -> str:
 
 
 def schema_of(text: str) -> pa.Schema | None:
-    """Return the schema that a text stands for, None where it is damaged."""
+    """Return the schema that a text means, None where it is damaged."""
     try:
         return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))
     except (binascii.Error, pa.ArrowException, OSError):
@@ -27,6 +27,6 @@ def type_text(data_type: pa.DataType) -> str:
 
 
 def type_of(text: str) -> pa.DataType | None:
-    """Return the type that a text stands for, None where it is damaged."""
+    """Return the type that a text means, None where it is damaged."""
     schema = schema_of(text)
     return None if schema is None or len(schema) != 1 else schema.field(0).type

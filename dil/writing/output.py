@@ -134,7 +134,7 @@ def closed_label_rows(
         unit: The work unit.
         late: Where the rows go.
         label_at: Labels an instant in epoch ms UTC.
-        is_closed: Tells of a timelabel whether it is closed.
+        is_closed: Returns whether a timelabel is closed.
     """
     from dil.writing.closed_labels import ClosedLabelRows  # few jobs close labels
 

@@ -92,7 +92,8 @@ class PartitionedWriter:
 
         Raises:
             WriteError: as for ``write``.
-            ConversionError: rows do not fit the schema, or none has a column to tell them apart.
+            ConversionError: rows do not fit the schema, or none has a column that distinguishes
+                them.
         """
         schema = self._widening.schema
         if schema is None:
@@ -174,7 +175,7 @@ class PartitionedWriter:
         label, *texts = key
         if not by.keeps_columns and NULL in texts:
             raise ConversionError(
-                f'a column of {_KEY} holds the text "{NULL}", which stands for null',
+                f'a column of {_KEY} holds the text "{NULL}", which means null',
                 "Convert it at the source, or leave the column out.",
             )
         folder = label_folder(label) if label and by.labels_name_folders else by.folder

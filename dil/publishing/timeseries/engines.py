@@ -368,7 +368,7 @@ class PostgresqlTables(Tables):
                 raise WriteError(
                     f"{reader} reads {table}, and this commit puts another table in its place: "
                     "PostgreSQL does not let it go",
-                    f"Let it read {self.names.view.name}, where {LABEL} tells which rows. Drop it, "
+                    f"Let it read {self.names.view.name}, where {LABEL} says which rows. Drop it, "
                     "run the job, and create it again.",
                 )
 

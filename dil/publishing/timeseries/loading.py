@@ -128,7 +128,7 @@ class Place:
     def _bound(
         self, connection: Connection, target: TableName, entry: LabelEntry, base: Table
     ) -> None:
-        """Tell the database which times a label has, where rows are distinguished by a column."""
+        """Give the database the times of a label, where rows are distinguished by a column."""
         name = self.spec.labels.column if self.spec.labels is not None else ""
         for column in base.columns:
             if name and column.name == name:

@@ -99,7 +99,7 @@ class PartitionedTables(PostgresqlTables):
             )
 
     def require_empty(self, connection: Connection, held: Collection[str]) -> None:
-        """Refuse partitions that the registry does not tell of, and labels without theirs.
+        """Refuse partitions that are not in the registry, and labels without theirs.
 
         So are foreign keys that refer to the base: no partition could go.
         """

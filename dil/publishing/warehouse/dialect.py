@@ -55,7 +55,7 @@ class Connection(ABC):
 
     @abstractmethod
     def change(self, statement: str, *values: Value) -> int:
-        """Run a statement and return how many rows it changed; ``MARK`` stands for a value.
+        """Run a statement and return how many rows it changed; ``MARK`` is the place of a value.
 
         Where no value is given the number may be anything.
         """
@@ -96,7 +96,7 @@ class Dialect(ABC):
     # How much text a key holds that we make, None for any length.
     key_characters: int | None = None
     big_integer = "BIGINT"
-    # What stands before the rows of an upsert, so that each column takes the values it is given.
+    # The words before the rows of an upsert that make each column take the values it is given.
     overriding = ""
 
     @abstractmethod
@@ -163,7 +163,7 @@ class Dialect(ABC):
     def missing_right(self, connection: Connection, name: TableName, rights: Sequence[str]) -> str:
         """Return the statement that gives this user what it lacks, empty where it lacks nothing.
 
-        A database that cannot tell says nothing.
+        A database that cannot know says nothing.
         """
         del connection, name, rights
         return ""

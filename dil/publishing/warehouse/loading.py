@@ -279,8 +279,8 @@ class Loading:
         if LABEL not in {each.name for each in table.columns}:
             raise WriteError(
                 f"rows of closed timelabels are to stay, and {self.table.name} has no column"
-                f" {LABEL} to tell them from other rows of the same work units, which are to be"
-                " replaced",
+                f" {LABEL} to distinguish them from other rows of the same work units, which are to"
+                " be replaced",
                 f"Add {LABEL} to ms.output.system.columns and read everything anew once, or set"
                 " ms.late.after.close=reopen.",
             )

@@ -220,7 +220,7 @@ class PostgresqlDialect(Dialect):
         return len(column.encode()) <= _NAME_BYTES
 
     def index_winners(self, keys: Sequence[str]) -> Sequence[str]:
-        """Tell the planner how many winners there are."""
+        """Let the planner know how many winners there are."""
         del keys
         return ("ANALYZE dil_winners",)
 

@@ -32,7 +32,7 @@ _IN_A_STATEMENT = 200
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The two tables, as far as they tell of one table of rows, the ``dataset``."""
+    """The two tables, as far as they concern one table of rows, the ``dataset``."""
 
     dialect: Dialect
     schema: str

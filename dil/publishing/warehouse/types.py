@@ -120,7 +120,7 @@ def _holds_integers(wide: pa.DataType, narrow: pa.DataType) -> bool:
 
 
 def decimal_of(precision: int, scale: int) -> pa.DataType:
-    """Return the decimal type of a column as its database tells it."""
+    """Return the decimal type of a column as its database describes it."""
     return _decimal(precision, scale)
 
 
