@@ -89,7 +89,7 @@ def read_import(
         form: ``csv`` or ``json``.
         job: The job whose rows are wanted.
         spelling: Returns the raw form of a signature as the file spells it.
-        limits: How far highs may reach; a success behind it would hide rows that nobody read.
+        limits: How far highs may reach; a success behind it would hide unread rows.
 
     Raises:
         ConfigError: findings with their lines, at most twenty.

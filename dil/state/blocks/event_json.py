@@ -46,7 +46,7 @@ def required(fields: Mapping[str, Any], name: str, kind: type[_Field]) -> _Field
 
 
 def optional(fields: Mapping[str, Any], name: str, kind: type[_Field]) -> _Field | None:
-    """Return a field of one type, or None where an explicit null stands.
+    """Return a field of one type, or None for an explicit null.
 
     Raises:
         KeyError: it is missing.

@@ -38,7 +38,8 @@ def input_violations(
     Args:
         block: A block with ExecuteQuery.
         tip: The end of the derived dataset's own chain.
-        chains: The input chains by dataset id. None leaves out what only they tell: V34, V37, V38.
+        chains: The input chains by dataset id. None leaves out the rules that need them: V34, V37,
+            V38.
         custom_watermark: Leaves V38 out (``transform.watermark=custom``).
     """
     event = block.event

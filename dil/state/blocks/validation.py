@@ -79,7 +79,7 @@ def violations(
         block: The new block.
         tip: The chain's end, None for an empty chain.
         horizon: Latest instant, epoch ms, that a watermark may name beside the system time (V18);
-            None leaves V18 out, because later nobody knows it.
+            None leaves V18 out, because later it is unknown.
         replaced: Row hashes that the delta's rows had before, by signature; None leaves V22 out.
         schema: Schema of the new files, as text, to be the one in force (V14); None leaves it out.
     """
@@ -131,7 +131,7 @@ def _chain_rules(block: Block, tip: Tip | None) -> Iterator[Violation]:
         yield from _first_rules(block)
         return
     if isinstance(event, Seed):
-        yield Violation("V02", "Seed stands behind another block")
+        yield Violation("V02", "Seed is behind another block")
     if block.previous_hash != tip.hash:
         yield Violation("V03", f"follows {block.previous_hash}, the head is {tip.hash}")
     if block.sequence != tip.head.sequence + 1:

@@ -85,7 +85,7 @@ def verify_chain(
             publishes there. Given, the chain must know all of them, or it was truncated.
         is_of_files: Whether rows are in files. Those of late rows are, wherever others go.
         chains: The chains of the inputs of a derived dataset, by name. Of a block with another
-            input only that is checked which the dataset's own chain tells.
+            input only that is checked which the dataset's own chain says.
     """
     report = ChainReport(0, 0, ())
     for _ in range(_MAX_READINGS):

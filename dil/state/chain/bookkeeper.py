@@ -120,7 +120,7 @@ class Bookkeeper:
     def _has(self, status: str, window: LabelWindow) -> bool:
         """Return whether the last work unit of a status that begins before a window's end is in it.
 
-        Partitions follow each other, so that one look tells.
+        Partitions follow each other, so that one look is enough.
         """
         row = self._tx.row(sql.LAST_WITH_STATUS, self._job, status, window.high)
         return row is not None and row[0] > window.low

@@ -26,7 +26,8 @@ class ChainWriter:
 
     ``tip`` is the end with the drafts in place, None for an empty chain. ``horizon`` is the latest
     instant that a watermark may name beside the system time (V18); both are epoch ms UTC.
-    ``chains`` are those of the inputs of a query; without them what only they tell is not checked.
+    ``chains`` are those of the inputs of a query; without them the rules that need them are not
+    checked.
     """
 
     def __init__(

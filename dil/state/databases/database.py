@@ -36,7 +36,7 @@ class LongValue:
 
 
 class Transaction(ABC):
-    """Statements of one transaction; ``?`` stands for a value on every engine."""
+    """Statements of one transaction; ``?`` is the place of a value on every engine."""
 
     @abstractmethod
     def change(self, statement: str, *values: SqlValue) -> int:

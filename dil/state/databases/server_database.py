@@ -6,7 +6,7 @@ mark of the last transaction that was committed. When the answer to a COMMIT is 
 connection waits until that transaction is over and reads the mark, so that whether it landed is
 known and not guessed.
 
-An upgrade takes the rows of all jobs in ``writer``, so that nobody writes meanwhile. MySQL commits
+An upgrade takes the rows of all jobs in ``writer``, so that no job writes meanwhile. MySQL commits
 each statement about tables at once: copies and new tables are made on a second connection, where
 what a crash left is made again, and the format changes with the transaction itself.
 

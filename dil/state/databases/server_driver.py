@@ -39,7 +39,7 @@ class ServerConnection(ABC):
 
     @abstractmethod
     def change(self, statement: str, *values: SqlValue) -> int:
-        """Run a statement and return how many rows it matched; ``?`` stands for a value."""
+        """Run a statement and return how many rows it matched; ``?`` is the place of a value."""
 
     @abstractmethod
     def rows(self, statement: str, *values: SqlValue) -> list[Row]:

@@ -86,8 +86,8 @@ def require_sound_query(
 ) -> None:
     """Check a query against its inputs before anything of it becomes visible; write nothing.
 
-    A publish that was begun is always finished, whatever becomes of the inputs meanwhile: what the
-    chain of the dataset alone tells is checked once more when the block is written.
+    A publish that was begun is always finished, whatever becomes of the inputs meanwhile: the part
+    that the chain of the dataset alone has is checked once more when the block is written.
 
     Raises:
         StateError: a rule would be broken.

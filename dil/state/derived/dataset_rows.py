@@ -276,7 +276,7 @@ class _Added:
         elif not is_compaction:
             raise StateError(
                 f"block {number} of job {json.dumps(self.dataset)} takes rows away that were read"
-                f" before, {len(gone)} files of them: reading what is new since does not tell which"
+                f" before, {len(gone)} files of them: reading what is new since does not show which"
                 " rows changed",
                 f"{_ANEW} New rows alone come from jobs with ms.publish.mode=append.",
             )

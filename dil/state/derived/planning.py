@@ -1,7 +1,7 @@
 """The next ExecuteQuery of a derived dataset, from the last data block of each chain alone.
 
 Work grows with the number of inputs, never with the length of a chain (rule C23):
-what was consumed stands in the dataset's own last data block, and what there is to consume in
+the dataset's own last data block says what was consumed, and what there is to consume in
 that of each input.
 """
 
@@ -178,7 +178,7 @@ def _end(chain: StoredInput, item: InputSlice, first: int, limits: SliceLimits) 
 def _before_new_shape(chain: StoredInput, first: int) -> int:
     """Return the head, or the block before the first change of schema or transform (5.6).
 
-    A change that stands before all data of the slice does not end it: its rows are all of the new
+    A change before all data of the slice does not end it: its rows are all of the new
     shape, and ending there would take nothing for ever.
     """
     newest = max(chain.schema_sequence or 0, chain.source_sequence or 0)

@@ -72,7 +72,7 @@ def cover(spans: Spans, tile: Interval, earlier_end: int | None, tiles: Tiles) -
 def spans_of(tiles: Iterable[Interval]) -> Spans:
     """Return the spans of all tiles of one unit, ascending by start.
 
-    Tiles that overlap are of different grids, and nobody knows which one is meant: then nothing
+    Tiles that overlap are of different grids, and it is unknown which one is meant: then nothing
     counts as covered.
     """
     runs: list[Interval] = []
