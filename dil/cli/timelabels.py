@@ -36,7 +36,7 @@ class _ListingGroup(SuggestingGroup):
         return super().parse_args(ctx, args if is_verb else ["list", *args])
 
     def _is_misspelt(self, args: list[str]) -> bool:
-        """Return whether a word that is like a verb stands where no job file does."""
+        """Return whether a word that is like a verb is where a job file should be."""
         word, more = Path(args[0]), args[1:]
         is_no_file = not word.suffix or bool(more and not more[0].startswith("-"))
         near = difflib.get_close_matches(args[0], self.commands, n=1)

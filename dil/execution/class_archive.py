@@ -51,7 +51,7 @@ class ClassArchive:
         for note in self._archive.parent.glob(f"{self._archive.stem}.*.pid"):
             part, writer = note.with_suffix(".part"), note.read_text()
             if not writer.isdecimal():
-                part.unlink(missing_ok=True)  # a torn note: nobody knows whether that is whole
+                part.unlink(missing_ok=True)  # a torn note: it is unknown whether that is whole
             elif _is_alive(int(writer)):
                 continue
             elif part.exists():

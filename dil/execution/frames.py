@@ -92,7 +92,7 @@ class Frames:
                 self._reports.append(repeat_attempts(self._run, unit, attempt, self._clocks))
         except _NotRunError:
             return
-        except BaseException as error:  # noqa: BLE001 - what a thread raises reaches nobody
+        except BaseException as error:  # noqa: BLE001 - an error in a thread would be lost
             self._overseer.give_up(error)
 
     def _attempt(self, unit: WorkUnit, number: int) -> TaskReport:
@@ -195,7 +195,7 @@ class _Body:
 def unmarked(batches: Iterator[pa.RecordBatch], names: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """Yield the rows before the mark at the end, without its column, which is the last one.
 
-    A worker cannot tell rows that broke off from rows that ended: the mark does.
+    A worker cannot distinguish rows that broke off from rows that ended: the mark does.
 
     Raises:
         TransientSourceError: there is no mark, so rows are missing.

@@ -29,7 +29,7 @@ __all__ = ["bind", "configure", "redactor", "secrets_of"]
 
 _LOG = logging.getLogger(__name__)
 OUR_LOGGERS = ("dil", "connectors")
-# These tell about every request or every message to the JVM, below WARNING of no use to anyone.
+# These log every request or every message to the JVM; no reader needs that below WARNING.
 _CHATTY = ("pyspark", "urllib3", "botocore", "paramiko", "azure", "google", "msal")
 # They log, with a traceback, every error that they raise as well, and Ctrl-C.
 _SILENT = ("py4j", "SQLQueryContextLogger")
@@ -91,7 +91,7 @@ def configure(
     Args:
         level: DEBUG, INFO, WARNING or ERROR, for this project's own loggers and those of plug-ins
             from INFO on. What installed libraries say below ERROR, and what py4j logs on the root
-            logger, is written with DEBUG alone: whoever catches the error tells it.
+            logger, is written with DEBUG alone: whoever catches the error reports it.
         json_lines: One JSON object a line (``ts level run_id job unit attempt event msg``) in
             place of text.
         stream: Where lines go; ``sys.stderr`` is looked up anew for each line, so that a progress

@@ -69,7 +69,7 @@ def choose_units(
 def _no_such_unit(job: Job, signature: str | None) -> ConfigError:
     if signature is None:
         return ConfigError.single(
-            "", f"{job.name} has no work unit at all", "`dil plan --all` tells why."
+            "", f"{job.name} has no work unit at all", "`dil plan --all` says why."
         )
     return ConfigError.single(
         "--signature",

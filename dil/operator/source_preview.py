@@ -224,7 +224,7 @@ class _GateClosedError(Exception):
 
 @dataclass(slots=True)
 class _PageGate:
-    """Stands between two pages of a walk; closed, no further page is asked for."""
+    """Waits between two pages of a walk; once it is closed, no page is asked for."""
 
     is_closed: bool = False
 

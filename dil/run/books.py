@@ -123,6 +123,6 @@ def settle_registry(job: Job, store: StateStore, lease: Lease, files: Filesystem
         store.change_checkpoint(lease, BOOKS, {"marks": []})
     except DilError as error:
         log.warning(
-            "the registry of timelabels does not say yet what is closed, the next run tells it: %s",
+            "the registry of timelabels does not yet show what is closed, the next run does it: %s",
             error.message,
         )

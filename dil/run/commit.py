@@ -1,4 +1,4 @@
-"""Commit: state remembers what is visible; then staging that nobody needs is swept."""
+"""Commit: state remembers what is visible; then staging that is no longer needed is swept."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class MicroBatches:
         whole = self._run
         job, run_id = whole.job, new_run_id(whole.options.clock())
         head = whole.store.head()
-        # As it is, also what was read before: the lease lets nobody else change the chain.
+        # As it is, also what was read before: the lease lets no other run change the chain.
         saved = SavedPlan(
             job=job.name,
             digest=job.digest,

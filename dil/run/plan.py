@@ -155,7 +155,7 @@ def refuse_new_shape(run: ActiveRun) -> None:
     """Refuse a shape of the watermark under which no work unit finds its record.
 
     Raises:
-        ConfigError: it would extract everything again, which nobody has accepted.
+        ConfigError: it would extract everything again, which the job did not accept.
     """
     if run.job.query is not None:
         return  # it has no work units of a source
@@ -221,7 +221,7 @@ def _failed_and_gone(
 ) -> tuple[str, ...]:
     """Return the signatures of files, read once each, that failed and are not listed any more.
 
-    Nobody tries them again: they are gone, or are there in another version. ``units`` are those
+    No run tries them again: they are gone, or are there in another version. ``units`` are those
     that the source lists now, None where it was not asked. The work-unit index is only looked
     through where the newest block counts more failures than the plan tries again.
     """

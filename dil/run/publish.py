@@ -69,7 +69,7 @@ class Visible:
         files: URIs of the new files; none for rows of a database (rule U23).
         failed: Reports by signature of work units whose rows did not fit the dataset.
         notes: Sentences for people.
-        merged: What a merge did, None where nobody counted.
+        merged: What a merge did, None where it was not counted.
         events: What became of event time, None for a job without event column.
     """
 
@@ -304,7 +304,7 @@ def _publishes_beside_failures(job: Job) -> bool:
 def _is_whole(job: Job, plan: Plan, reports: Sequence[TaskReport]) -> bool:
     """Return whether a run has all rows of the source; warn where only rows put aside are missing.
 
-    What was not due was not read, and of a row that was put aside nobody knows the key.
+    What was not due was not read, and the key of a row that was put aside is unknown.
     """
     good = sum(report.failure is None for report in reports)
     if plan.left or plan.skipped or good < len(plan.work_units):
@@ -316,7 +316,7 @@ def _is_whole(job: Job, plan: Plan, reports: Sequence[TaskReport]) -> bool:
     merge = job.publishing.merge
     if dropped and merge is not None and merge.deletes_missing:
         log.warning(
-            "%s did not fit, and nobody knows which keys are in such rows: what is missing at the"
+            "%s did not fit, and the keys in such rows are unknown: what is missing at the"
             " source is not deleted by this run",
             counted(dropped, "row"),
         )

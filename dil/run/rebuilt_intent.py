@@ -91,7 +91,7 @@ class _Traces:
         """Return the commit.
 
         The rest of a file that work units shared has the name of the run that cut it, which did not
-        read what is in it: only results tell what was read.
+        read what is in it: only results say what was read.
 
         Args:
             live: The dataset's files.

@@ -139,7 +139,7 @@ def begun_publish(job: Job, store: StateStore) -> BegunPublish | None:
     """Return the publish that the next run has to finish first, None without one.
 
     Raises:
-        CommitUnknownError: the job publishes elsewhere now, so that nobody can tell what is lost.
+        CommitUnknownError: the job publishes elsewhere now, so that it is unknown what is lost.
     """
     intent = store.pending_intent()
     if intent is None:

@@ -126,7 +126,7 @@ class _Group:
                         self._cramped.append(unit)
                     else:
                         self.reports.append(report)
-        except BaseException as error:  # noqa: BLE001 - what a thread raises reaches nobody
+        except BaseException as error:  # noqa: BLE001 - an error in a thread would be lost
             self.broken = self.broken or error
 
     def run_alone(self) -> None:

@@ -1,7 +1,8 @@
 """How late the rows of one attempt come that were never published before.
 
-What was published is read from the dataset's files, the columns alone by which rows are told
-apart. A measure never fails a work unit: rows that cannot be compared are counted as unmeasured.
+What was published is read from the dataset's files, only the columns by which rows are
+distinguished. A measure never fails a work unit: rows that cannot be compared are counted as
+unmeasured.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ class _Compared:
         return rows
 
     def _open(self, schema: pa.Schema) -> Identity:
-        """Open the published files, and return what tells their rows apart."""
+        """Open the published files, and return what distinguishes their rows."""
         known, files = parse_schema(self._known), self._workshop.filesystem
         opened: dict[str, RowFile] = {}
         for each in self._published:
@@ -218,7 +219,7 @@ def _identity(job: Job, read: pa.Schema, published: pa.Schema) -> Identity:
         and not pa.types.is_null(published.field(each).type)
     ]
     if not columns or (keys and len(columns) < len(keys)):
-        raise DilError("no columns tell rows that are read again from new ones")
+        raise DilError("no columns distinguish rows that are read again from new ones")
     return Identity(pa.schema(columns), is_key=bool(keys))
 
 

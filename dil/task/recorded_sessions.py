@@ -32,8 +32,8 @@ class DeliveryTracker:
     """What became of the requests of one attempt that carry rows.
 
     ``count_kept`` counts the requests that a later attempt need not repeat, because their answers
-    are in the page log; those of earlier attempts, too. ``is_open``: a request is out, and nobody
-    knows yet what became of it.
+    are in the page log; those of earlier attempts, too. ``is_open``: a request is out, and it is
+    not known yet what became of it.
     """
 
     count_kept: Callable[[], int]
@@ -71,7 +71,7 @@ class DeliveryTracker:
 
 
 class TrackedTrail(AuditTrail):
-    """An audit trail that tells a tracker of requests which could not be recorded: none is sent."""
+    """An audit trail that reports requests which it could not record to a tracker; none is sent."""
 
     def __init__(self, trail: AuditTrail, tracker: DeliveryTracker) -> None:
         self._trail = trail

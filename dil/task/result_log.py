@@ -69,7 +69,7 @@ class ResultLog:
                 )
                 put_results(self._filesystem, self.folder, self._written, results)
                 self._written += 1
-            except Exception as error:  # noqa: BLE001 - what a thread raises reaches nobody
+            except Exception as error:  # noqa: BLE001 - an error in a thread would be lost
                 failure = _failure(error)
                 self.lost.update((each.work_unit.signature, failure) for each in results)
 

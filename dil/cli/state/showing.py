@@ -239,7 +239,7 @@ def _show_text(job: Job, view: _View) -> None:
 
 
 def _show_failures(failures: Sequence[StandingFailure]) -> None:
-    """Print each failure that stands, with the run that met it last."""
+    """Print each open failure, with the run that met it last."""
     from dil.observe.logs import one_line
     from dil.observe.progress import counted, human_seconds
 

@@ -218,7 +218,7 @@ def _is_below(uri: str, folder: str, filesystem: Filesystem) -> bool:
 
 
 def _named(session: OperatorSession, files: Iterable[PublishedFile]) -> tuple[UnitEntry, ...]:
-    """Return the records of the work units of files: names of shared files tell of none."""
+    """Return the records of the work units of files: names of shared files name none."""
     signatures = {signature for file in files for signature in file.signatures}
     if not signatures:
         return ()

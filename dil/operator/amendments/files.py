@@ -32,7 +32,7 @@ class FileChange:
 
     ``affected`` are the live files of its work units, and ``fate`` says what becomes of them.
     ``withdrawn`` leave the dataset; ``moves`` bring back what an earlier act withdrew. A file that
-    has rows of other work units, too, stands here as if it had the rows of these alone.
+    also has rows of other work units is here as if it had the rows of these alone.
     ``quarantine`` moves files of quarantined rows, which are no files of the dataset. ``refusal``
     is why the amendment is refused until the operator decides. With ``only_records`` the files came
     and went already, and the chain alone is to learn of it. With ``is_final`` no copy is kept of
@@ -66,7 +66,7 @@ NO_FILES = FileChange()
 class LiveFiles:
     """The job's own live files of some work units; ``notes`` mention files of other jobs.
 
-    A file that has rows of others, too, stands here as if it had the rows of these alone.
+    A file that also has rows of others is here as if it had the rows of these alone.
     """
 
     files: tuple[PublishedFile, ...] = ()

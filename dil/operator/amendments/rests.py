@@ -1,7 +1,7 @@
 """What stays of published files when an act withdraws the rows of some of their work units.
 
 It is written anew beside the copies that the act keeps, and takes the place of the whole file in
-the act's one commit. Cut off before, it is left there as the copies are, and nobody reads it.
+the act's one commit. Cut off before, it is left there as the copies are, and no run reads it.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Publication:
     merge rewrites, or that keep rows of other work units. ``late`` moves files of late rows aside,
     whose rows the backfill has in the dataset. ``records`` are the rows that the job's
     index shall have of ``work_units``, and ``changed`` are those which differ from what it has.
-    ``shared_file`` is the URI of a live shared file of which nobody knows whose rows it has, empty
+    ``shared_file`` is the URI of a live shared file whose work units are unknown, empty
     without one. ``refusal`` is why the backfill cannot be published so, and ``needs`` are the
     options of which one lifts that.
     """

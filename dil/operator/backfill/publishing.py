@@ -130,7 +130,7 @@ def publish(
     act = OperatorAct(
         VERB,
         reason or f"publishes backfill {backfill_id}",
-        # All of them: where rows leave a shared file, no name of a file tells of their work unit.
+        # All of them: where rows leave a shared file, no name of a file shows their work unit.
         changed=tuple(
             replace(entry, is_on_grid=partition_ends.get(entry.low) == entry.expected_high)
             for entry in publication.records

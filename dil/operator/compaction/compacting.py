@@ -189,7 +189,7 @@ class _Compaction:
                 )
 
     def _sweep_earlier(self) -> None:
-        """Delete what killed compactions left in staging; nobody needs it."""
+        """Delete what killed compactions left in staging."""
         root = self._staging.rpartition("/")[0]
         for name in self._files.folders(root):
             if is_compaction(name) and name != self._id:

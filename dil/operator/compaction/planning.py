@@ -187,7 +187,7 @@ def _unknown(job: Job, groups: Sequence[FileGroup]) -> Iterator[str]:
     unknown = sum(not all(file.unit_rows for file in group.files) for group in groups)
     if unknown and job.publishing.mode is PublishMode.APPEND:
         yield (
-            f"{counted(unknown, 'new file')} with rows of which nobody knows whose they are,"
+            f"{counted(unknown, 'new file')} with rows whose work units are unknown,"
             " because an earlier release put them together: `dil state forget` and `rewind` cannot"
             " withdraw single work units from them"
         )
