@@ -27,17 +27,17 @@ class ActiveRun:
 
     Attributes:
         job: The job.
-        options: What the caller decided.
+        options: The caller's decisions.
         run_id: Identity of the run.
         store: The job's state.
         lease: The job's lease.
-        keeper: Prolongs the lease, and knows when it is lost.
-        executors: Who runs tasks.
+        keeper: Renews the lease, and knows when it is lost.
+        executors: Runs the tasks.
         files: Where rows are staged, and published as files.
         destination: Where rows are published.
-        staging: Folder of what this run stages.
-        arrived: What tasks have reported so far.
-        batch: Which micro-batch of a stream it is, None for a run of its own.
+        staging: Folder of the staged files of this run.
+        arrived: The reports of tasks so far.
+        batch: The micro-batch of a stream, None for a run outside of streams.
         newest: Where the newest success of earlier micro-batches ends, epoch ms UTC; its plan was
             made before them. None where there is none.
     """

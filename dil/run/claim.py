@@ -121,7 +121,7 @@ def _owner(job: Job) -> Owner:
 
 
 def _checked_destination(run: ActiveRun, planned: PlannedRun) -> tuple[PublishedFile, ...]:
-    """Refuse before a row is read what could not be published; return the live files."""
+    """Refuse a run that could not publish before it reads a row; return the live files."""
     job = run.job
     run.destination.check()
     live = run.destination.live()

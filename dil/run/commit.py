@@ -83,9 +83,9 @@ def sweep(run: ActiveRun, unfinished: Collection[str] = ()) -> None:
 
 
 def _sweep_again(run: ActiveRun) -> None:
-    """Delete folders of runs that were swept: a driver that slept may have staged once more.
+    """Delete folders of swept runs: a suspended driver may have staged again.
 
-    What a killed compaction staged goes, too: its intent, if it had one, is finished by now.
+    Staged files of a killed compaction are deleted, too: its intent, if any, is finished by now.
     """
     root = run.staging.rpartition("/")[0]
     left = {name for name in run.files.folders(root) if not name.startswith("_")}

@@ -1,4 +1,4 @@
-"""What the runs of a job measure of how late its rows come, in its checkpoint ``lateness``."""
+"""The runs of a job measure how late its rows come, in its checkpoint ``lateness``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 def lateness_meter(store: StateStore) -> LatenessMeter:
-    """Return what the commits of a job measured, an empty meter before the first one.
+    """Return the meter of a job's commits, an empty one before the first commit.
 
     Raises:
         ConfigError: a newer release wrote it.
@@ -123,15 +123,15 @@ def lateness_checkpoints(
     grace_ms: int | None,
     left: ProbeRest | None,
 ) -> Mapping[str, JsonObject]:
-    """Return what a commit adds to the meter of a job, to be set in its transaction.
+    """Return the addition of a commit to the job's meter, to be set in its transaction.
 
     Args:
         job: The job.
         store: Its state.
         good: The reports of the work units that are published.
-        grace_ms: How far back the run read; None for what its work units say.
-        left: Where the run stopped that left something, None where it read all that was due. A
-            probe counts as one when nothing of it is left.
+        grace_ms: How far back the run read; None for the values of its work units.
+        left: Where the run stopped if work is left, None if it read everything that was due. A
+            probe counts when it is complete.
     """
     if job.events is None:
         return {}

@@ -1,6 +1,6 @@
 """One run of a job, step by step: recover, plan, claim, execute, publish, commit, report.
 
-Each step is a module of its own and returns what it found. The caller loads the job and maps errors
+Each step is a module of its own and returns its findings. The caller loads the job and maps errors
 to exit codes. Nothing here imports Spark or Arrow before there is work to do.
 """
 

@@ -57,9 +57,9 @@ def keep_report(run: ActiveRun, report: RunReport) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KeptOutcome:
-    """What lists of runs show: seconds and number of failures, None where they were not kept.
+    """Facts for lists of runs: seconds and number of failures, None if they were not kept.
 
-    ``batch`` is which micro-batch of a stream it was, None for a run of its own.
+    ``batch`` is the micro-batch of a stream, None for a run outside of streams.
     """
 
     seconds: float | None = None
@@ -95,7 +95,7 @@ class KeptReport:
 
     @classmethod
     def from_document(cls, document: JsonObject) -> KeptReport:
-        """Return what a ``report`` document holds, of an earlier release as well."""
+        """Return the content of a ``report`` document, also of an earlier release."""
         members = _with_failures(document)
         return cls(
             _number(members.get("seconds")),
@@ -183,10 +183,10 @@ def standing_failures(store: StateStore) -> tuple[StandingFailure, ...]:
 
 
 def _forgotten(store: StateStore, found: Mapping[str, StandingFailure]) -> set[str]:
-    """Return the work units whose failure an operator let be forgotten.
+    """Return the work units whose failure an operator forgot.
 
-    A run with the policy successful records what failed; whoever made such a record pending did so
-    later. One with the policy full leaves the record as it was before.
+    A run with the policy successful records failures; an operator made such a record pending
+    later. A run with the policy full leaves the record as it was before.
     """
     if not found:
         return set()

@@ -1,4 +1,4 @@
-"""The lease of a job: taken by a run, or held for what an operator does."""
+"""The lease of a job: taken by a run, or held for an operator's act."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class MicroBatches:
         return Look(found, recovered.runs, recovered.notes)
 
     def state(self) -> StreamState | None:
-        """Return the newest micro-batch that is committed, None where there is none."""
+        """Return the newest committed micro-batch, None if there is none."""
         return StreamState.of(self._run.store.checkpoint(STREAM))
 
     def run(self, due: Plan, batch: MicroBatch, *, is_alone: bool = False) -> RunReport:

@@ -1,6 +1,6 @@
-"""Plan: what is due, and what of it earlier runs have staged.
+"""Plan: the due work units, and those among them that earlier runs have staged.
 
-It records nothing but the shape of the watermark.
+It records only the shape of the watermark.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ class PlannedRun:
     """The work units of a run, and the dataset that it found.
 
     Attributes:
-        plan: What is due.
-        history: What earlier runs had read.
+        plan: The due work units.
+        history: The readings of earlier runs.
         secondary: The rows of secondary inputs.
-        listed: The units that the source lists, where each of its files is read once.
+        listed: The units that the source lists, if each of its files is read once.
         gone: Signatures of files that failed earlier and are not listed any more.
-        remainders: Unread rest of partitions that a backfill would make look read.
+        remainders: Unread rest of partitions, which would look read after a backfill.
         adopted: Reports of work units that earlier runs staged.
         fresh: The work units that have to be extracted.
         known_schema: Recorded schema of the dataset, empty without one.
         usual_rows: Rows of the last run that published any, None if none did.
-        events: What judges rows by their event time, None for a job without event column.
-        books: The timelabels that are closed, None where rows for those are published as others.
-        query: What is taken of the inputs of a derived dataset, None where a source is read.
+        events: The judge of rows by their event time, None for a job without event column.
+        books: The timelabels that are closed, None if their rows are published like others.
+        query: The slices of the inputs of a derived dataset, None if a source is read.
     """
 
     plan: Plan
@@ -178,7 +178,7 @@ def _record_shape(run: ActiveRun) -> None:
 
 
 def reuse_policy(job: Job, plan: Plan) -> publishing.ReusePolicy:
-    """Return which earlier readings are fresh enough; what was sent always is."""
+    """Return the earlier readings that are fresh enough; sent rows always are."""
     if job.has_input("payload"):
         return publishing.ReusePolicy(grace_ms=0, due_after=0)
     grace = job.planning.grace
@@ -187,7 +187,7 @@ def reuse_policy(job: Job, plan: Plan) -> publishing.ReusePolicy:
 
 
 def _adopt(run: ActiveRun, plan: Plan) -> tuple[tuple[TaskReport, ...], tuple[WorkUnit, ...]]:
-    """Split a plan into what earlier runs staged and what must be extracted."""
+    """Split a plan into work units that earlier runs staged and those that must be extracted."""
     # Imported here: most runs find nothing due.
     from dil.task.delivery import must_not_repeat
 

@@ -1,4 +1,4 @@
-"""Publish: what the commit policy allows becomes visible, after its intent is on record."""
+"""Publish: make visible what the commit policy allows, after the intent is recorded."""
 
 from __future__ import annotations
 
@@ -60,17 +60,17 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """Results that readers see, and that state does not know of yet.
+    """Results that readers see, but that state does not know yet.
 
     Attributes:
-        results: What was to be published.
-        commit: What state has to remember.
+        results: The results to publish.
+        commit: The changes to record in state.
         output_dir: Folder of the new files.
         files: URIs of the new files; none for rows of a database (rule U23).
         failed: Reports by signature of work units whose rows did not fit the dataset.
         notes: Sentences for people.
-        merged: What a merge did, None where it was not counted.
-        events: What became of event time, None for a job without event column.
+        merged: The counts of a merge, None where it was not counted.
+        events: The new event time, None for a job without event column.
     """
 
     results: Results
@@ -85,7 +85,7 @@ class Visible:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """How a run's work units ended, and what of them readers see.
+    """How a run's work units ended, and which results readers see.
 
     Attributes:
         status: The verdict on the run.
@@ -154,7 +154,7 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
     """Bring results into the form of the dataset and make them visible.
 
     Raises:
-        DilError: nothing is visible, or the next run finishes what was begun.
+        DilError: nothing is visible, or the next run finishes the publish.
     """
     job, spec = run.job, run.job.publishing
     target = _target(run, results)

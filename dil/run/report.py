@@ -87,7 +87,7 @@ def report(
 
 
 def _visible_bytes(run: ActiveRun, published: Published) -> int:
-    """Return the bytes of new files; files that are shared have fewer than what was staged."""
+    """Return the bytes of new files; shared files have fewer than the staged ones."""
     if published.visible is not None and run.job.publishing.shares_files:
         return sum(move.target.bytes for move in published.visible.commit.moves)
     return sum(task.bytes for task in published.good)

@@ -1,4 +1,4 @@
-"""Earlier runs of a job, for operators: what they left in staging, and how to be rid of it."""
+"""Earlier runs of a job, for operators: what they left in staging, and how to delete it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def clean(job: Job, store: StateStore, lease: Lease, wanted: Sequence[Leftover])
     No row is lost: a work unit whose staged work is deleted has no watermark yet, so it is due.
 
     Raises:
-        StateError: a run began to publish; what it staged is needed to finish that.
+        StateError: a run began to publish; its staged files are needed to finish.
     """
     pending = store.pending_intent()
     if pending is not None:
@@ -120,9 +120,9 @@ def clean(job: Job, store: StateStore, lease: Lease, wanted: Sequence[Leftover])
 
 @dataclass(frozen=True, slots=True)
 class BegunPublish:
-    """A publish that was begun and not finished; ``lost`` names files that are gone.
+    """An unfinished publish; ``lost`` names files that are gone.
 
-    ``left_out`` is what it would be finished without, None where nothing is lost.
+    ``left_out`` are the results that finishing would leave out, None if no file is lost.
     """
 
     intent: Intent
@@ -158,9 +158,9 @@ def finish_publish(job: Job, store: StateStore, lease: Lease, found: BegunPublis
 
 @dataclass(frozen=True, slots=True)
 class DoubtfulPublish:
-    """A publish that was begun and may be given up.
+    """A begun publish that may be given up.
 
-    ``problem`` is why its record cannot be read; then ``intent`` is what could be found out.
+    ``problem`` is why its record cannot be read; then ``intent`` is reconstructed.
     ``has_landed``: readers see its rows, which stay.
     """
 
@@ -193,7 +193,7 @@ def doubtful_publish(job: Job, store: StateStore, now_ms: int) -> DoubtfulPublis
 
 
 def abandon_publish(job: Job, store: StateStore, lease: Lease, found: DoubtfulPublish) -> Intent:
-    """Give up a publish under the job's lease; return what is left of it."""
+    """Give up a publish under the job's lease; return the part that stays."""
     files = filesystem_for(job.publishing.final_dir)
     return salvage.abandon(store, lease, found.intent, job.publishing, files)
 

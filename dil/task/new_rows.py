@@ -1,6 +1,6 @@
 """How late the rows of one attempt come that were never published before.
 
-What was published is read from the dataset's files, only the columns by which rows are
+It reads the published rows from the dataset's files, only the columns by which rows are
 distinguished. A measure never fails a work unit: rows that cannot be compared are counted as
 unmeasured.
 """
@@ -39,7 +39,7 @@ class NewRows:
 
     Args:
         job: The job.
-        meter: What measures.
+        meter: The measure.
         signature: The work unit's.
         is_read_again: Whether its rows may have been published before.
         known_schema: The dataset's schema.
@@ -96,7 +96,7 @@ class NewRows:
             self._unmeasured += unmeasured
 
     def close(self) -> None:
-        """Free what is kept on disk."""
+        """Delete the files that are kept on disk."""
         if self._compared is not None:
             self._compared.close()
 
@@ -126,7 +126,7 @@ class _Compared:
         self._pile = _Pile()
 
     def take(self, batch: pa.RecordBatch, times: pa.Int64Array) -> int:
-        """Keep what distinguishes rows; return how many rows cannot be compared."""
+        """Keep the identities of rows; return how many rows cannot be compared."""
         counted: int = len(times) - times.null_count
         if not self._is_open:
             return counted

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class DeliveryTracker:
-    """What became of the requests of one attempt that carry rows.
+    """The state of the requests of one attempt that carry rows.
 
     ``count_kept`` counts the requests that a later attempt need not repeat, because their answers
     are in the page log; those of earlier attempts, too. ``is_open``: a request is out, and it is
@@ -86,7 +86,7 @@ class TrackedTrail(AuditTrail):
             raise
 
     def answered(self, number: int, status: int, error: str = "") -> None:
-        """Record what became of a request."""
+        """Record the outcome of a request."""
         self._trail.answered(number, status, error)
 
 
@@ -151,7 +151,7 @@ class RecordedByteSession(ByteSession):
         self._recorder = recorder
 
     def describe(self, values: RequestValues) -> RequestView | None:
-        """Return what the session says of the request."""
+        """Return the session's view of the request."""
         return self._session.describe(values)
 
     def fetch(self, values: RequestValues) -> Response:
@@ -172,7 +172,7 @@ class RecordedRowSession(RowSession):
         self._recorder = recorder
 
     def describe(self, values: RequestValues) -> RequestView | None:
-        """Return what the session says of the request."""
+        """Return the session's view of the request."""
         return self._session.describe(values)
 
     def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:

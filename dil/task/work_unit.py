@@ -81,7 +81,7 @@ def repeat_attempts(
     """Make attempts, from 1 on, until one succeeds, no other can help, or none is left.
 
     Returns:
-        The report of the last attempt, with what all of them spent.
+        The report of the last attempt, with the counters of all attempts.
     """
     spent = Counters(seconds_waited=_wait_for_start(unit, clocks))
     report = TaskReport(unit.signature, unit.low, unit.high, 0)
@@ -140,7 +140,7 @@ def _wait_for_retry(run: RunContext, retry: int, clocks: Clocks) -> float:
 
 
 def _add(before: Counters, last: Counters) -> Counters:
-    """Return the counters of all attempts: what was spent adds up, rows are the last one's."""
+    """Return the counters of all attempts: costs add up, rows are those of the last one."""
     return replace(
         last,
         requests=before.requests + last.requests,
