@@ -1,4 +1,4 @@
-"""What a run's commit does to the books of timelabels (rules T31 and T32); pure."""
+"""How a run's commit changes the books of timelabels (rules T31 and T32); pure."""
 
 from __future__ import annotations
 

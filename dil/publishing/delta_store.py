@@ -29,14 +29,14 @@ class NewestTable:
 
     @property
     def state(self) -> object:
-        """Return what changes when the table does, as the last look found it."""
+        """Return the mark of the table's state, as of the last look."""
         return self._version, self._beginning
 
     def look(self) -> DeltaTable | None:
-        """Return the table at its newest version, None where there is none.
+        """Return the table at its newest version, None if there is none.
 
         Raises:
-            StateError: there is one that cannot be read.
+            StateError: the table cannot be read.
             WriteError: its store cannot be reached.
         """
         # Those of some stores are credentials, which expire while rows are read.

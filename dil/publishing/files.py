@@ -39,7 +39,7 @@ class FileDestination(Destination):
         """Refuse a table's folder; files of any columns may lie beside each other.
 
         Raises:
-            ConfigError: a table's log is there, which would not know of what is published.
+            ConfigError: a table's log is there, which would not contain the published files.
         """
         for name, word in _LOGS.items():
             if self._filesystem.is_folder(f"{self._folder}/{name}"):

@@ -1,6 +1,6 @@
-"""Files that another program wrote anew, so that the work units of their rows are unknown.
+"""Files that another program rewrote, so that the work units of their rows are unknown.
 
-It took out files of the job and brought files of its own. What is read again would be there twice.
+It replaced files of the job by its own. Rows that are read again would be there twice.
 """
 
 from __future__ import annotations

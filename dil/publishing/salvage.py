@@ -108,12 +108,12 @@ def left_out(
 def abandon(
     store: StateStore, lease: Lease, begun: Intent, spec: PublishingSpec, filesystem: Filesystem
 ) -> Intent:
-    """Give a begun publish up, whatever keeps it from being finished; return what is left of it.
+    """Give up a begun publish that cannot be finished, for any reason; return its remains.
 
-    Where readers see its files already, it is committed, and the files that they replaced are
-    deleted. Else its work units count as failed and are read again; its files are deleted, staged
-    or moved. Copies of what an act withdrew stay, and so do the files of a backfill, so that either
-    can be asked for again. Files outside of the job's folders are not touched at all.
+    If readers see its files already, it is committed, and the files that they replaced are
+    deleted. Otherwise its work units count as failed and are read again; its files are deleted,
+    staged or moved. Copies of withdrawn files stay, and so do the files of a backfill, so that
+    either can be repeated. Files outside of the job's folders are not touched.
 
     Raises:
         LeaseLostError: another run took over.
@@ -195,10 +195,10 @@ def _all_units(files: Iterable[PublishedFile]) -> set[str]:
 
 
 def _with_sharers(lost: set[str], commit: Commit) -> set[str]:
-    """Return lost work units and those that go with them, because they share a file.
+    """Return lost work units and those that share a file with them.
 
-    A file that is published has the rows of all its work units or of none, and a live one that was
-    to be written anew without some of them stays as it is.
+    A published file has the rows of all its work units or of none, and a live one that should
+    be rewritten without some of them stays as it is.
     """
     files = (*(move.target for move in commit.moves), *commit.removes)
     shared = [file.signatures for file in files if file.is_shared]
@@ -220,7 +220,7 @@ def _rest_of(
 
 
 def _dropped(intent: Intent, rest: Intent) -> list[Move]:
-    """Return the moves of a publish that what is left of it does not have."""
+    """Return the moves of a publish that are missing in the rest of it."""
     sources = {move.source for move in rest.commit.all_moves}
     return [move for move in intent.commit.all_moves if move.source not in sources]
 

@@ -71,7 +71,7 @@ class StartMarker:
         self._mark: Mark | None = None
 
     def earlier_result(self) -> TaskReport | None:
-        """Return what a lost execution of this very run completed; Spark asks for it once more."""
+        """Return the complete result of a lost execution of this run; Spark asks for it again."""
         for attempt in self._filesystem.folders(self._unit_folder):
             result = read_result(self._filesystem, f"{self._unit_folder}/{attempt}")
             if result is not None:
@@ -180,9 +180,9 @@ def forget(filesystem: Filesystem, folder: str, commit: Commit) -> None:
 
 
 def forget_committed(filesystem: Filesystem, folder: str, runs: Iterable[RunRecord]) -> None:
-    """Delete the markers of what these runs sent and committed, where one was killed just after.
+    """Delete markers of rows that these runs sent and committed, if a run was killed just after.
 
-    A result that still lies whole in staging was not published, whatever its run committed.
+    A result that is still complete in staging was not published, even if its run committed.
     """
     committed = {run.run_id for run in runs if run.committed}
     if not committed or not filesystem.exists(folder):

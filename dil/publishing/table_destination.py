@@ -82,7 +82,7 @@ class TableLog(Protocol):
         """
 
     def make_durable(self, intent: Intent) -> None:
-        """Return when a power cut can no longer take away what was written since the intent."""
+        """Return once a power failure can no longer destroy the files written since the intent."""
 
     def marks_deleted_rows(self) -> bool:
         """Return whether another program may mark rows as deleted beside the files of them."""

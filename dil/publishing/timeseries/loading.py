@@ -78,7 +78,7 @@ class Place:
         return found
 
     def work(self, intent: Intent, known: Mapping[str, LabelEntry]) -> Work:
-        """Return what an intent does to labels."""
+        """Return the changes of an intent to labels."""
         return work_of(intent.commit, known, self.windows, self.spec.retention_ms)
 
     def entry(self, known: Mapping[str, LabelEntry], label: str) -> LabelEntry:

@@ -192,7 +192,7 @@ class PartitionedTables(PostgresqlTables):
             connection.change(f"{alter} SET DEFAULT nextval('{text}'::regclass)")
 
     def _numbered(self, connection: Connection) -> list[tuple[str, str]]:
-        """Return the columns that the base numbers by itself, and their sequences."""
+        """Return the columns that the base numbers automatically, and their sequences."""
         base = self.names.base
         found = connection.rows(_NUMBERED, base.schema, base.name)
         return [(str(column), str(sequence)) for column, sequence in found]

@@ -38,12 +38,12 @@ Row = tuple[object, ...]
 class Connection(ABC):
     """One connection; its methods raise the driver's own errors.
 
-    ``begin`` comes first, once; what is changed before it stays, where the dialect can do that.
+    ``begin`` comes first, once; changes before it stay, if the dialect allows that.
     """
 
     @abstractmethod
     def begin(self) -> None:
-        """Begin a transaction whose statements see what is committed by then."""
+        """Begin a transaction whose statements see everything committed by then."""
 
     @abstractmethod
     def commit(self) -> None:
@@ -123,9 +123,9 @@ class Dialect(ABC):
     def widen(
         self, table: TableName, column: str, words: str, attributes: str | None = None
     ) -> str:
-        """Return the statement that gives a column another type, empty where none does.
+        """Return the statement that gives a column another type, empty if none does.
 
-        With ``attributes``, those of the column, it keeps what else the column is.
+        With ``attributes``, it keeps these other attributes of the column.
         """
 
     @abstractmethod

@@ -27,7 +27,7 @@ class RowsBeside(Protocol):
     """Rows that a commit loads into another table, in the transaction of the table's own rows."""
 
     def prepare(self, connection: Connection, commit: Commit) -> None:
-        """Make what their table lacks, outside of a transaction; may be done again."""
+        """Make the missing parts of their table, outside of a transaction; may be repeated."""
 
     def load(self, connection: Connection, commit: Commit, sequence: int) -> bool:
         """Load them in the transaction that is open; False where another run did meanwhile."""
@@ -112,7 +112,7 @@ class Loading:
         """Load the rows of an intent, unless they are there; done again, it changes nothing.
 
         Returns:
-            What was merged; None where nothing is, or it was done before.
+            The counts of the merge; None without a merge, or if it was done before.
         """
         commit = intent.commit
         self.records.make(connection)
@@ -143,7 +143,7 @@ class Loading:
         return merged
 
     def prepare(self, connection: Connection, commit: Commit) -> None:
-        """Make what the table lacks for the rows of a commit; may be done again."""
+        """Make the missing parts of the table for the rows of a commit; may be repeated."""
         self._alter(connection, self._shape(connection, self._rows(commit)))
 
     def put(self, connection: Connection, commit: Commit) -> None:
@@ -241,7 +241,7 @@ class Loading:
             connection.change(f"DELETE FROM {self.dialect.full(self.table)}")  # noqa: S608
 
     def _empty_units(self, connection: Connection, commit: Commit) -> None:
-        """Delete the rows of what was read again; where labels keep readings, of its label."""
+        """Delete the rows of work units that were read again, of a label if labels keep some."""
         units: dict[str | None, list[str]] = {}
         staying = staying_units(self.records.live(connection), commit) if commit.books else {}
         for each in commit.run.outcomes:

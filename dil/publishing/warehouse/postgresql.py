@@ -294,7 +294,7 @@ class _Connection(Connection):
             cursor.adbc_ingest(table.name, reader, mode="append", **names)
 
     def close(self) -> None:
-        """Close the connection; the server rolls back what is open."""
+        """Close the connection; the server rolls back an open transaction."""
         with suppress(Exception):
             self._connection.close()
 
