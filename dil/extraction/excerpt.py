@@ -42,10 +42,10 @@ def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
 
 
 def glimpse(body: bytes) -> str:
-    r"""Return what may be shown of a body that was not asked for: one line, and no row's values.
+    r"""Return the part of an unexpected body that may be shown: one line without values of rows.
 
-    Of HTML and JSON objects it is an excerpt, of XML the names, of all else the kinds of its
-    characters, as ``bracketed_form`` has them.
+    For HTML and JSON objects it is an excerpt, for XML the names, for others the kinds of
+    characters, as in ``bracketed_form``.
 
     >>> glimpse(b"id,name\n7,Zoe"), glimpse(b'<a k="v">Zoe</a>')
     ('aa,aaaa 9,Aaa', '<a k=***>***</a>')

@@ -54,7 +54,7 @@ class Scope:
         full_extract: bool,
         secondary: SecondaryVariables | None = None,
     ) -> Scope:
-        """Build the scope of a work unit: pruned low, partition end, and what its unit gives."""
+        """Build the scope of a work unit: pruned low, partition end, and the values of its unit."""
         given = secondary or SecondaryVariables()
         return cls(work_unit.low, work_unit.high, full_extract, given.over(work_unit.unit))
 
@@ -68,11 +68,11 @@ def evaluate(
 ) -> RequestValues:
     """Evaluate all parameters for one request.
 
-    Each text that the job file declares, at any depth, is substituted once: what a replaced value
-    itself refers to stays as it is. What comes from elsewhere is no template: units, activation
-    rows, authentication fields, session keys, watermarks. Temporaries (names that begin with
-    ``tmp``) can be used, also in the URI and in headers, and are never sent (rule G32). Secrets are
-    revealed here: the result must not be printed.
+    Each text that the job file declares, at any depth, is substituted once: variables in a replaced
+    value stay as they are. Values from elsewhere are no templates: units, activation rows,
+    authentication fields, session keys, watermarks. Temporaries (names that begin with ``tmp``) can
+    be used, also in the URI and in headers, and are never sent (rule G32). Secrets are revealed
+    here: the result must not be printed.
 
     Raises:
         ConfigError: a primitive without a value, a datetime without pattern, or a parameter that

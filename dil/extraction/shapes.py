@@ -174,7 +174,7 @@ class Shape:
     ) -> tuple[Column, ...]:
         """Return the members as columns, all nullable: no page can promise what others hold.
 
-        ``given`` columns come first and keep their types; only what they do not name is found.
+        ``given`` columns come first and keep their types; only types of other columns are found.
 
         Raises:
             SourceContractError: a column holds objects or arrays here and other values there.

@@ -1,4 +1,4 @@
-"""One columnar file for each response; what Parquet and ORC share.
+"""One columnar file for each response; the common part of Parquet and ORC.
 
 See docs/formats.md, rule F19.
 """

@@ -83,7 +83,7 @@ class OrcTail:
         return [StripeSize(_number(self._footer, 6), whole)]
 
     def _places(self, columns: Sequence[str]) -> set[int]:
-        """Return the numbers of some columns and of what is in them; they are in pre-order."""
+        """Return the numbers of some columns and of those inside them, in pre-order."""
         types = _parts(self._footer, 4)
         root = _message(types[0]) if types else {}
         names = [each.decode(errors="replace") for each in _parts(root, 3)]

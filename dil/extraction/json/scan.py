@@ -99,7 +99,7 @@ class Cursor:
         """Move past one byte.
 
         Raises:
-            MalformedError: another one is there; ``reason`` is what the message says.
+            MalformedError: another one is there; ``reason`` is the text of the message.
         """
         if self.peek() != wanted:
             raise MalformedError(reason, self.at)

@@ -1,4 +1,4 @@
-"""What an answer says about the walk: the next page, a flag, a session key, a total, its own page.
+"""The parts of an answer that steer paging: next page, flag, session key, total, its own page.
 
 Address and flag are members of ``ms.pagination`` beside DIL's own: see
 ``dil.model.settings.Pagination``. Source: RFC 8288. See rules G26 to G29.
@@ -207,8 +207,8 @@ def _element_keys(name: str, lookup: Callable[[str], JsonValue | Missing]) -> It
 def next_link(header: str) -> str | None:
     """Return the address of the first link whose relation is ``next``, None without one.
 
-    A relation may be one of several and in any letter case. Links that speak of something else
-    than the answer (``anchor``) do not count. What comes after a malformed link is not read.
+    A relation may be one of several and in any letter case. Links about something else
+    than the answer (``anchor``) do not count. Links after a malformed one are not read.
 
     >>> next_link('<?page=3>; rel="prev next", </>; rel=first')
     '?page=3'

@@ -242,7 +242,7 @@ class Doubts:
         self._was_short = is_short and decision.row in _BY_VALUES
 
     def last_page(self, content: bytes | None) -> LastPage:
-        """Return what a later attempt has to know of the last page; ``content`` is its hash."""
+        """Return what a later attempt needs about the last page; ``content`` is its hash."""
         return LastPage(
             content=(content or b"").hex(),
             rows=self._rows,

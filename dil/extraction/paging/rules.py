@@ -1,4 +1,4 @@
-"""When another page is asked for: pure (docs/semantics/paging.md).
+"""Decides when to ask for another page; pure (docs/semantics/paging.md).
 
 Row n of the table is rule Gn. What the members of ``ms.pagination`` that are our own say is
 decided by rows 16 to 20; the order of all rows is::
@@ -123,7 +123,7 @@ class PagingRules:
 
 @dataclass(frozen=True, slots=True)
 class PageState:
-    """What is known after one page; rows are counted before converters.
+    """The state after one page; rows are counted before converters.
 
     ``previous_key`` is the key of the page before, None for the first page. ``key_was_there`` says
     that this page or an earlier one had a key. ``total`` is None until a page has it.

@@ -58,16 +58,16 @@ MOST_LEFT_OUT = 100
 
 @dataclass(slots=True)
 class WalkCounters:
-    """What a walk did so far; read by the task at any time.
+    """The progress of a walk; the task reads it at any time.
 
     ``bytes`` are those that the extractor read, after transfer decoding. ``pages`` are answers
     that were not warnings. ``asked`` are the requests that the walk made of its session, ``resent``
-    those that the session sent again by itself, besides. ``by_status`` counts answers by the
+    those that the session repeated itself, in addition. ``by_status`` counts answers by the
     hundreds of their status (2 for 2xx), where the protocol has one, ``warned`` those that are only
     a warning by their status.
-    ``notes`` are fixed sentences for the run's report, each once: what was odd about the answers
-    and about how the walk ended, without being a failure. ``is_void`` says that what was read is
-    good for nothing: from the same pages a later attempt would come to the same end.
+    ``notes`` are fixed sentences for the run's report, each once: oddities of the answers
+    and of the end of the walk that are no failure. ``is_void`` says that the pages are
+    useless: from the same pages a later attempt would come to the same end.
     ``left_out`` are the paths of columns that rows had and ``ms.output.schema`` leaves out.
     """
 

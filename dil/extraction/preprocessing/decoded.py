@@ -125,7 +125,7 @@ def _member(
 
 
 def _following(source: BinaryIO, unused: bytes, form: Format) -> bytes:
-    """Return what follows a member, without the zeros that fill it up; empty at the end."""
+    """Return the bytes after a member, without the zeros that fill it up; empty at the end."""
     data = unused or source.read(CHUNK)
     if not form.padding:
         return data

@@ -57,11 +57,11 @@ class Entry:
     def rows(self) -> Iterator[dict[str, JsonValue]]:
         """Yield the fields of each row that passes the filters, files by path, rows in order.
 
-        ENC(...) texts are as they stand in the files.
+        ENC(...) texts are as in the files.
 
         Raises:
             NotThereError: the path does not exist, or a file went away while it was read.
-            SourceError: the store or a file cannot be read, or has not what the entry names.
+            SourceError: the store or a file cannot be read, or lacks a column of the entry.
         """
         filesystem = self.access.filesystem_for(self.path)
         patterns = {name: compile_java(text) for name, text in self.source.filters.items()}

@@ -142,9 +142,9 @@ class GivenColumns(XmlColumns):
 
 
 class FoundColumns(XmlColumns):
-    """Columns found in the rows, text all of them but for ``ms.data.default.type``.
+    """Columns found in the rows, all of them text, except for ``ms.data.default.type``.
 
-    An element that was ever seen twice in its parent is an array from then on, one that was ever
+    An element that was ever seen twice in its parent is an array from then on; one that was ever
     seen with attributes or children an object; every batch may append columns.
     """
 

@@ -65,7 +65,7 @@ class ImportLimits:
     now: int | None = None
 
     def broken_by(self, low: int, high: int) -> str:
-        """Return what is wrong with a high of the partition that starts at ``low``."""
+        """Return the problem of a high of the partition that starts at ``low``."""
         end = self.ends.get(low)
         if end is not None and high > end:
             return f"is after the partition's end {end}, as the job is configured now"

@@ -134,7 +134,7 @@ def late_parts(store: StateStore) -> dict[str, SideFile]:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """What the dataset's folder holds, see ``verify_chain``."""
+    """The content of the dataset's folder, see ``verify_chain``."""
 
     size_of: Callable[[str], int | None] | None
     hash_of: Callable[[str], str] | None
@@ -294,7 +294,7 @@ class _Check:
                     self.problems.append(str(violation))
 
     def _absorb(self, block: Block) -> dict[str, str]:
-        """Note what a block says of files and work units; return the row hashes it replaces."""
+        """Note the files and work units of a block; return the row hashes it replaces."""
         event = block.event
         if not isinstance(event, DataEvent):
             return {}

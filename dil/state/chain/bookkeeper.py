@@ -175,7 +175,7 @@ class Bookkeeper:
 
 
 def event_body(window: LabelWindow, reason: str | None) -> JsonObject:
-    """Return what CloseBooks and ReopenBooks say of a label; ``windowEnd`` is epoch ms UTC."""
+    """Return the event fields that close or reopen a label; ``windowEnd`` is epoch ms UTC."""
     return {"timelabel": window.label, "windowEnd": window.high, "reason": reason}
 
 

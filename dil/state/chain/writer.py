@@ -65,7 +65,7 @@ class ChainWriter:
 
     @property
     def summary(self) -> UnitSummary:
-        """Return what the last data event says of the work-unit index."""
+        """Return the summary of the work-unit index in the last data event."""
         data = self.tip.data if self.tip else None
         return UnitSummary.of(data.new_source_state if data else None)
 

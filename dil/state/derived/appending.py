@@ -60,7 +60,7 @@ def append_events(
 
 
 def draft_query(writer: ChainWriter, commit: Commit, step: QueryStep) -> int | None:
-    """Draft the blocks of a run's query: what they are built on, then its data.
+    """Draft the blocks of a run's query: first its configuration, then its data.
 
     Returns:
         The sequence of the data block, None when the query changed nothing (V23).
@@ -84,9 +84,9 @@ def draft_query(writer: ChainWriter, commit: Commit, step: QueryStep) -> int | N
 def require_sound_query(
     tx: Transaction, job: str, commit: Commit, step: QueryStep, chains: Mapping[str, InputChain]
 ) -> None:
-    """Check a query against its inputs before anything of it becomes visible; write nothing.
+    """Check a query against its inputs before its rows become visible; write nothing.
 
-    A publish that was begun is always finished, whatever becomes of the inputs meanwhile: the part
+    A begun publish is always finished, even if the inputs change in the meantime: the part
     that the chain of the dataset alone has is checked once more when the block is written.
 
     Raises:

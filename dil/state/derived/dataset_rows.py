@@ -155,7 +155,7 @@ class DatasetChain:
         """Refuse a position of another chain.
 
         Raises:
-            StateError: the chain has no such block, so it was restored or begun anew (V40).
+            StateError: the chain has no such block, so it was restored or begun again (V40).
         """
         if position.block == NONE_YET:
             return
@@ -217,7 +217,7 @@ class DatasetChain:
     def _cut(
         self, first: int, end: Position, after: int, *, is_new: bool = True
     ) -> tuple[PartRows, ...]:
-        """Return the rows ``(after, end.offset]`` of what blocks ``(first, end.block]`` added.
+        """Return the rows ``(after, end.offset]`` that blocks ``(first, end.block]`` added.
 
         ``is_new`` says that rows up to ``after`` were read in an earlier state of the dataset.
         """
@@ -378,7 +378,7 @@ def from_json(offset: Mapping[str, object]) -> Position:
     """Return the position of a stream's offset.
 
     Raises:
-        StateError: a newer version wrote it, or it is none.
+        StateError: a newer version wrote it, or it is no position.
     """
     match dict(offset):
         case {

@@ -85,8 +85,8 @@ class FileLogDatabase(Database):
     def write(self) -> Iterator[Transaction]:
         """Open a transaction; its entry is created when the block ends, unless it raises.
 
-        When other entries came first meanwhile, ours follows them if they change none of the
-        answers that the block was given; else nothing of it is recorded.
+        If other entries came first, ours follows them if they change none of the
+        answers that the block was given; else it is not recorded.
         """
         with self._written() as recording:
             yield recording

@@ -227,7 +227,7 @@ class JobFolder:
         return f"{self._chain}/blocks/{sequence:020}.json"
 
     def _landed(self, path: str, content: bytes, error: WriteError) -> bool:
-        """Learn what became of a write that failed at some point."""
+        """Find out the outcome of a write that failed at some point."""
         try:
             found = self._content(path)
             if found == content:

@@ -1,4 +1,4 @@
-"""The intent as text: what was decided, to be finished by anyone (rule C26)."""
+"""The intent as text: a decided publish, which any run can finish (rule C26)."""
 
 from __future__ import annotations
 

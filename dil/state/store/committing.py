@@ -1,7 +1,7 @@
 """Records a commit: blocks, work units, coverage, file offsets and intent in one transaction.
 
-A publish that was begun can always be committed: this depends on the commit, the store and the
-fencing token alone, and blocks are built on whatever the head is.
+A begun publish can always be committed: this depends only on the commit, the store and the
+fencing token, and blocks are built on the current head.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _drop_intent(tx: Transaction, job: str, run_id: str) -> None:
 
 
 def _record_run(tx: Transaction, job: str, commit: Commit) -> int | None:
-    """Record what a run published and learned; return its block's sequence, None without one."""
+    """Record the results of a run; return its block's sequence, None without one."""
     counters = run_rows.read_counters(tx, job)
     sequence = None
     if commit.query is not None:

@@ -1,6 +1,6 @@
 """The work-unit index while an operator's act changes it.
 
-A run records what it read; an act writes rows as the operator wants them, so it may lower highs and
+A run records its readings; an act writes rows as the operator wants them, so it may lower highs and
 take rows away. Coverage is therefore counted again from the rows of each unit concerned.
 """
 

@@ -57,7 +57,7 @@ class UnitChanges:
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """A row as it is stored, with what blocks do not show; ``unit_key`` is the key's hash."""
+    """A stored row, with values that blocks do not show; ``unit_key`` is the key's hash."""
 
     row: UnitRow
     row_hash: str
