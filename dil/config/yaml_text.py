@@ -42,7 +42,7 @@ def parse(text: str, path: str, findings: Findings) -> Iterator[Entry]:
     if root is None:
         return
     if is_too_large:
-        what = f"means more than {_MOST_CHARACTERS:,} characters, with aliases written out"
+        what = f"has more than {_MOST_CHARACTERS:,} characters, with aliases written out"
         findings.problem("", what, "Write the values in place of aliases.", Origin(path))
         return
     if not isinstance(root, yaml.MappingNode):

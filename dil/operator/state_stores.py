@@ -1,6 +1,6 @@
-"""What operators do to a job's state store as a whole: upgrade, back up, restore, copy.
+"""Operators' acts on a job's state store as a whole: upgrade, back up, restore, copy.
 
-Each verb has a look, which changes nothing and says what the verb would do, and the act itself.
+Each verb has a preview, which changes nothing and says what the verb would do, and the act.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class TransferLook:
 
 
 def look_at_upgrade(job: Job, clock: Clock) -> UpgradeLook:
-    """Say what an upgrade of the job's store would do."""
+    """Describe an upgrade of the job's store."""
     with closing(open_database(job.state, job.name, clock=clock)) as database:
         with database.read() as tx:
             found, jobs = transfer.holdings(tx, job.name).format, tuple(transfer.jobs_in(tx))
@@ -99,7 +99,7 @@ def back_up(job: Job, file: Path, clock: Clock) -> None:
 
 
 def look_at_restore(job: Job, file: Path, clock: Clock) -> TransferLook:
-    """Say what a file holds of the job, and what would be replaced by it.
+    """Describe the job's state in a file, and the state that it would replace.
 
     Raises:
         ConfigError: the file is not there, cannot be read, or holds nothing of the job.
@@ -135,10 +135,10 @@ def look_at_restore(job: Job, file: Path, clock: Clock) -> TransferLook:
 
 
 def restore(job: Job, file: Path, clock: Clock) -> Path | None:
-    """Put what a file holds of the job in place of what its store remembers.
+    """Replace the job's state in its store by that in a file.
 
     Returns:
-        The backup of what was there, beside the file; None when nothing was.
+        The backup of the replaced state, beside the file; None if there was none.
 
     Raises:
         LeaseHeldError: a run is under way.
@@ -189,7 +189,7 @@ def look_at_copy(job: Job, other: Job, clock: Clock) -> TransferLook:
 
 
 def copy(job: Job, other: Job, clock: Clock) -> None:
-    """Copy what is remembered of a job to the store that ``other``, the same job, names.
+    """Copy the state of a job to the store that ``other``, the same job, names.
 
     Raises:
         LeaseHeldError: a run is under way in one of them.

@@ -31,11 +31,11 @@ class BareHistory:
         return min(found, default=None)
 
     def known(self, units: Sequence[Unit], starts: Sequence[int]) -> Iterator[dict[int, Known]]:
-        """Yield for each unit what is known of its partitions with these starts, by their index.
+        """Yield for each unit the records of its partitions with these starts, by their index.
 
-        Signatures are compared as they are, and where that finds nothing as a state store's keys
-        spell them, with ``%2F`` for ``/`` (rule P17). The latter only where it cannot mean two
-        units.
+        Signatures are compared as they are. If that finds nothing, they are compared as a state
+        store's keys spell them, with ``%2F`` for ``/`` (rule P17). That is done only if it cannot
+        mean two units.
         """
         twofold = [unit for unit in units if "%2F" in _stored(unit.signature(0))]
         keys = Counter(_stored(unit.key) for unit in twofold)

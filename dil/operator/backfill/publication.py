@@ -36,7 +36,7 @@ class RowDecision(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What publishing a backfill would change.
+    """The changes that publishing a backfill would make.
 
     ``work_units`` are published. ``stale`` ones are left out, because the job went on with them
     since the backfill began. ``removed`` are the live files that leave as a whole; not those that a
@@ -74,16 +74,16 @@ def propose_publication(
     *,
     is_partial: bool = False,
 ) -> Publication:
-    """Return what publishing a backfill would change.
+    """Return the changes that publishing a backfill would make.
 
     Args:
         session: The job's session; it needs no lease.
         definition: The backfill.
-        decision: What the operator wants where the job only appends.
-        is_partial: Whether work units that are not read, or stale, may be left out for good.
+        decision: The operator's choice for a job that only appends.
+        is_partial: Whether work units that are not read, or stale, may be left out permanently.
 
     Raises:
-        ConfigError: the destination is not as the job says, so that nothing could be published.
+        ConfigError: the destination differs from the job file, so that nothing could be published.
     """
     job = session.job
     publishing.destination_for(job.publishing, session.filesystem()).check()
@@ -215,7 +215,7 @@ def _refusal(
 
 
 def units_changed_since(blocks: Iterable[JsonObject], head: str) -> frozenset[str]:
-    """Return the hashes of work units that were read anew, forgotten or published since a block.
+    """Return the hashes of work units that were read again, forgotten or published since a block.
 
     Failed attempts of runs changed no rows, and ``dil compact`` keeps all rows: neither counts.
 

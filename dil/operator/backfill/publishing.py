@@ -1,4 +1,4 @@
-"""Publishes what a backfill holds, as one act in the job's chain, or drops it.
+"""Publishes the files of a backfill, as one act in the job's chain, or drops them.
 
 Files of its work units take the place of live ones, or are merged or added as the publish mode
 says. The job's watermark stays; work units that had failed count as read. ``dil state undo`` takes
@@ -60,7 +60,7 @@ def open_session(
 
     Raises:
         LeaseHeldError: the backfill is being read, or a run of the job is under way.
-        CommitUnknownError: a publish was begun whose files are gone.
+        CommitUnknownError: the files of a begun publish are gone.
     """
     if is_dry_run:
         yield OperatorSession(job, store, now_ms, clock, None)
@@ -158,7 +158,7 @@ def publish(
 def _rejecting(job: Job) -> Job:
     """Return the job with closed labels left as they are, unless they are reopened.
 
-    What an operator compared with the dataset is published in it, or not at all.
+    Files that an operator compared with the dataset are published in it, or not at all.
     """
     labels = job.planning.timelabel
     if labels is None or labels.after_close is AfterClose.REOPEN:
@@ -248,7 +248,7 @@ def _files_by_unit(filesystem: Filesystem, folder: str) -> Mapping[str, tuple[St
 
 
 def _sweep_staging(job: Job, backfill_id: str, filesystem: Filesystem) -> None:
-    """Delete what this act staged, and what killed acts of the same backfill left."""
+    """Delete the staged files of this act and of killed acts of the same backfill."""
     root = publishing.run_staging_dir(job.publishing, job.name, "").rstrip("/")
     for name in filesystem.folders(root):
         if name.startswith(f"{act_prefix(backfill_id)}-"):
@@ -257,7 +257,7 @@ def _sweep_staging(job: Job, backfill_id: str, filesystem: Filesystem) -> None:
 
 
 def drop(job: Job, definition: BackfillDefinition, clock: Callable[[], int]) -> None:
-    """Delete the folder of a backfill; what it published stays, and so does its chain.
+    """Delete the folder of a backfill; its published files and its chain stay.
 
     After a crash, drop it again: its definition is deleted last.
 

@@ -64,8 +64,8 @@ def compact(job: Job, request: CompactionRequest) -> CompactionResult:
     Raises:
         ConfigError: the job publishes no files of rows, or keeps no state.
         LeaseHeldError: a run is under way.
-        StateError: what a crashed run completed waits to be published.
-        ConversionError: a file is not what was published; nothing was changed since the last
+        StateError: complete results of a crashed run wait to be published.
+        ConversionError: a file differs from the published one; nothing was changed since the last
             commit.
         WriteError: the store refused.
     """

@@ -227,7 +227,7 @@ def bomb(levels):
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        (bomb(8), "means more than 20,000,000 characters"),
+        (bomb(8), "has more than 20,000,000 characters"),
         ("a: &a [*a]", "an alias inside the value that it names"),
         ("a: " + "[" * 3000 + "]" * 3000, "nested too deep"),
     ],
