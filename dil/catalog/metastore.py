@@ -1,4 +1,4 @@
-"""What a catalog records of a dataset, and the seam to the engines that record it."""
+"""The record of a dataset in a catalog, and the seam to the engines that keep it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Partition:
 
 
 class TableChange(Enum):
-    """What was done to a table, so that it is as it should be."""
+    """The changes that brought a table to its wanted state."""
 
     NONE = "none"
     CREATED = "created"

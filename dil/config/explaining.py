@@ -46,7 +46,7 @@ _SAMPLES_BY_TYPE: Mapping[ValueType, str] = {
 
 
 def explain(name: str) -> str:
-    """Return what there is to say about a property, an alias of one, an old key, or a group.
+    """Return the explanation of a property, an alias of one, an old key, or a group.
 
     Raises:
         ConfigError: nothing has that name; the nearest ones are facts.

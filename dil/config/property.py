@@ -1,4 +1,4 @@
-"""What a property is: all that is known of one, from the field of a section that declares it."""
+"""The facts about a property, from the field of a section that declares it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Group:
 
 
 def properties_of(section: type[Section]) -> tuple[Property, ...]:
-    """Return what the fields of a section declare, in their order."""
+    """Return the properties that a section's fields declare, in their order."""
     return _properties(cast("Any", section))
 
 

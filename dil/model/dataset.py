@@ -18,7 +18,7 @@ EXPIRY = "expire"
 
 
 def source_name(job: str) -> str:
-    """Return what blocks name as the source of a job's work units."""
+    """Return the name that blocks use for the source of a job's work units."""
     return f"dil/{job}"
 
 
@@ -63,7 +63,7 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def format(self) -> str:
-        """Return what its name ends with, such as ``parquet``; of a dump this may be anything."""
+        """Return the end of its name, such as ``parquet``; any text for a dump."""
         return self.uri.rpartition(".")[2].lower()
 
     @property
@@ -110,7 +110,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class WorkUnitOutcome:
-    """What the state store is to remember of one work unit after a run; times epoch ms UTC.
+    """The new state of one work unit after a run; times epoch ms UTC.
 
     ``high`` is the partition's end on success; on failure None, so that an earlier successful
     high is kept (rule P21). ``low`` is the nominal partition start.
@@ -152,7 +152,7 @@ class UnitEntry:
 
 @dataclass(frozen=True, slots=True)
 class OperatorAct:
-    """What an operator decided about the work units of a job, as one change that can be undone.
+    """An operator's decision about the work units of a job, as one change that can be undone.
 
     ``verb`` and ``reason`` are kept in the chain. ``changed`` holds the rows that change, as they
     shall be; rows of ``removed`` leave the index. ``watermark`` (epoch ms UTC, None for none)
@@ -171,7 +171,7 @@ class OperatorAct:
 
 @dataclass(frozen=True, slots=True)
 class RunWork:
-    """What a run learned about its work units.
+    """The results of a run for its work units.
 
     ``skipped`` are work units that no run reads, because none was there in their time
     (rule T14). ``left_low`` caps the frontier: the earliest partition start that is due

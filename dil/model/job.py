@@ -231,7 +231,7 @@ class ExtractionSpec:
 
 @dataclass(frozen=True, slots=True)
 class ConversionSpec:
-    """What happens to rows between extractor and writer.
+    """The treatment of rows between extractor and writer.
 
     ``encrypted_fields`` are dot paths by the names of the source. ``keeps_columns`` says
     that columns of the dataset which the rows lack are written as null.

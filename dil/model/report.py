@@ -99,7 +99,7 @@ class RowsAside:
 
 @dataclass(frozen=True, slots=True)
 class MergedRows:
-    """What rows that were merged by key did to those of the dataset."""
+    """The changes that merged rows made to those of the dataset."""
 
     inserted: int = 0
     updated: int = 0

@@ -83,7 +83,7 @@ class Scope(StrEnum):
 
 
 class Support(StrEnum):
-    """What this version does with a property.
+    """How this version treats a property.
 
     WORKS: it has its effect. NO_EFFECT: accepted, changes nothing, and a run that sets it says so.
     REFUSED: a value other than the default is an error; the meaning says what to use in its place.

@@ -1,4 +1,4 @@
-"""What goes to a task and what comes back; everything here pickles."""
+"""The input of a task and its result; everything here pickles."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CoordinatorAddress:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What all tasks of a run share; sent to the executors once.
+    """The values that all tasks of a run share; sent to the executors once.
 
     ``run_now`` is the run's one value of now, epoch ms UTC. ``staging_dir`` is the run's absolute
     staging folder; each attempt makes a folder of its own in it. ``log_level`` and ``log_json``
@@ -113,7 +113,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What one attempt did; bytes are as received, seconds_waited is pacing, interval and retry.
+    """Counters of one attempt; bytes are as received, seconds_waited is pacing, interval and retry.
 
     ``requests`` are all that were sent, ``resent`` those of them that repeat an earlier one because
     it failed: unset for none, so that it is left out of stored results, as before there was one.

@@ -43,7 +43,7 @@ class UpgradePreview:
 
 @dataclass(frozen=True, slots=True)
 class TransferPreview:
-    """What would go from one place to another, and what the other one holds now."""
+    """The state that would move from one place to another, and the state that it would replace."""
 
     source: str
     target: str
@@ -73,7 +73,7 @@ def upgrade(job: Job, clock: Clock) -> None:
 
 
 def preview_backup(job: Job, file: Path, clock: Clock) -> TransferPreview:
-    """Say what a backup would hold.
+    """Describe a backup.
 
     Raises:
         ConfigError: there is nothing to back up, or a file of that name.
@@ -89,7 +89,7 @@ def preview_backup(job: Job, file: Path, clock: Clock) -> TransferPreview:
 
 
 def back_up(job: Job, file: Path, clock: Clock) -> None:
-    """Write what is remembered of a job to an SQLite file, also while it is being run.
+    """Write the state of a job to an SQLite file, also while the job runs.
 
     Raises:
         StateError: the store or the file refused.
@@ -162,7 +162,7 @@ def restore(job: Job, file: Path, clock: Clock) -> Path | None:
 
 
 def preview_copy(job: Job, other: Job, clock: Clock) -> TransferPreview:
-    """Say what would be copied to the store that ``other``, the same job, names.
+    """Describe a copy to the store that ``other``, the same job, names.
 
     Raises:
         ConfigError: both are one store, there is nothing to copy, or the other store already

@@ -39,7 +39,7 @@ def plan(
     attendance: Attendance | None = None,
     books: Books | None = None,
 ) -> Plan:
-    """Return what a run has to do; pure: no clock, no files, no state but ``history``.
+    """Return the plan of a run; pure: no clock, no files, no state but ``history``.
 
     Candidates are walked partition by partition, within each unit by unit. The cost grows with
     the units and with what is due, not with the history, unless ``explain`` is on.

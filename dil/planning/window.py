@@ -1,4 +1,4 @@
-"""What a backfill reads: the job's own partitions in a range, as far as runs have read them."""
+"""The window of a backfill: the job's own partitions in a range, as far as runs have read them."""
 
 from __future__ import annotations
 

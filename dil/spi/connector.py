@@ -47,7 +47,7 @@ class PluginProperty:
 
 @dataclass(frozen=True, slots=True)
 class SessionContext:
-    """What a connector may know when it opens a session; one per attempt.
+    """The context of a connector when it opens a session; one per attempt.
 
     ``run_now`` is the run's now in epoch ms UTC. ``coordinator`` is what all tasks share.
     ``renewed`` reads the authentication input again and returns its fields; None where the job has
@@ -198,7 +198,7 @@ class RowSession(Session):
 
 @dataclass(frozen=True, slots=True)
 class SparkRead:
-    """What Spark reads for one work unit, in one partition.
+    """The query that Spark reads for one work unit, in one partition.
 
     ``format`` names one of Spark's data sources, ``options`` are its options, ``secrets`` those of
     them that are secret. ``location`` names the source in messages, without secrets.
@@ -254,13 +254,13 @@ class Connector(ABC):
 
     @classmethod
     def warnings(cls, properties: Properties) -> Iterable[Problem]:
-        """Return what may be written so and is seldom meant; ``validate`` and each run print it."""
+        """Return settings that are allowed but seldom meant; ``validate`` and each run print it."""
         del properties
         return ()
 
     @classmethod
     def credentials(cls, job: Job) -> CredentialSource | None:
-        """Return what fetches tokens for all tasks, None when the job needs none; on the driver."""
+        """Return the fetcher of all tasks' tokens, None when the job needs none; on the driver."""
         del job
         return None
 
@@ -298,7 +298,7 @@ class Connector(ABC):
 
     @classmethod
     def changes(cls, job: Job) -> Problem | None:
-        """Return what says that a request may change something at the source, None for a reader.
+        """Return the setting by which a request may change the source, None for a reader.
 
         ``dil preview`` asks before it sends; rows of ``payload`` input need no word here.
         """

@@ -1,4 +1,4 @@
-"""What the tasks of one run share through the driver: a rate, credentials, and the end of a quota.
+"""Shared by the tasks of one run through the driver: a rate, credentials, the end of a quota.
 
 A connector asks the coordinator of its session; it need not know whether the driver answers, or no
 coordinator does.

@@ -178,7 +178,7 @@ class Checkpoints:
         return self._saved_checkpoints > 0
 
     def close(self) -> None:
-        """Delete what a complete attempt does not need; its result is written."""
+        """Delete the files that a complete attempt does not need; its result is written."""
         try:
             self._writer.drop_replaced()
         except WriteError as error:

@@ -131,7 +131,7 @@ class Outputs:
         self.quarantine.abort()
 
     def discard(self, *, also_earlier: bool = False) -> None:
-        """Delete what a failed attempt wrote; its result first, which alone makes it count.
+        """Delete the files of a failed attempt; its result first, which alone makes it count.
 
         With ``also_earlier`` what other attempts of this run left of the work unit goes, too.
         """

@@ -252,7 +252,7 @@ class FoundCsvColumns(CsvColumns):
         self._header: tuple[str, ...] | None = None
 
     def schema(self, *, has_pages: bool) -> pa.Schema | None:
-        """Return what the rows so far say; without rows, keys and delta fields as columns."""
+        """Return the schema of the rows so far; without rows, keys and delta fields as columns."""
         return self._made_up if self._schema is None and has_pages else self._schema
 
     def begin(self, header: Sequence[str] | None) -> None:

@@ -42,7 +42,7 @@ CAP_ROW = 20
 
 
 class Action(Enum):
-    """What to do after a page."""
+    """The decision after a page."""
 
     NEXT = "next"
     STOP = "stop"

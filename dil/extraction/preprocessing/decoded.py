@@ -65,7 +65,7 @@ class CompressedMember(Protocol):
 
     @property
     def unused_data(self) -> bytes:
-        """Return what was given behind the member's end."""
+        """Return the bytes after the member's end."""
 
 
 @dataclass(frozen=True, slots=True)

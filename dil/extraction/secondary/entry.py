@@ -31,7 +31,7 @@ _KEPT = frozenset({"activation", "authentication"})
 
 @dataclass(frozen=True, slots=True)
 class SecondaryAccess:
-    """What reading needs from elsewhere.
+    """The means of reading from elsewhere.
 
     ``filesystem_for`` finds the store of a path. ``live_files`` returns the paths of the live
     files of a dataset of ours, None when no run has published to it yet. ``decrypt`` opens an

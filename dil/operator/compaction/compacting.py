@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """What a compaction did, or what a dry run found.
+    """The result of a compaction, or of a dry run.
 
     ``added`` are the new files, ``removed`` counts those that they replaced. ``finished`` is the
     run whose publish was finished first. ``vacuumed`` are paths of files that no version of the
