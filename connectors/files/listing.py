@@ -112,7 +112,7 @@ def _text_line(name: str) -> str:
 
 
 def _csv_cell(settings: CsvSettings) -> Callable[[str], str]:
-    """Return what writes a name as the one cell of a record, such that the same name is read."""
+    """Return the function that writes a name as a one-cell record that reads back as the name."""
     separator, quote = settings.field_separator, settings.quote_character
     escape = settings.escape_character
     special = ("\n", "\r", *filter(None, (separator, quote)))

@@ -72,7 +72,7 @@ class FileStore(ABC):
 
     @abstractmethod
     def entries(self, path: str) -> list[FileStatus]:
-        """Return what lies directly in a folder; neither files nor folders are left out."""
+        """Return the entries directly in a folder; neither files nor folders are left out."""
 
     @abstractmethod
     def open(self, path: str, position: int) -> FileStream:

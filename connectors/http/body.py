@@ -225,7 +225,7 @@ def _has_zlib_header(packed: bytes) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """Return what broke, in words that hold nothing of the body or the address."""
+    """Return the reason of the break, in words without body or address."""
     if isinstance(error, EOFError):
         return "the compressed data has no end"
     if isinstance(error, zlib.error | gzip.BadGzipFile):

@@ -1,4 +1,4 @@
-"""What an answer says of the source's rate limit: whether it is one, and how long to wait.
+"""Rate limits in a source's answer: whether it is one, and how long to wait.
 
 ``Retry-After`` is RFC 9110, section 10.2.3. The ``RateLimit`` headers are those of the drafts of
 the IETF's httpapi group and of the services that were there before them (``X-RateLimit-...``).

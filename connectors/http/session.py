@@ -103,7 +103,7 @@ class HttpSession(ByteSession):
         raise exchange.refusal(answer, verdict)
 
     def _audited(self, values: RequestValues) -> Callable[[OutgoingRequest], requests.Response]:
-        """Return what sends a request and records it, each time that it is sent."""
+        """Return the function that sends a request and records it, each time that it is sent."""
         audit = self._around.audit
 
         def send(outgoing: OutgoingRequest) -> requests.Response:

@@ -1,4 +1,4 @@
-"""What the job says about HTTP, read once for each attempt."""
+"""The job's settings of HTTP, read once for each attempt."""
 
 from __future__ import annotations
 

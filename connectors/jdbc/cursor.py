@@ -78,7 +78,7 @@ class KeyWatch:
 
     @property
     def kind(self) -> type | None:
-        """Return what a key of one column is: bool, int, float ...; None without a row."""
+        """Return the kind of a key of one column: bool, int, float ...; None without a row."""
         import pyarrow as pa
 
         if not self._last:

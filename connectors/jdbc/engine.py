@@ -1,4 +1,4 @@
-"""What the session asks of a database; each kind has a module of its own in ``engines``."""
+"""The session's interface to a database; each kind has a module of its own in ``engines``."""
 
 from __future__ import annotations
 

@@ -77,5 +77,5 @@ def _file_of(login: Login) -> tuple[int, int] | None:
 
 
 def connection_of_thread(shared: Shared) -> KeptConnection:
-    """Return what this thread keeps."""
+    """Return the connection that this thread keeps."""
     return shared.get((KeptConnection, threading.get_ident()), KeptConnection)

@@ -1,4 +1,4 @@
-"""What the job says about its database, read once for each attempt."""
+"""The job's settings of its database, read once for each attempt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kinds of databases call a text, a name and a comment; pure."""
+"""The syntax of texts, names and comments in each kind of database; pure."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _RSA = ("rsa-sha2-512", "rsa-sha2-256")
 
 
 class KnownHost:
-    """What is known of one server's keys.
+    """The known keys of one server.
 
     Raises:
         ConfigError: the file that is named cannot be read.

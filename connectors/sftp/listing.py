@@ -1,4 +1,4 @@
-"""What is in a folder of an SFTP server (docs/sftp.md)."""
+"""The content of a folder of an SFTP server (docs/sftp.md)."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class ClassArchive:
             note.unlink(missing_ok=True)
 
     def _delete_unused(self) -> None:
-        """Delete what other environments left: an archive takes 70 MB."""
+        """Delete archives of other environments: an archive takes 70 MB."""
         for left in self._archive.parent.glob("spark-classes-*"):
             with suppress(OSError):
                 if time.time() - left.stat().st_mtime > _UNUSED_S:

@@ -120,7 +120,7 @@ class Frames:
         )
 
     def _read(self, unit: WorkUnit) -> SparkRead:
-        """Return what Spark is to read, from the values that the task's only request has."""
+        """Return the query for Spark, from the values that the task's only request has."""
         run = self._run
         scope = ParameterScope.of(unit, full_extract=run.full_extract, secondary=run.secondary)
         pages = initial_values(run.job.extraction)

@@ -1,4 +1,4 @@
-"""What an error of Spark's JVM means: Java's exceptions, in the errors that say what to do."""
+"""The meaning of errors of Spark's JVM: Java's exceptions, in the errors that say what to do."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def source_errors(location: str) -> Iterator[None]:
 
 
 def _java_error(error: Exception, location: str) -> DilError | None:
-    """Return what the exceptions behind an error mean; those of the driver say most."""
+    """Return the meaning of the exceptions behind an error; those of the driver say most."""
     causes = [(_ancestry(cause), cause) for cause in _causes(error)]
     for names, cause in reversed(causes):
         if _SQL_EXCEPTION in names:
@@ -134,7 +134,7 @@ def _java_error(error: Exception, location: str) -> DilError | None:
 
 
 def refusal(state: str, reason: str, location: str, kind: str = "") -> DilError:
-    """Return what a SQLException means.
+    """Return the meaning of a SQLException.
 
     Args:
         state: Its SQLSTATE, empty where the driver gives none.

@@ -68,7 +68,7 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
 
 
 def check_claim(job: Job, options: RunOptions) -> None:
-    """Refuse what ``claim`` refuses of a dataset and its state, and enter or record nothing.
+    """Refuse a dataset and its state as ``claim`` does, and enter or record nothing.
 
     Raises:
         ConfigError: the dataset belongs to another job, or is another one than the rows so far are

@@ -69,7 +69,7 @@ def record_end(run: ActiveRun, status: str, rows: int = 0, files: int = 0) -> Le
 
 
 def sweep(run: ActiveRun, unfinished: Collection[str] = ()) -> None:
-    """Delete what no later run can use of the staging of this run and of those before it.
+    """Delete staging of this and earlier runs that no later run can use.
 
     Pages of work units with an ``unfinished`` signature are kept.
     """

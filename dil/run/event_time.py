@@ -40,7 +40,7 @@ class EventStep:
 
 
 def event_context(run: ActiveRun, plan: Plan, history: History) -> EventContext | None:
-    """Return what judges the rows of a plan, None for a job without event column."""
+    """Return the judge of a plan's rows, None for a job without event column."""
     spec = run.job.events
     if spec is None:
         return None

@@ -44,7 +44,7 @@ def lateness_meter(store: StateStore) -> LatenessMeter:
 
 
 def grace_measure(job: Job, store: StateStore) -> GraceMeasure:
-    """Return what the planner goes by."""
+    """Return the measures for the planner."""
     meter = lateness_meter(store)
     return GraceMeasure(
         meter.recommended_ms(job.planning.grace),
@@ -63,7 +63,7 @@ def is_measured(job: Job) -> bool:
 
 
 def meter_context(run: ActiveRun, plan: Plan, live: Iterable[PublishedFile]) -> MeterContext | None:
-    """Return what measures the rows of a plan; None for a run that says nothing about lateness.
+    """Return the measure of a plan's rows; None for a run that says nothing about lateness.
 
     ``live`` are the files of the dataset, none where a database has the rows.
     """
@@ -159,7 +159,7 @@ def lateness_checkpoints(
 
 
 def _rest(before: ProbeRest | None, left: ProbeRest | None) -> ProbeRest | None:
-    """Return what is left of a probe; a run may have read no more units of the same partition."""
+    """Return the rest of a probe; a run may have read no more units of the same partition."""
     if before is not None and left is not None and not left.through and before.low == left.low:
         return before
     return left
@@ -173,7 +173,7 @@ def _commit(
     *,
     is_whole: bool,
 ) -> CommitLateness | None:
-    """Return what a commit measured, None for nothing; ``is_whole`` says that all rows count.
+    """Return the measures of a commit, None for nothing; ``is_whole`` says that all rows count.
 
     A commit with rows of which it is not known whether they are new counts for nothing: those that
     are known are the early ones, and would ask for too short a grace period.

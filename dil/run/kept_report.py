@@ -1,4 +1,4 @@
-"""What is kept of a run beside its row in the state store, so that it can be read later.
+"""The documents of a run beside its row in the state store, to be read later.
 
 Three documents: ``outcome`` is small, for lists of runs; ``report`` is the JSON report; of
 ``work_units`` each row is one work unit. All are bounded in size and go with the run's row.
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 def keep_report(run: ActiveRun, report: RunReport) -> None:
-    """Keep what a run did, without its files, which the chain names; secrets are masked.
+    """Keep the results of a run, without its files, which the chain names; secrets are masked.
 
     A run that found nothing due has no row, and keeps none. What the run did is done: a store that
     refuses is a warning.
@@ -69,7 +69,7 @@ class KeptOutcome:
 
     @classmethod
     def from_document(cls, document: JsonObject) -> KeptOutcome:
-        """Return what an ``outcome`` document holds."""
+        """Return the content of an ``outcome`` document."""
         seconds, failures = document.get("seconds"), document.get("failures")
         return cls(
             None if seconds is None else _number(seconds),
@@ -116,7 +116,7 @@ class KeptUnitRuns:
 
     @classmethod
     def from_document(cls, document: JsonObject) -> KeptUnitRuns:
-        """Return what a ``work_units`` document holds."""
+        """Return the content of a ``work_units`` document."""
         columns = [str(name) for name in _items(document.get("columns"))]
         rows = (
             dict(zip(columns, _items(row), strict=True)) for row in _items(document.get("rows"))

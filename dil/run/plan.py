@@ -75,7 +75,7 @@ class PlannedRun:
 
 
 def plan(run: ActiveRun) -> PlannedRun:
-    """Return what is due, or what is left of the plan that the caller gave.
+    """Return the due work units, or the rest of the caller's plan.
 
     Raises:
         ConfigError: the caller's plan is of another job or configuration.
@@ -123,7 +123,7 @@ def plan(run: ActiveRun) -> PlannedRun:
 
 
 def _plan_query(run: ActiveRun, spec: QuerySpec) -> PlannedRun:
-    """Return what is due of the inputs of a derived dataset, as one work unit.
+    """Return the due slices of the inputs of a derived dataset, as one work unit.
 
     Raises:
         ConfigError: the caller gave a plan of work units.

@@ -1,4 +1,4 @@
-"""What a run needs besides its source, looked at before the first row is read.
+"""Checks what a run needs besides its source before the first row is read.
 
 Local folders must be writable and the settings of a catalog sound. A catalog that does not answer
 stops no run: the rows are published, and the next run registers them.

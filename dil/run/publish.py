@@ -225,7 +225,7 @@ def _stream(run: ActiveRun, results: ResultsToPublish) -> Mapping[str, JsonObjec
 def _merged(
     run: ActiveRun, shaped: publishing.PublishableResults, commit: Commit
 ) -> MergedRows | None:
-    """Return what a merge did, here or in a database."""
+    """Return the counts of a merge, here or in a database."""
     if not run.destination.merges:
         return shaped.merged
     return run.destination.merged if commit.moves or commit.removes else None

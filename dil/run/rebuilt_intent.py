@@ -78,7 +78,7 @@ def rebuilt_intent(job: Job, store: StateStore, run_id: str, now_ms: int) -> Int
 
 @dataclass(frozen=True, slots=True)
 class _Traces:
-    """What is known of a commit that readers see, and of the plan of its run."""
+    """The known facts about a commit that readers see, and about the plan of its run."""
 
     job: Job
     store: StateStore

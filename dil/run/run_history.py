@@ -50,7 +50,7 @@ def _known(store: StateStore, run: RunRecord, before: LeaseHolder | None) -> Kno
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """What a run left in staging.
+    """The files of a run in staging.
 
     ``run`` is None for a folder that no record names. ``planned`` and ``complete`` count work
     units, ``bytes`` is the size of the folder. ``reusable``: the next run may publish or adopt what
@@ -69,7 +69,7 @@ class Leftover:
 
 
 def leftovers(job: Job, store: StateStore) -> tuple[Leftover, ...]:
-    """Return what runs have in staging, those without a record last."""
+    """Return the staging of runs, those without a record last."""
     files = filesystem_for(job.publishing.final_dir)
     root = publishing.run_staging_dir(job.publishing, job.name, "").rstrip("/")
     holder = store.lease_holder()

@@ -117,7 +117,7 @@ class SourceContract:
         _check_each_once(trial)
 
     def test_a_second_run_reads_nothing(self, source: SourceHarness, trial: Trial) -> None:
-        """What was published is not due again."""
+        """Published work units are not due again."""
         job = trial.job(source.fill(ROWS))
         trial.run(job)
         again = trial.run(job)

@@ -105,7 +105,7 @@ class LateRows:
         return self._writer.finish()
 
     def abort(self) -> None:
-        """Delete what was written, for an attempt that has no folder of its own."""
+        """Delete the written files, for an attempt that has no folder of its own."""
         self._writer.abort()
 
     def _labels_of(self, times: pa.Int64Array) -> pa.StringArray:

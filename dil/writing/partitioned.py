@@ -32,7 +32,7 @@ Key: TypeAlias = "tuple[str | None, ...]"
 
 @dataclass(frozen=True, slots=True)
 class RowPartitioning:
-    """What distinguishes rows, and how many files are open at once.
+    """The columns that distinguish rows, and the number of open files.
 
     ``fields`` are the columns; ``keeps_columns`` says that they stay in the files. ``folder`` is
     that of rows whose label is not distinguished, below which their own folders are.
@@ -155,7 +155,7 @@ class PartitionedWriter:
             self._end(largest)
 
     def _write_open(self, key: Key) -> None:
-        """Write what waits for a key into its file, which stays open unless it is large enough."""
+        """Write the waiting rows of a key into its file, which stays open unless it is large enough."""
         self._open.pop(key, None)
         self._write(key)
         if self._lanes[key].is_open:

@@ -1,4 +1,4 @@
-"""What becomes of each column of a MySQL or MariaDB result; values come as text or bytes."""
+"""The type of each column of a MySQL or MariaDB result; values come as text or bytes."""
 
 from __future__ import annotations
 
