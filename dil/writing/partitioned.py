@@ -155,7 +155,7 @@ class PartitionedWriter:
             self._end(largest)
 
     def _write_open(self, key: Key) -> None:
-        """Write the waiting rows of a key into its file, which stays open unless it is large enough."""
+        """Write the waiting rows of a key into its file, left open unless it is large enough."""
         self._open.pop(key, None)
         self._write(key)
         if self._lanes[key].is_open:
