@@ -98,6 +98,7 @@ bench: setup java ## Measure: planning, state, start-up, throughput against a pl
 	@$(BIN)/python tests/bench/bench_lateness.py
 	@$(BIN)/python tests/bench/bench_grace_year.py
 	@$(BIN)/python tests/bench/bench_streaming.py
+	@$(BIN)/python tests/bench/bench_derived.py
 
 .PHONY: coverage
 coverage: setup servers ## Print the branch coverage of unit, property and contract tests, per room
