@@ -18,14 +18,20 @@ if TYPE_CHECKING:
 _UNITS_SHOWN = 20
 
 
-def list_runs(job: Job, runs: Iterable[KnownRun], outcomes: Mapping[str, KeptOutcome]) -> None:
-    """Print one line a run, with its duration and its codes of failures where they were kept."""
-    from dil.observe.progress import human_seconds
+def list_runs(
+    job: Job, runs: Iterable[KnownRun], outcomes: Mapping[str, KeptOutcome], *, stream: str = ""
+) -> None:
+    """Print one line a run, with its duration and its codes of failures where they were kept.
+
+    ``stream`` is the run id of the stream whose micro-batches all of them are.
+    """
+    from dil.observe.progress import counted, human_seconds
     from dil.run.kept_report import KeptOutcome
     from dil.text.zones import find_zone, moment
 
     zone = find_zone(job.planning.zone)
-    emit(f"{job.name}  times in {job.planning.zone}\n\n")
+    whose = f"micro-batches of the stream {stream}, " if stream else ""
+    emit(f"{job.name}  {whose}times in {job.planning.zone}\n\n")
     line = "{:<26} {:<29} {:>9} {:<12} {:>13} {:>9}  {:<7}  {}"
     heads = ("run", "started", "took", "status", "rows", "files", "staging", "notes")
     emit(f"{line.format(*heads)}\n")
@@ -37,8 +43,10 @@ def list_runs(job: Job, runs: Iterable[KnownRun], outcomes: Mapping[str, KeptOut
         rows, files = f"{record.rows:,}", f"{record.files:,}"
         outcome = outcomes.get(record.run_id, KeptOutcome())
         took = "-" if outcome.seconds is None else human_seconds(outcome.seconds)
-        failed = ", ".join((*_batch(outcome), *outcome.codes))
-        cells = (record.run_id, started, took, run.status, rows, files, staging, failed)
+        beside = outcome.rows_beside
+        notes = [f"{counted(beside, 'row')} beside the dataset"] if beside else []
+        notes = [*_batch(outcome), *notes, *outcome.codes]
+        cells = (record.run_id, started, took, run.status, rows, files, staging, ", ".join(notes))
         if not emit(f"{line.format(*cells).rstrip()}\n"):
             return
     if not count:
@@ -224,10 +232,12 @@ def outcome_json(run: KnownRun, outcomes: Mapping[str, KeptOutcome]) -> dict[str
 
     kept = outcomes.get(run.record.run_id, KeptOutcome())
     stream = {} if kept.batch is None else {"stream": dict(kept.batch.members())}
+    beside = {"rows_beside": kept.rows_beside} if kept.rows_beside else {}
     return {
         "seconds": kept.seconds,
         "failures": kept.failures,
         "codes": list(kept.codes),
+        **beside,
         **stream,
     }
 

@@ -456,7 +456,7 @@ def test_plan_and_runs_show_the_stream(feed, capsys) -> None:
     assert main(["plan", job]) == 0
     assert "5 work units due, in 3 micro-batches of 2 at most" in capsys.readouterr().out
 
-    feed.stream()
+    report = feed.stream()
 
     assert (before["epoch"], before["next_batch"], before["max_work_units"]) == (None, 0, 2)
     assert main(["plan", job, "--json"]) == 0
@@ -467,3 +467,13 @@ def test_plan_and_runs_show_the_stream(feed, capsys) -> None:
     assert sorted(each["stream"]["batchId"] for each in runs) == [0, 1, 2]
     assert main(["runs", "list", job]) == 0
     assert f"micro-batch 2 ({after['epoch']})" in capsys.readouterr().out
+    # The summary of the stream names it by an id of its own.
+    feed.put(-9)
+    feed.stream(at=1)
+    assert main(["runs", "show", job, report.run_id, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["run_id"], shown["micro_batches"]) == (report.run_id, runs)
+    assert main(["runs", "show", job, report.run_id]) == 0
+    text = capsys.readouterr().out
+    assert f"micro-batches of the stream {report.run_id}, times in UTC" in text
+    assert text.count("micro-batch ") == 3
