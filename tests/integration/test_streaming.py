@@ -273,9 +273,14 @@ def test_two_streams_at_once_exclude_each_other(feed) -> None:
     job = feed.job(**INGEST)
     with open_store(job.state, job.name, clock=lambda: NOW) as store:
         lease = store.acquire_lease("another", lease_s=60)
-        with pytest.raises(LeaseHeldError):
+        with pytest.raises(LeaseHeldError) as caught:
             feed.stream()
+        # Nobody can wait for the end of a service.
+        with pytest.raises(LeaseHeldError) as of_service:
+            feed.stream(**{"ms.stream.trigger": "PT1S"})
         store.release_lease(lease)
+    assert caught.value.fix == "Wait for it to end."
+    assert of_service.value.fix.startswith("The job is a service, which does not end by itself: ")
     assert feed.stream(at=1).rows == 6
 
 
