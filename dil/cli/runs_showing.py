@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dil.cli.stdout import emit
@@ -67,7 +68,7 @@ def show_run(
     for name, value in _facts(run, job):
         emit(f"  {name:<11} {value}\n")
     emit(f"  {'staging':<11} {'swept' if left is None else _left_text(left, job)}\n")
-    for name, value in _reported(report) if report is not None else ():
+    for name, value in _reported(job, report) if report is not None else ():
         emit(f"  {name:<11} {value}\n")
 
 
@@ -90,14 +91,16 @@ def show_work_units(kept: KeptUnitRuns) -> None:
         emit(f"and {counted(more, 'more work unit')}, none of them slower; --json has more\n")
 
 
-def _reported(report: KeptReport) -> Iterator[tuple[str, str]]:
+def _reported(job: Job, report: KeptReport) -> Iterator[tuple[str, str]]:
     from dil.observe.logs import one_line
+    from dil.state.work_units.signatures import begin_of
 
     counts = {"seconds": report.seconds, "requests": report.requests, "retries": report.retries}
     yield from ((name, str(count)) for name, count in counts.items() if count)
     for failure in report.failures:
-        signature = failure.signature or "the run"
-        yield "failure", one_line(f"{signature}: {failure.error}  [{failure.code}]")
+        begins = begin_of(failure.signature or "") if job.planning.is_dated else ""
+        place = replace(failure, begins=begins).place
+        yield "failure", one_line(f"{place}: {failure.error}  [{failure.code}]")
         if failure.fix:
             yield "", one_line(failure.fix)
     yield from (("note", one_line(note)) for note in report.notes)

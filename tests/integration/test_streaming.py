@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 import shutil
 
 import pytest
@@ -282,6 +283,19 @@ def test_two_streams_at_once_exclude_each_other(feed) -> None:
     assert caught.value.fix == "Wait for it to end."
     assert of_service.value.fix.startswith("The job is a service, which does not end by itself: ")
     assert feed.stream(at=1).rows == 6
+
+
+def test_a_file_that_fails_is_told_once_in_the_log(feed, caplog) -> None:
+    caplog.set_level(logging.INFO)
+    filled(feed, 1)
+    (feed.folder / "in" / "zzz.jsonl").write_text('{"id": "x"\n')
+    report = feed.stream(**{"job.commit.policy": "successful"})
+
+    assert report.units.failed == 1
+    told = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert [each.getMessage().split(" (")[0] for each in told] == ["micro-batch 0"]
+    assert "zzz.jsonl" in told[0].getMessage()
+    assert "behind" not in told[0].getMessage(), "its work units have no time"
 
 
 def test_a_service_reads_what_arrives_until_its_stop_file_is_there(feed, monkeypatch) -> None:
