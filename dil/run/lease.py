@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -20,12 +21,19 @@ from dil.text.zones import EPOCH
 log = logging.getLogger(__name__)
 
 _RETRY_S = 0.5
+# How an id of a run begins; that of an act has its verb before it.
+_RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-")
 
 
 def new_run_id(now_ms: int) -> str:
     """Return a new id that sorts by the real time ``now_ms`` (epoch ms UTC) and fits file names."""
     moment = EPOCH + timedelta(milliseconds=now_ms)
     return f"{moment:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
+
+
+def is_newer(run_id: str, than: str) -> bool:
+    """Return whether a run began after another one; what an operator did counts as no run."""
+    return _RUN_ID.match(than) is not None and run_id > than
 
 
 def take_lease(job: Job, store: StateStore, run_id: str, wait_s: float) -> Lease:

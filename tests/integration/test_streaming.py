@@ -8,21 +8,25 @@ test_streaming_processes.py.
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import logging
+import os
 import shutil
 
 import pytest
 
 from dil.cli.main import main
 from dil.errors import ConfigError, DilError, LeaseHeldError, StateError
+from dil.execution.executor import Execution
 from dil.model.report import RunStatus
 from dil.operator.streaming import run_stream
 from dil.run import job_run, micro_batches
+from dil.run.options import RunOptions
 from dil.state import open_store
 from tests.event_feed import Crash
 from tests.integration.local_jobs import NOW
-from tests.stories import Story, day, ids_of
+from tests.stories import Story, day, executor, ids_of
 from tests.streams import INGEST, StreamFeed
 
 
@@ -283,6 +287,28 @@ def test_two_streams_at_once_exclude_each_other(feed) -> None:
     assert caught.value.fix == "Wait for it to end."
     assert of_service.value.fix.startswith("The job is a service, which does not end by itself: ")
     assert feed.stream(at=1).rows == 6
+
+
+def test_a_micro_batch_that_is_under_way_is_running_by_the_process_of_its_stream(
+    feed, capsys
+) -> None:
+    filled(feed, 1)
+    found = []
+
+    class Looking:
+        def execute(self, run: object, units: list, watch: object) -> Execution:
+            done = executor().execute(run, units, watch)
+            assert main(["runs", "list", str(feed.folder / "feed.conf"), "--json"]) == 0
+            found.extend(json.loads(capsys.readouterr().out))
+            return done
+
+    # The command compares with the real clock; ids tell seconds apart.
+    clock = itertools.count(10**14, 1000)
+    options = RunOptions(now_ms=NOW, clock=lambda: next(clock), executor=Looking())
+    run_stream(feed.job(**INGEST), options)
+
+    (run,) = found
+    assert (run["status"], run["holder"]["pid"]) == ("running", os.getpid())
 
 
 def test_a_file_that_fails_is_told_once_in_the_log(feed, caplog) -> None:
