@@ -61,7 +61,10 @@ def list_runs(call: JobCall, *, limit: int | None) -> int:
 @job_command()
 @click.argument("run_id", metavar="RUN_ID")
 def show(call: JobCall, *, run_id: str) -> int:
-    """Show one run, and what of it is still in staging; of a stream, its micro-batches."""
+    """Show one run, and what of it is still in staging.
+
+    Of a stream, by the id of its summary, the micro-batches are listed.
+    """
     with opened(call) as (job, store):
         from dil.run.kept_report import kept_report, kept_unit_runs
         from dil.run.run_history import known_runs, leftovers
