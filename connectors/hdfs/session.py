@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from connectors.files.body import FileBody
+from connectors.files.connector import FileSession
 from connectors.files.listing import listing_response
 from connectors.files.names import all_settled, matching, media_type, settled
 from connectors.files.once import UnitFile, file_unit
@@ -26,7 +27,7 @@ from dil.errors import SourceContractError
 from dil.model.job import Job
 from dil.model.json import JsonObject, JsonValue
 from dil.sections.source import SourceSection
-from dil.spi.connector import ByteSession, RequestValues, Response
+from dil.spi.connector import RequestValues, Response
 from dil.spi.request_view import RequestView
 
 _DECOMPRESS = "ms.source.files.decompress"
@@ -60,7 +61,7 @@ class FileSettings:
         )
 
 
-class FilesSession(ByteSession):
+class FilesSession(FileSession):
     """Answers the first request with a list or with the first file, later ones with the next.
 
     With a ``file`` that is the only one that is read.

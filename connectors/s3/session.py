@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, cast
 
 from connectors.address import AddressError
 from connectors.files.body import FileBody, closing_on_error
+from connectors.files.connector import FileSession
 from connectors.files.listing import listing_response
 from connectors.files.names import Listed, chosen, filled, matching, media_type, settled
 from connectors.files.once import UnitFile, file_unit
@@ -23,12 +24,12 @@ from connectors.s3.upload import Upload
 from dil.errors import ConfigError
 from dil.model.json import JsonObject
 from dil.sections.source import SourceSection
-from dil.spi.connector import ByteSession, RequestValues, Response
+from dil.spi.connector import RequestValues, Response
 from dil.spi.request_view import RequestView
 from dil.text.origins import refuse_other_origin
 
 
-class S3Session(ByteSession):
+class S3Session(FileSession):
     """Lists the keys of a prefix, reads one object, or puts a file.
 
     ``seconds_waited`` are the waits before a cut body was asked for again.

@@ -10,6 +10,7 @@ from typing import BinaryIO, cast
 
 from connectors.address import AddressError
 from connectors.files.body import FileBody, closing_on_error
+from connectors.files.connector import FileSession
 from connectors.files.listing import listing_response
 from connectors.files.names import (
     Listed,
@@ -31,13 +32,13 @@ from connectors.sftp.upload import put
 from dil.errors import ConfigError, TransientSourceError
 from dil.model.json import JsonObject
 from dil.sections.source import SourceSection
-from dil.spi.connector import ByteSession, RequestValues, Response
+from dil.spi.connector import RequestValues, Response
 from dil.spi.request_view import RequestView
 
 _LOG = logging.getLogger(__name__)
 
 
-class SftpSession(ByteSession):
+class SftpSession(FileSession):
     """Lists the files of a folder, reads one, or puts one.
 
     ``seconds_waited`` are the waits before a cut transfer went on.

@@ -108,7 +108,9 @@ def propose_rewind(
     since = last_act.files_since(store.blocks(), sequence)
     live = live_files_of(session, _signatures(proposal))
     proposal, files = restore_rows(session, proposal, live, since, decision)
-    files = with_late_rows(session, files)
+    is_withdrawn = decision is FileDecision.WITHDRAW
+    again = _signatures(proposal) if is_withdrawn else ()
+    files = with_late_rows(session, files, again, since.late)
     notes = _quarantine_notes(session, files.quarantine)
     proposal = replace(proposal, notes=(*proposal.notes, *notes))
     return preview_of(session, proposal, files)

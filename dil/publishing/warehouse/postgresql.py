@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -102,14 +103,7 @@ class PostgresqlDialect(Dialect):
 
     def connect(self) -> Connection:
         """Open a connection with limits to waiting."""
-        server = self._address.server
-        if server is None:
-            raise TypeError("the address is of a file")
-        # Tables are named with their schemas, so the address's own is not searched.
-        given = postgresql.arguments(replace(server, schema=""), connect_s=CONNECT_S)
-        connection = _Connection(
-            postgresql.driver().connect(postgresql.conninfo(given), autocommit=True)
-        )
+        connection = _Connection(self._database.connect())
         try:
             connection.change(f"SET lock_timeout = '{LOCK_S}s'")
             connection.change(f"SET idle_in_transaction_session_timeout = '{IDLE_S}s'")
@@ -119,6 +113,15 @@ class PostgresqlDialect(Dialect):
             connection.close()
             raise
         return connection
+
+    @cached_property
+    def _database(self) -> postgresql.Database:
+        server = self._address.server
+        if server is None:
+            raise TypeError("the address is of a file")
+        # Tables are named with their schemas, so the address's own is not searched.
+        given = postgresql.arguments(replace(server, schema=""), connect_s=CONNECT_S)
+        return postgresql.Database(postgresql.conninfo(given))
 
     def errors(self) -> tuple[type[Exception], ...]:
         """Return the driver manager's root error."""
