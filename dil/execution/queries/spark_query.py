@@ -18,12 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
-from pyspark.errors import (
-    AnalysisException,
-    ParseException,
-    PySparkException,
-    QueryContextType,
-)
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from dil.errors import DilError, QueryError
@@ -271,9 +266,7 @@ def _at(spec: QuerySpec, error: Exception) -> str:
     if not spec.places or not isinstance(error, PySparkException):
         return ""
     offsets = [
-        each.startIndex()
-        for each in error.getQueryContext()
-        if each.contextType() is QueryContextType.SQL
+        each.startIndex() for each in error.getQueryContext() if each.contextType().name == "SQL"
     ]
     found = _POSITION.search(_without_trace(error))
     if not offsets and found is not None:
