@@ -15,11 +15,11 @@ from dil.config.entry import Entry
 from dil.config.event_time import EventTimeSection
 from dil.config.findings import Findings
 from dil.config.grace import GraceSection
-from dil.config.inheritance import Owners
+from dil.config.inheritance import TrustedUsers
 from dil.config.preprocessing import PreprocessingSection
 from dil.config.property import properties_of
+from dil.config.read_context import JobReadContext
 from dil.config.state import SERVER_KINDS, StateSection, state_section
-from dil.config.surroundings import Surroundings
 from dil.config.timelabels import TimelabelsSection
 from dil.config.watermarks import PlanningSection
 from dil.config.windows import window_spec
@@ -86,7 +86,7 @@ class QueryParts:
     path: Path
     publishing: PublishingSpec
     state: StateSpec
-    around: Surroundings
+    around: JobReadContext
     load: LoadInput | None
     sql: Entry | None
 
@@ -236,7 +236,7 @@ def _text_of_file(text: str, parts: QueryParts, findings: Findings) -> str:
         )
         return ""
     # A query can call whatever Spark can reach: it counts as a class of the job's own.
-    if doubt := Owners(parts.path).doubt(path, in_project=True):
+    if doubt := TrustedUsers(parts.path).doubt(path, in_project=True):
         findings.problem(
             FILE,
             f"would run the query in {path}, which {doubt}",

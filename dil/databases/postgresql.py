@@ -82,7 +82,7 @@ _BROKE_OFF = (
 _PLACE = re.compile(r'connection to server (?:at|on socket) ".*?".*?failed: ')
 
 
-class Database:
+class AdbcDatabase:
     """Connections to one database, which ADBC asks about its types only once.
 
     That costs ten times as much as to connect. Types that people make later come as bytes.

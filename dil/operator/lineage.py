@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 
 from dil.errors import ConfigError
 from dil.model.derived import InputSlice
+from dil.model.file_rows import FileRows
 from dil.model.job import DatasetInput, Job, QueryMode, StateSpec, WritingSpec
-from dil.model.schema_text import parse_schema
 from dil.model.work_unit import unit_hash
-from dil.reshaping.dataset_rows import DatasetReading, WantedRows
-from dil.reshaping.files import Workshop
+from dil.reshaping.dataset_reading import DatasetReading
+from dil.reshaping.files import DatasetFiles
 from dil.run.kept_report import kept_unit_runs
 from dil.spi.state_store import StateStore
 from dil.state import open_store
@@ -28,9 +28,10 @@ from dil.state.blocks.block import Block
 from dil.state.blocks.events import ConfigEvent, DataEvent
 from dil.state.blocks.source_state import KIND, UnitSummary
 from dil.state.chain.chain_rows import config_event_at
-from dil.state.derived.dataset_rows import DatasetChain, PartRows
+from dil.state.derived.dataset_chain import DatasetChain
 from dil.state.derived.inputs import StoredInput
 from dil.state.opening import open_snapshot
+from dil.types.schema_text import parse_schema
 
 MOST_BLOCKS = 20
 MOST_FILES = 20
@@ -127,7 +128,7 @@ class Tracer:
         own = _of_job(self.job)
         if _OFFSET.fullmatch(text):
             with _chain(own, self.clock) as chain:
-                DatasetChain(chain).reaching(int(text))
+                DatasetChain(chain).position_of_offset(int(text))
                 return self._blocks(own, chain, [(int(text), int(text))], None)
         column, is_named, value = text.partition("=")
         if not is_named:
@@ -165,7 +166,7 @@ class Tracer:
             if sequence is None:
                 dataset = DatasetChain(chain)
                 last = max(dataset.head.offset, 0)
-                sequence = dataset.reaching(last).block
+                sequence = dataset.position_of_offset(last).block
             found = list(chain.blocks_with_data(sequence - 1, sequence))
             offsets = _offsets(found[0]) if found else None
             if offsets is None:
@@ -270,7 +271,7 @@ def _holding(chain: StoredInput, wanted: Sequence[tuple[int, int]]) -> dict[int,
     dataset = DatasetChain(chain)
     found: dict[int, Block] = {}
     for first, last in wanted:
-        begin, end = dataset.reaching(first).block, dataset.reaching(last).block
+        begin, end = dataset.position_of_offset(first).block, dataset.position_of_offset(last).block
         for block in chain.blocks_with_data(begin - 1, end):
             if _offsets(block) is not None:
                 found[block.sequence] = block
@@ -335,7 +336,7 @@ def _is_full(chain: StoredInput, sequence: int) -> bool:
 
 def _rows_between(
     chain: StoredInput, item: InputSlice, after: int, last: int
-) -> tuple[PartRows, ...]:
+) -> tuple[FileRows, ...]:
     """Return rows ``(after, last]`` as they were when a query took them."""
     sequence = None if item.last_block is None else chain.sequence_of(item.last_block)
     if sequence is None:
@@ -350,7 +351,7 @@ def _schema_of(chain: DatasetChain) -> pa.Schema:
 
 
 def _offsets_of(
-    dataset: _Dataset, chain: DatasetChain, parts: Sequence[PartRows], key: _Key
+    dataset: _Dataset, chain: DatasetChain, parts: Sequence[FileRows], key: _Key
 ) -> list[int] | None:
     """Return the offsets of the first rows with a value, None where there is no such column."""
     known = _schema_of(chain)
@@ -359,9 +360,9 @@ def _offsets_of(
     target = pa.schema([known.field(key.column)])
     found: list[int] = []
     for part in parts:
-        reading = DatasetReading(Workshop(part.uri, "", dataset.writing), known, target)
+        reading = DatasetReading(DatasetFiles(part.uri, "", dataset.writing), known, target)
         at = part.offset
-        for batch in reading.rows(WantedRows(part.uri, part.rows, part.first, part.count)):
+        for batch in reading.rows(part):
             found += (at + place for place in _matches(batch.column(0), key.text))
             at += batch.num_rows
             if len(found) >= _MOST_ROWS:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 from msgspec import structs
 
 from dil.execution.executor import Watch
+from dil.model.file_rows import FileRows
 from dil.model.job import QuerySpec, WritingSpec
-from dil.model.schema_text import parse_schema
 from dil.model.task import RunContext, TaskReport
 from dil.model.windows import Closing
 from dil.model.work_unit import WorkUnit
-from dil.reshaping.dataset_rows import DatasetReading, WantedRows, rows_of_tasks
-from dil.reshaping.files import Workshop
-
-if TYPE_CHECKING:
-    from dil.state.derived.dataset_rows import PartRows
+from dil.reshaping.dataset_reading import DatasetReading, rows_of_tasks
+from dil.reshaping.files import DatasetFiles
+from dil.types.schema_text import parse_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +29,8 @@ class View:
 
     name: str
     known: pa.Schema
-    tasks: tuple[tuple[WantedRows, ...], ...]
-    workshop: Workshop
+    tasks: tuple[tuple[FileRows, ...], ...]
+    dataset_files: DatasetFiles
 
     def rows(self, task: int, target: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one task in a schema.
@@ -41,12 +39,12 @@ class View:
             StateError: a file is gone, or is not what was published.
             WriteError: it is damaged.
         """
-        reading = DatasetReading(self.workshop, self.known, target)
+        reading = DatasetReading(self.dataset_files, self.known, target)
         for each in self.tasks[task]:
             yield from reading.rows(each)
 
 
-def view_of(name: str, schema: str, parts: Sequence[PartRows], writing: WritingSpec) -> View:
+def view_of(name: str, schema: str, parts: Sequence[FileRows], writing: WritingSpec) -> View:
     """Return the view of some rows of a dataset, as tasks read them.
 
     ``schema`` is the text of the schema in force at the end of them, ``writing`` how the dataset's
@@ -54,7 +52,7 @@ def view_of(name: str, schema: str, parts: Sequence[PartRows], writing: WritingS
     """
     place = parts[0].uri if parts else ""
     tasks = tuple(rows_of_tasks(parts))
-    return View(name, parse_schema(schema), tasks, Workshop(place, "", writing))
+    return View(name, parse_schema(schema), tasks, DatasetFiles(place, "", writing))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dil.model.dataset import Move, PublishedFile
 from dil.model.job import PublishMode
 from dil.observe.progress import counted
 from dil.operator.session import OperatorSession
-from dil.publishing import act_asides
+from dil.publishing import set_aside
 
 KEPT = "kept"
 WITHDRAWN = "withdrawn from the dataset"
@@ -175,7 +175,7 @@ def with_late_rows(
         units = {signature for file in change.withdrawn for signature in file.signatures}
         runs = {file.run_id for file in change.withdrawn}
         gone += [move for move in late_taken(session, act_id, units, runs) if move not in gone]
-    back = act_asides.late_back(filesystem, spec, act_id, change.moves, session.late_files)
+    back = set_aside.late_back(filesystem, spec, act_id, change.moves, session.late_files)
     return replace(change, quarantine=(*change.quarantine, *gone, *back))
 
 
@@ -192,7 +192,7 @@ def late_taken(
     filesystem, spec = session.filesystem(), session.job.publishing
     if spec.warehouse is not None:
         return ()  # their rows are in a table, where no act takes any away
-    moves = act_asides.late_taken(filesystem, spec, act_id, units, runs)
+    moves = set_aside.late_taken(filesystem, spec, act_id, units, runs)
     if spec.mode is not PublishMode.APPEND or not moves:
         return moves
     own = session.late_files()  # other jobs may append to the dataset

@@ -28,7 +28,7 @@ from dil.operator.amendments.refusals import (
 )
 from dil.operator.amendments.restoring import restore_rows
 from dil.operator.session import OperatorSession
-from dil.publishing import act_asides, withdrawal
+from dil.publishing import set_aside, withdrawal
 from dil.publishing.layout import META
 from dil.publishing.leftovers import Leftovers, Ownership, old_leftovers
 from dil.run.kept_report import standing_failures
@@ -137,7 +137,7 @@ def propose_undo(session: OperatorSession) -> Preview:
     files = _undone_files(session, last, proposal)
     if files.refusal is None:
         spec, act_id = session.job.publishing, session.act_id or proposal.verb
-        quarantine = act_asides.exchanged(
+        quarantine = set_aside.exchanged(
             session.filesystem(), spec, last.act_id, act_id, session.late_files
         )
         files = replace(files, quarantine=quarantine)

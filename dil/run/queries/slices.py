@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from dil.errors import StateError
 from dil.model.dataset import Commit
 from dil.model.derived import MADE_ANEW, InputSlice, QueryStep
+from dil.model.file_rows import FileRows
 from dil.model.interval import Interval
 from dil.model.job import DatasetInput, Job, QueryMode, QuerySpec
 from dil.model.json import JsonObject, compact
@@ -27,7 +28,7 @@ from dil.state.blocks.canonical import instant_of
 from dil.state.chain.chain_rows import data_event_at
 from dil.state.databases.database import Transaction
 from dil.state.derived.appending import require_sound_query
-from dil.state.derived.dataset_rows import DatasetChain, PartRows, Position
+from dil.state.derived.dataset_chain import DatasetChain, Position
 from dil.state.derived.earlier_inputs import refuse_inputs_read_before
 from dil.state.derived.inputs import StoredInput, open_input
 from dil.state.derived.planning import QueryPlan, SliceLimits, plan_query, transform_in_force
@@ -52,7 +53,7 @@ class PlannedInput:
     slice: InputSlice
     first: int
     last: int
-    parts: tuple[PartRows, ...] = ()
+    parts: tuple[FileRows, ...] = ()
     schema: str = ""
 
     @property
@@ -232,7 +233,7 @@ def _with_rows(place: PlannedInput, chain: StoredInput, *, is_full: bool) -> Pla
     return PlannedInput(place.input, place.slice, place.first, place.last, parts, schema)
 
 
-def _new_parts(dataset: DatasetChain, place: PlannedInput, end: Position) -> tuple[PartRows, ...]:
+def _new_parts(dataset: DatasetChain, place: PlannedInput, end: Position) -> tuple[FileRows, ...]:
     try:
         return dataset.parts_between(_reached(place), end)
     except StateError as error:

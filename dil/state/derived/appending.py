@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from dil.model.dataset import Commit
 from dil.model.derived import QueryStep
-from dil.state.blocks.block import Block, Tip, advance, next_block
+from dil.state.blocks.block import Block, ChainHead, advance, next_block
 from dil.state.blocks.events import ConfigEvent, DataEvent, Seed
 from dil.state.blocks.input_validation import InputChain, input_violations
 from dil.state.blocks.validation import file_violations, require, violations
@@ -42,7 +42,7 @@ class QueryCommit:
 
 def append_events(
     tx: Transaction, dataset_id: str, events: Sequence[Seed | ConfigEvent], system_time: int
-) -> Tip | None:
+) -> ChainHead | None:
     """Append Seed and config events, such as SetTransform and SetDataSchema, as one act.
 
     Returns:
@@ -138,7 +138,7 @@ def append_query(
     return block
 
 
-def _stands(tx: Transaction, dataset_id: str, plan: QueryPlan, tip: Tip) -> bool:
+def _stands(tx: Transaction, dataset_id: str, plan: QueryPlan, tip: ChainHead) -> bool:
     """Return whether a plan still holds: at most harmless config events were appended since."""
     if tip.hash == plan.head:
         return True
