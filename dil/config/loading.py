@@ -72,7 +72,7 @@ from dil.model.secret import Secret
 from dil.model.section import Section
 from dil.model.suggestions import suggestion
 from dil.secrets import SecretResolver
-from dil.sections.query import INPUTS
+from dil.sections.query import INPUTS, SQL
 from dil.sections.secondary import SecondarySection
 from dil.sections.source import SourceSection
 from dil.spi.registry import join_import_path
@@ -324,7 +324,15 @@ class _Builder(Struct):
         publishing = replace(publishing, has_side_table=is_beside)
         name = properties.section(JobSection).name
         query = query_spec(
-            QueryParts(name, Path(self.place.path), publishing, state, around, self.load_input),
+            QueryParts(
+                name,
+                Path(self.place.path),
+                publishing,
+                state,
+                around,
+                self.load_input,
+                self.entries.get(SQL),
+            ),
             properties,
             findings,
         )
