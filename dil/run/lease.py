@@ -81,7 +81,7 @@ def leased(job: Job, store: StateStore, verb: str, clock: Callable[[], int]) -> 
 
 
 def _advised(job: Job, error: LeaseHeldError) -> LeaseHeldError:
-    """Return the error with other advice where the job is a service, for which nobody can wait."""
+    """Return the error with other advice where the job is a service, which never ends by itself."""
     stream = job.stream
     if stream is None or not stream.is_service:
         return error
