@@ -17,6 +17,7 @@ from dil.config.grace import GraceSection
 from dil.config.inheritance import Owners
 from dil.config.preprocessing import PreprocessingSection
 from dil.config.property import properties_of
+from dil.config.publishing import CHANGELOG
 from dil.config.state import SERVER_KINDS, StateSection, state_section
 from dil.config.surroundings import Surroundings
 from dil.config.timelabels import TimelabelsSection
@@ -338,7 +339,15 @@ def _of_job_file(
     problem = _unfit(job, mode)
     if problem is not None:
         findings.problem(INPUTS, f"{where}.job names {path}, which {problem[0]}", problem[1])
-    return DatasetInput(job.name, item.view, job.state, str(path), job.writing)
+    return DatasetInput(
+        job.name,
+        item.view,
+        job.state,
+        str(path),
+        job.writing,
+        reads_late=item.late,
+        keeps_changelog=job.publishing.keeps_changelog,
+    )
 
 
 def _own_classes(job: Job) -> tuple[str, str] | None:
@@ -370,18 +379,18 @@ def _unfit(job: Job, mode: QueryMode) -> tuple[str, str] | None:
         return "publishes files as they are, and not rows", "Read them with a job of their own."
     if not job.state.enabled:
         return "keeps no state, so nobody knows which rows are new", f"Set {_ENABLED}=true there."
-    how = _taking_away(job.publishing)
-    if how and mode is not QueryMode.FULL:
-        return (
-            f"publishes by {how}: rows that were read are taken away later, and"
-            f" {MODE}={mode} cannot take back what it made of them",
-            f"Set {MODE}=full, which reads the whole input again and replaces the dataset.",
-        )
-    return None
-
-
-def _taking_away(spec: PublishingSpec) -> str:
-    return "" if spec.mode is PublishMode.APPEND else f"{_MODE_OF_PUBLISHING}={spec.mode}"
+    how = job.publishing.mode
+    is_recorded = job.publishing.keeps_changelog and mode is QueryMode.APPEND
+    if how is PublishMode.APPEND or mode is QueryMode.FULL or is_recorded:
+        return None
+    other = ""
+    if how is PublishMode.MERGE and mode is QueryMode.APPEND:
+        other = f" Or set {CHANGELOG}=true there: {MODE}=append reads the rows that it changes."
+    return (
+        f"publishes by {_MODE_OF_PUBLISHING}={how}: rows that were read are taken away later, and"
+        f" {MODE}={mode} cannot take back what it made of them",
+        f"Set {MODE}=full, which reads the whole input again and replaces the dataset.{other}",
+    )
 
 
 def _of_store(
@@ -410,4 +419,6 @@ def _of_store(
     state = state_section(values, parts.path.resolve().parent, own)
     for found in own.problems:
         findings.problem(INPUTS, f"{where}: {found.key} {found.what}", found.fix)
-    return None if own.problems else DatasetInput(item.dataset, item.view, state)
+    if own.problems:
+        return None
+    return DatasetInput(item.dataset, item.view, state, reads_late=item.late)

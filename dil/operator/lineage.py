@@ -6,10 +6,12 @@ Chains are read, and files only where a row is looked for by a value of it.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +19,7 @@ import pyarrow.compute as pc
 from dil.errors import ConfigError
 from dil.model.derived import InputSlice
 from dil.model.job import DatasetInput, Job, QueryMode, StateSpec, WritingSpec
+from dil.model.json import JsonObject
 from dil.model.schema_text import parse_schema
 from dil.model.work_unit import unit_hash
 from dil.reshaping.dataset_rows import DatasetReading, WantedRows
@@ -25,10 +28,11 @@ from dil.run.kept_report import kept_unit_runs
 from dil.spi.state_store import StateStore
 from dil.state import open_store
 from dil.state.blocks.block import Block
-from dil.state.blocks.events import ConfigEvent, DataEvent
+from dil.state.blocks.events import ConfigEvent, DataEvent, Event, SideFile
 from dil.state.blocks.source_state import KIND, UnitSummary
-from dil.state.chain.chain_rows import config_event_at
-from dil.state.derived.dataset_rows import DatasetChain, PartRows
+from dil.state.chain.chain_rows import config_event_at, read_block_at
+from dil.state.derived.dataset_rows import NONE_YET, DatasetChain, PartRows
+from dil.state.derived.input_rows import Stretch, one_after_the_other, place_of
 from dil.state.derived.inputs import StoredInput
 from dil.state.opening import open_snapshot
 
@@ -44,11 +48,14 @@ LoadJob = Callable[[str], Job]
 
 @dataclass(frozen=True, slots=True)
 class TracedFile:
-    """Rows of one file: those with offsets ``first`` to ``last``."""
+    """Rows of one file: those with offsets ``first`` to ``last``.
+
+    Both are None for a file beside the dataset, whose rows have no offsets.
+    """
 
     uri: str
-    first: int
-    last: int
+    first: int | None
+    last: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +144,14 @@ class Tracer:
         key = _Key(column.strip(), value.strip())
         with _chain(own, self.clock) as chain:
             dataset = DatasetChain(chain)
-            offsets = _offsets_of(own, dataset, dataset.parts_at(dataset.head), key)
+            known = _schema_of(dataset)
+            _refuse_nested(known, key)
+            offsets = _offsets_of(own, known, dataset.parts_at(dataset.head), key)
             if offsets is None:
                 raise ConfigError.single(
                     "--row",
                     f"names {key.column}, which is no column of {own.name}",
-                    f"Its columns are {', '.join(_schema_of(dataset).names)}.",
+                    f"Its columns are {', '.join(known.names)}.",
                 )
             if not offsets:
                 raise ConfigError.single(
@@ -182,9 +191,17 @@ class Tracer:
         key: _Key | None,
     ) -> tuple[TracedBlock, ...]:
         """Return the blocks that published rows of some offsets, both ends taken, oldest first."""
-        found = _holding(chain, wanted)
+        return self._traced_blocks(dataset, chain, _holding(chain, wanted), key)
+
+    def _traced_blocks(
+        self,
+        dataset: _Dataset,
+        chain: StoredInput,
+        found: Mapping[int, Sequence[TracedFile]],
+        key: _Key | None,
+    ) -> tuple[TracedBlock, ...]:
         return tuple(
-            self._traced(dataset, chain, found[number], wanted, key)
+            self._traced(dataset, chain, number, found[number], key)
             for number in sorted(found)[:MOST_BLOCKS]
         )
 
@@ -192,46 +209,43 @@ class Tracer:
         self,
         dataset: _Dataset,
         chain: StoredInput,
-        block: Block,
-        wanted: Sequence[tuple[int, int]],
+        sequence: int,
+        found: Sequence[TracedFile],
         key: _Key | None,
     ) -> TracedBlock:
+        block, files = read_block_at(chain.tx, chain.dataset_id, sequence), tuple(found)
         event = block.event
-        assert isinstance(event, DataEvent)  # noqa: S101 - _holding gives no others
-        files = tuple(_files(event, wanted))
+        assert isinstance(event, DataEvent)  # noqa: S101 - only they have files
         runs = [match["run"] for file in files if (match := _FILE.search(file.uri))]
         traced = TracedBlock(
-            dataset.name, block.sequence, block.system_time, runs[0] if runs else "", files
+            dataset.name, sequence, block.system_time, runs[0] if runs else "", files
         )
         if event.inputs is None:
             with open_store(dataset.state, dataset.name, clock=self.clock) as store:
                 return replace(traced, units=tuple(_units(event, files, store)))
-        is_full = _is_full(chain, block.sequence)
-        inputs = (self._input(dataset, item, key, is_full=is_full) for item in event.inputs)
+        how = _transform_at(chain, sequence)
+        inputs = (self._input(dataset, item, key, how) for item in event.inputs)
         return replace(traced, inputs=tuple(inputs))
 
     def _input(
-        self, dataset: _Dataset, item: InputSlice, key: _Key | None, *, is_full: bool
+        self, dataset: _Dataset, item: InputSlice, key: _Key | None, how: JsonObject
     ) -> TracedInput:
         """Return what a query took of one input, and where that comes from."""
         bare = TracedInput(item.dataset_id, item, is_narrowed=False, blocks=())
         known = dataset.inputs.get(item.dataset_id)
-        last = item.last_offset if is_full else item.new_offset
-        if known is None or last is None:
+        if known is None:
             return bare
-        after = -1 if is_full or item.prev_offset is None else item.prev_offset
         above = self._dataset(known)
         with _chain(above, self.clock) as chain:
-            wanted = [(after + 1, last)]
-            is_narrowed = False
-            if key is not None:
-                rows = _rows_between(chain, item, after, last)
-                offsets = _offsets_of(above, DatasetChain(chain), rows, key)
-                if offsets:
-                    wanted, is_narrowed = [(each, each) for each in offsets], True
-            held = len(_holding(chain, wanted))
-            blocks = self._blocks(above, chain, wanted, key if is_narrowed else None)
-        return TracedInput(item.dataset_id, item, is_narrowed, blocks, max(0, held - len(blocks)))
+            taken = _taken(item, chain, how)
+            if taken is None:
+                return bare
+            found, is_narrowed = taken.holding(), False
+            if key is not None and (narrowed := taken.holding_value(above, key)):
+                found, is_narrowed = narrowed, True
+            blocks = self._traced_blocks(above, chain, found, key if is_narrowed else None)
+        left_out = max(0, len(found) - len(blocks))
+        return TracedInput(item.dataset_id, item, is_narrowed, blocks, left_out)
 
     def _dataset(self, item: DatasetInput) -> _Dataset:
         """Return an input with its own inputs, where its job file is known."""
@@ -265,21 +279,89 @@ def _offsets(block: Block) -> tuple[int, int] | None:
     return data.start, data.end
 
 
-def _holding(chain: StoredInput, wanted: Sequence[tuple[int, int]]) -> dict[int, Block]:
-    """Return the blocks that published rows of these offsets, by number."""
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What a query took of an input: rows of the dataset, and files beside it with their blocks.
+
+    ``after`` and ``last`` bound the offsets of the rows, ``last`` is None for none.
+    """
+
+    chain: StoredInput
+    item: InputSlice
+    after: int
+    last: int | None
+    beside: Sequence[tuple[int, SideFile]]
+    schema_beside: str
+
+    def holding(self) -> dict[int, Sequence[TracedFile]]:
+        """Return the blocks that published what was taken, with their files."""
+        rows = [] if self.last is None else [(self.after + 1, self.last)]
+        return self._files(rows, self.beside)
+
+    def holding_value(self, above: _Dataset, key: _Key) -> dict[int, Sequence[TracedFile]]:
+        """Return the blocks that published rows of it with a value, none where there are none."""
+        offsets: list[int] = []
+        if self.last is not None:
+            dataset = DatasetChain(self.chain)
+            rows = _rows_between(self.chain, self.item, self.after, self.last)
+            offsets = _offsets_of(above, _schema_of(dataset), rows, key) or []
+        parts = one_after_the_other(file for _, file in self.beside)
+        places = _offsets_of(above, parse_schema(self.schema_beside), parts, key) or []
+        ends = [part.offset + part.count for part in parts]
+        found = sorted({bisect_right(ends, place) for place in places})
+        wanted = [(each, each) for each in offsets]
+        return self._files(wanted, [self.beside[number] for number in found])
+
+    def _files(
+        self, rows: Sequence[tuple[int, int]], beside: Sequence[tuple[int, SideFile]]
+    ) -> dict[int, Sequence[TracedFile]]:
+        found = {number: [*files] for number, files in _holding(self.chain, rows).items()}
+        for number, file in beside:
+            found.setdefault(number, []).append(TracedFile(file.path, None, None))
+        return dict(found)
+
+
+def _taken(item: InputSlice, chain: StoredInput, how: JsonObject) -> _Taken | None:
+    """Return what a query took of an input, None where the chain does not tell any more."""
+    is_full = QueryMode(str(how.get("mode") or QueryMode.APPEND)).reads_whole
+    reached = place_of(chain, item.prev_block_hash, item.prev_offset)
+    last = None if item.last_block is None else chain.sequence_of(item.last_block)
+    if reached is None or last is None:
+        return None
+    late: Any = how.get("late") or ()
+    reads_late = item.dataset_id in late
+    stretch = Stretch(chain, reached, last, is_full, reads_late)
+    changed = None if is_full else stretch.changed_files()
+    beside = [*(changed or ()), *(stretch.late_files() if reads_late else ())]
+    offset = item.last_offset if is_full else item.new_offset
+    return _Taken(
+        chain,
+        item,
+        NONE_YET if is_full or item.prev_offset is None else item.prev_offset,
+        offset if changed is None else None,
+        beside,
+        stretch.schema_beside(),
+    )
+
+
+def _holding(
+    chain: StoredInput, wanted: Sequence[tuple[int, int]]
+) -> dict[int, Sequence[TracedFile]]:
+    """Return the blocks that published rows of these offsets, by number, with their files."""
     dataset = DatasetChain(chain)
-    found: dict[int, Block] = {}
+    found: dict[int, Sequence[TracedFile]] = {}
     for first, last in wanted:
         begin, end = dataset.reaching(first).block, dataset.reaching(last).block
         for block in chain.blocks_with_data(begin - 1, end):
-            if _offsets(block) is not None:
-                found[block.sequence] = block
+            if block.sequence not in found and _offsets(block) is not None:
+                found[block.sequence] = tuple(_files(block.event, wanted))
     return found
 
 
-def _files(event: DataEvent, wanted: Sequence[tuple[int, int]]) -> Iterator[TracedFile]:
+def _files(event: Event, wanted: Sequence[tuple[int, int]]) -> Iterator[TracedFile]:
     """Yield the files of a block that have rows of these offsets, once for each run of them."""
-    for part in (event.new_data.parts or ()) if event.new_data else ():
+    new_data = event.new_data if isinstance(event, DataEvent) else None
+    for part in (new_data.parts or ()) if new_data else ():
         if part.start is None or part.end is None:
             continue
         held = [
@@ -325,12 +407,11 @@ def _units(
             yield TracedUnit(signature, run_id, requests[run_id].get(signature))
 
 
-def _is_full(chain: StoredInput, sequence: int) -> bool:
-    """Return whether the query of a block read whole inputs."""
+def _transform_at(chain: StoredInput, sequence: int) -> JsonObject:
+    """Return the query of a block, as the chain has it."""
     number = chain.last_until(sequence, ("SetTransform",))
     event: ConfigEvent | None = config_event_at(chain.tx, chain.dataset_id, number)
-    mode = QueryMode(str(event.body.get("mode") or QueryMode.APPEND)) if event else None
-    return mode is not None and mode.reads_whole
+    return {} if event is None else event.body
 
 
 def _rows_between(
@@ -350,10 +431,9 @@ def _schema_of(chain: DatasetChain) -> pa.Schema:
 
 
 def _offsets_of(
-    dataset: _Dataset, chain: DatasetChain, parts: Sequence[PartRows], key: _Key
+    dataset: _Dataset, known: pa.Schema, parts: Sequence[PartRows], key: _Key
 ) -> list[int] | None:
     """Return the offsets of the first rows with a value, None where there is no such column."""
-    known = _schema_of(chain)
     if key.column not in known.names:
         return None
     target = pa.schema([known.field(key.column)])
@@ -367,6 +447,22 @@ def _offsets_of(
             if len(found) >= _MOST_ROWS:
                 return found[:_MOST_ROWS]
     return found
+
+
+def _refuse_nested(known: pa.Schema, key: _Key) -> None:
+    """Refuse to look for rows by a column whose values no text names.
+
+    Raises:
+        ConfigError: it holds records, lists or maps.
+    """
+    if key.column in known.names and pa.types.is_nested(known.field(key.column).type):
+        plain = [field.name for field in known if not pa.types.is_nested(field.type)]
+        raise ConfigError.single(
+            "--row",
+            f"names {key.column}, a column of {known.field(key.column).type}: rows are looked for"
+            " by plain values",
+            f"Name one of {', '.join(plain)}, or an offset.",
+        )
 
 
 def _matches(values: pa.Array, text: str) -> list[int]:
@@ -385,7 +481,10 @@ def trace_json(block: TracedBlock) -> dict[str, object]:
         "time": block.system_time,
         "run_id": block.run_id or None,
         "files": [
-            {"uri": file.uri, "offsets": {"first": file.first, "last": file.last}}
+            {
+                "uri": file.uri,
+                "offsets": None if file.first is None else {"first": file.first, "last": file.last},
+            }
             for file in block.files
         ],
         "work_units": [
@@ -412,8 +511,7 @@ def trace_lines(block: TracedBlock, depth: int = 0) -> Iterator[str]:
     run = f", run {block.run_id}" if block.run_id else ""
     yield f"{pad}{block.dataset}  block {block.sequence} of {block.system_time[:19]}Z{run}"
     for file in block.files[:MOST_FILES]:
-        span = f"{file.first:,}" if file.first == file.last else f"{file.first:,} to {file.last:,}"
-        yield f"{pad}  file {PurePosixPath(file.uri).name}, offsets {span}"
+        yield f"{pad}  file {_shown(file)}"
     if len(block.files) > MOST_FILES:
         yield f"{pad}  and {len(block.files) - MOST_FILES:,} files more"
     for unit in block.units:
@@ -428,3 +526,11 @@ def trace_lines(block: TracedBlock, depth: int = 0) -> Iterator[str]:
             yield from trace_lines(above, depth + 2)
         if each.left_out:
             yield f"{pad}    and {each.left_out:,} blocks more"
+
+
+def _shown(file: TracedFile) -> str:
+    path = PurePosixPath(file.uri)
+    if file.first is None:
+        return f"{path.name}, in {path.parent.name}"
+    span = f"{file.first:,}" if file.first == file.last else f"{file.first:,} to {file.last:,}"
+    return f"{path.name}, offsets {span}"

@@ -17,6 +17,7 @@ from dil.errors import ConversionError, SourceContractError
 from dil.model.report import MergedRows
 from dil.model.task import StagedFile
 from dil.publishing import Finished, Shaped
+from dil.reshaping.changelog import ChangedFile, Recording, StagedSource
 from dil.reshaping.changes import Drops, StagedRows, changes_of
 from dil.reshaping.files import Workshop, read_table, target_of
 from dil.reshaping.keys import Keyed, is_among, joined
@@ -58,6 +59,10 @@ def merge(
         return Shaped(finished)
     keyed = Keyed(work.merge, schemas.target)
     keyed.check()
+    recording = None
+    if work.keeps_changelog:
+        recording = Recording(workshop, schemas.target, work.now)
+        recording.refuse_own_column()
     staged = _staged(finished, workshop)
     rows = [each.rows for each in staged]
     changes = changes_of(rows, work.bucket_rows, workshop, keyed, work.stage)
@@ -65,9 +70,16 @@ def merge(
         raise MisfitError((staged[number].work, error) for number, error in changes.items())
     measured = _measured_files(work, staged)
     matching = Matching(
-        workshop, keyed, changes, work.detects_missing, work.now, keeps_met=bool(measured)
+        workshop,
+        keyed,
+        changes,
+        work.detects_missing,
+        work.now,
+        keeps_met=bool(measured),
+        keeps_changed=recording is not None,
     )
     files, bounds = _live(work, schemas, keyed, workshop)
+    before = files if work.begins_changelog else []
     if work.detects_missing:
         every = tuple(range(len(changes.buckets)))
         files = [replace(item, buckets=every) for item in files]
@@ -81,6 +93,13 @@ def merge(
     log.info("merging rewrites %d of %d files", len(changed), len(work.live))
     drops = [bucket.drops for bucket in changes.buckets] + [each.drops for each in outcomes]
     gone = [each for each in drops if each is not None]
+    changelog = None
+    if recording is not None:
+        sources = [StagedSource(each.rows, each.file.folder) for each in staged]
+        touched = [
+            ChangedFile(item, outcome.changed) for item, outcome in changed if outcome.changed
+        ]
+        changelog = recording.changelog(sources, gone, touched, before, work.stage)
     thinned = _thinned(staged, gone, work, workshop)
     results = tuple(_with_files(each, thinned) for each in finished)
     if measured and work.event_times is not None:
@@ -91,6 +110,7 @@ def merge(
         rewritten=tuple(file for _, outcome in changed for file in outcome.rewritten),
         replaced=tuple(item.file for item, _ in changed),
         merged=_counted(results, outcomes),
+        changelog=changelog,
     )
 
 

@@ -74,7 +74,7 @@ class QueryInput(Setting):
         "Of `dataset`: where that job keeps its state.", name="state.store", default=None
     )
     late: bool = member(
-        "Whether late rows beside the dataset are read, too. Only false works.",
+        "Whether the late rows beside the dataset, in `<dataset>_late`, are read, too.",
         default=False,
     )
 
@@ -122,13 +122,6 @@ def _input(item: JsonValue, where: str) -> QueryInput:
     elif found.job and found.store is not None:
         findings.append(
             (f"{where} has state.store beside job", "Leave it out: the job file says it.")
-        )
-    if found.late:
-        findings.append(
-            (
-                f"{where}.late is true, and late rows beside a dataset cannot be read by a query",
-                "Leave it out. Late rows are in the folder <dataset>_late, which Spark reads.",
-            )
         )
     if findings:
         raise ShapeError(*findings)

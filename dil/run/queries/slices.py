@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from dil.errors import StateError
 from dil.model.dataset import Commit
-from dil.model.derived import MADE_ANEW, InputSlice, QueryStep
+from dil.model.derived import InputSlice, QueryStep
 from dil.model.interval import Interval
 from dil.model.job import DatasetInput, Job, QueryMode, QuerySpec
 from dil.model.json import JsonObject, compact
@@ -27,8 +26,9 @@ from dil.state.blocks.canonical import instant_of
 from dil.state.chain.chain_rows import data_event_at
 from dil.state.databases.database import Transaction
 from dil.state.derived.appending import require_sound_query
-from dil.state.derived.dataset_rows import DatasetChain, PartRows, Position
+from dil.state.derived.dataset_rows import PartRows
 from dil.state.derived.earlier_inputs import refuse_inputs_read_before
+from dil.state.derived.input_rows import Stretch, place_of
 from dil.state.derived.inputs import StoredInput, open_input
 from dil.state.derived.planning import QueryPlan, SliceLimits, plan_query, transform_in_force
 from dil.state.opening import open_snapshot
@@ -168,15 +168,14 @@ def _planned(
     ]
     # Blocks that only take rows away have no new offset, and are looked at all the same.
     runs = again or any(
-        chains[each.input.dataset].has_data_in(each.first, each.last) for each in places
+        _stretch(each, chains[each.input.dataset], spec.mode).has_changes() for each in places
     )
     closed = None
     if spec.windows is not None:
         closed = _closed(own, name, plan, spec.windows)
         runs = closed is not None
     if runs:
-        whole = spec.mode.reads_whole
-        places = [_with_rows(each, chains[each.input.dataset], is_full=whole) for each in places]
+        places = [_with_rows(each, chains[each.input.dataset], spec.mode) for each in places]
         # A compaction gives new offsets to rows that were read before.
         runs = is_full or any(each.parts for each in places)
     return PlannedQuery(
@@ -216,41 +215,21 @@ def _place(item: DatasetInput, taken: InputSlice, chain: StoredInput) -> Planned
     return PlannedInput(item, taken, first, first if last is None else last)
 
 
-def _with_rows(place: PlannedInput, chain: StoredInput, *, is_full: bool) -> PlannedInput:
+def _with_rows(place: PlannedInput, chain: StoredInput, mode: QueryMode) -> PlannedInput:
     """Return the place with the rows that the query reads of it."""
-    dataset = DatasetChain(chain)
-    if place.last < 0:
-        return place
-    end = dataset.at(place.last)
-    if is_full:
-        parts = dataset.parts_at(end)
-    elif chain.has_data_in(place.first, place.last):
-        parts = _new_parts(dataset, place, end)
-    else:
-        parts = ()
-    schema = dataset.schema_at(place.last)
-    return PlannedInput(place.input, place.slice, place.first, place.last, parts, schema)
+    found = _stretch(place, chain, mode).rows()
+    return PlannedInput(
+        place.input, place.slice, place.first, place.last, found.parts, found.schema
+    )
 
 
-def _new_parts(dataset: DatasetChain, place: PlannedInput, end: Position) -> tuple[PartRows, ...]:
-    try:
-        return dataset.parts_between(_reached(place), end)
-    except StateError as error:
-        raise StateError(
-            error.message,
-            "ms.query.mode=full reads the whole input again and replaces this dataset; once:"
-            f" dil run JOB.conf {MADE_ANEW}. New rows alone"
-            " come from jobs with ms.publish.mode=append.",
-        ) from error
-
-
-def _reached(place: PlannedInput) -> Position:
-    """Return the place up to which an input was read."""
-    item = place.slice
-    if item.prev_block_hash is None:
-        return Position()
-    offset = -1 if item.prev_offset is None else item.prev_offset
-    return Position(place.first, offset, item.prev_block_hash)
+def _stretch(place: PlannedInput, chain: StoredInput, mode: QueryMode) -> Stretch:
+    reached = place_of(chain, place.slice.prev_block_hash, place.slice.prev_offset)
+    assert reached is not None  # noqa: S101 - plan_query has found it
+    item = place.input
+    return Stretch(
+        chain, reached, place.last, mode.reads_whole, item.reads_late, item.keeps_changelog
+    )
 
 
 def require_sound(job: Job, spec: QuerySpec, commit: Commit, clock: Clock) -> None:

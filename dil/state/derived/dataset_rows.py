@@ -221,7 +221,7 @@ class DatasetChain:
 
         ``is_new`` says that rows up to ``after`` were read in an earlier state of the dataset.
         """
-        compactions = self._compactions(first, end.block)
+        compactions = self.compactions(first, end.block)
         seen = after if is_new else NONE_YET
         found = _Added(self.dataset, seen, is_whole=first == NONE_YET and seen == NONE_YET)
         for number, data in self.chain.slices(first, end.block):
@@ -234,7 +234,7 @@ class DatasetChain:
         cut = (_cut_part(part, after, end.offset) for part in found.parts.values())
         return tuple(sorted((part for part in cut if part.count), key=lambda part: part.offset))
 
-    def _compactions(self, first: int, last: int) -> frozenset[int]:
+    def compactions(self, first: int, last: int) -> frozenset[int]:
         """Return the blocks ``(first, last]`` in which a compaction put files together."""
         found, after = set(), first
         while True:

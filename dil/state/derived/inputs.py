@@ -39,6 +39,10 @@ ANY_DATA = (
     " WHERE dataset_id = ? AND seq > ? AND seq <= ? AND has_data = 1 LIMIT 1"
 )
 PAGE_WITH_DATA = f"{BLOCKS_WITH_DATA} LIMIT ?"
+PAGE_OF_EVENTS = (
+    "SELECT seq, block_hash, payload FROM mc_block WHERE dataset_id = ? AND seq > ? AND seq <= ?"
+    " AND event_kind IN ('AddData', 'ExecuteQuery', 'ExecuteTransform') ORDER BY seq LIMIT ?"
+)
 PAGE = 200
 # A dataset holds only one of them (V08), a root the first.
 DATA_EVENTS = ("AddData", "ExecuteQuery", EXECUTE_TRANSFORM)
@@ -101,13 +105,30 @@ class StoredInput(InputChain):
         Raises:
             StateError: a block is damaged.
         """
+        for number, event in self.events_with_data(first, last):
+            if event.new_data is not None:
+                yield number, event.new_data
+
+    def events_with_data(self, first: int, last: int) -> Iterator[tuple[int, DataEvent]]:
+        """Yield the data events among them that add or take away rows."""
+        return self._events(PAGE_WITH_DATA, first, last)
+
+    def data_events(self, first: int, last: int) -> Iterator[tuple[int, DataEvent]]:
+        """Yield all data events of blocks ``(first, last]`` with their sequences, page by page.
+
+        Raises:
+            StateError: a block is damaged.
+        """
+        return self._events(PAGE_OF_EVENTS, first, last)
+
+    def _events(self, query: str, first: int, last: int) -> Iterator[tuple[int, DataEvent]]:
         after = first
         while True:
-            page = self.tx.rows(PAGE_WITH_DATA, self.dataset_id, after, last, PAGE)
+            page = self.tx.rows(query, self.dataset_id, after, last, PAGE)
             for number, stored_hash, payload in page:
                 event = read_stored(self.dataset_id, number, stored_hash, payload).event
-                if isinstance(event, DataEvent) and event.new_data is not None:
-                    yield number, event.new_data
+                if isinstance(event, DataEvent):
+                    yield number, event
                 after = number
             if len(page) < PAGE:
                 return

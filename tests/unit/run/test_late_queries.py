@@ -1,0 +1,126 @@
+"""Late rows beside an input that a query reads, too."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pyarrow.parquet as pq
+import pytest
+
+from dil.operator.lineage import Tracer
+from dil.operator.replaying import Outcome, replay
+from dil.state import open_store
+from tests.derived import Lake
+
+HOUR = 3_600_000
+SCHEMA = [
+    {"columnName": "id", "dataType": {"type": "long"}},
+    {"columnName": "seen", "dataType": {"type": "long"}},
+]
+EVENTS = {
+    "ms.event.column": "seen",
+    "ms.event.watermark": "bounded",
+    "ms.event.delay": "PT0S",
+    "ms.event.max.future": "P9999D",
+}
+BESIDE = {**EVENTS, "ms.late.action": "side_table"}
+
+
+class Meters(Lake):
+    """A lake whose root job reads readings, which may come late, ``seen`` in hours."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.readings = self.root(BESIDE)
+
+    def root(self, events):
+        return self.write(
+            "readings",
+            {
+                "source.class": "file",
+                "ms.extractor.class": "json",
+                "ms.source.uri": str(self.folder / "in"),
+                "ms.source.files.once": "path",
+                "ms.output.schema": json.dumps(SCHEMA),
+                **events,
+            },
+        )
+
+    def over(self, name, sql, *, late=True, **changes):
+        """Write the job file of a dataset that is derived from the readings."""
+        inputs = json.dumps([{"job": "readings.conf", "as": "readings", "late": late}])
+        return self.derive(name, sql, ms__query__inputs=inputs, **changes)
+
+    def put(self, *hours):
+        """Let readings come, with their hours as ids, and publish them."""
+        self._files += 1
+        rows = [{"id": hour, "seen": hour * HOUR} for hour in hours]
+        (self.folder / "in" / f"{self._files:04}.json").write_text(json.dumps(rows))
+        report = self.run(self.readings)
+        assert report.exit_code == 0, report.failures
+        return report
+
+    def beside(self, name):
+        """Return the ids of the late rows beside a dataset."""
+        found = Counter()
+        for file in (self.folder / "lake" / "shop").glob(f"{name}_late/part-*.parquet"):
+            found.update(pq.read_table(file)["id"].to_pylist())
+        return found
+
+    def outcomes(self, path):
+        job = self.job(path)
+        with open_store(job.state, job.name, clock=lambda: self.now) as store:
+            return [each.outcome for each in replay(job, job.query, store, self.options())]
+
+
+@pytest.fixture
+def meters(tmp_path):
+    return Meters(tmp_path)
+
+
+def test_append_takes_the_late_rows_of_the_new_blocks_each_once(meters):
+    every = meters.over("every", "SELECT id, _watermark IS NOT NULL AS was_late FROM readings")
+    on_time = meters.over("on_time", "SELECT id FROM readings", late=False)
+    for hours in ((1, 5), (2, 6), (3,), (9,)):
+        meters.put(*hours)
+        meters.run(every)
+        meters.run(on_time)
+
+    assert meters.beside("readings") == Counter([2, 3])
+    assert meters.ids("every") == Counter([1, 5, 2, 6, 3, 9])
+    assert meters.ids("on_time") == Counter([1, 5, 6, 9])
+    late = [
+        row
+        for file in (meters.folder / "lake" / "shop" / "every").glob("part-*.parquet")
+        for row in pq.read_table(file).to_pylist()
+        if row["was_late"]
+    ]
+    assert Counter(row["id"] for row in late) == Counter([2, 3])
+    assert meters.run(every).status == "nothing_due"
+    assert meters.verify(every).problems == ()
+    assert set(meters.outcomes(every)) == {Outcome.SAME}
+
+
+def test_full_takes_all_late_rows_that_are_there(meters):
+    every = meters.over("every", "SELECT id FROM readings", ms__query__mode="full")
+    meters.put(1, 5)
+    meters.put(2)
+    meters.run(every)
+    assert meters.ids("every") == Counter([1, 5, 2])
+    meters.put(3)
+    assert meters.run(every).rows == 4
+    assert set(meters.outcomes(every)) == {Outcome.SAME}
+
+
+def test_a_late_row_leads_to_its_file_beside_the_input(meters):
+    every = meters.over("every", "SELECT id FROM readings")
+    meters.put(1, 5)
+    meters.put(2, 6)
+    meters.run(every)
+    (block,) = Tracer(meters.job(every), lambda: meters.now, meters.job).row("id=2")
+
+    (above,) = block.inputs[0].blocks
+    (file,) = above.files
+    assert (file.first, file.uri.rpartition("/")[0].endswith("/readings_late")) == (None, True)
+    assert above.units[0].signature.endswith('0002.json"}]')
