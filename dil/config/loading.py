@@ -324,7 +324,15 @@ class _Builder(Struct):
         publishing = replace(publishing, has_side_table=is_beside)
         name = properties.section(JobSection).name
         query = query_spec(
-            QueryParts(name, Path(self.place.path), publishing, state, around, self.load_input),
+            QueryParts(
+                name,
+                Path(self.place.path),
+                publishing,
+                state,
+                around,
+                self.load_input,
+                has_events=events is not None,
+            ),
             properties,
             findings,
         )

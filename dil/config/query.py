@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dil.config.egress import EgressSection, ProgressSection
 from dil.config.entry import Entry
-from dil.config.event_time import EventTimeSection
+from dil.config.event_time import COLUMN
 from dil.config.findings import Findings
 from dil.config.grace import GraceSection
 from dil.config.inheritance import Owners
@@ -59,8 +59,8 @@ from dil.storage.locations import PathError, local_path
 
 _OF_SOURCES: tuple[type[Section], ...] = (
     SourceSection, PlanningSection, GraceSection, SecondarySection, ProgressSection,
-    TimelabelsSection, EventTimeSection, ParametersSection, PagingSection, ExtractionSection,
-    CsvSection, PreprocessingSection, DumpSection, EgressSection,
+    TimelabelsSection, ParametersSection, PagingSection, ExtractionSection, CsvSection,
+    PreprocessingSection, DumpSection, EgressSection,
 )  # fmt: skip
 _KEPT = frozenset({"ms.timezone", "ms.work.unit.min.records"})
 _SCHEMAS = frozenset(
@@ -72,6 +72,19 @@ _MEANT = {
     QueryMode.FULL: (PublishMode.REPLACE,),
     QueryMode.WINDOWED: (PublishMode.APPEND,),
 }
+_WITHOUT_EVENTS = {
+    QueryMode.FULL: (
+        f"is set, and {MODE}=full reads all rows again each time: a row that is read again is not"
+        " late",
+        f"Leave it out, or set {MODE}=append.",
+    ),
+    QueryMode.WINDOWED: (
+        f"is set, and {MODE}=windowed publishes each window once, when it is closed: no row of it"
+        " comes late",
+        "Leave it out. Windows close by the watermark of the input: set it in the job that reads"
+        " the source.",
+    ),
+}
 _ENABLED = "state.store.enabled"
 
 # Loads the job of another job file; the loader of jobs gives it.
@@ -80,7 +93,10 @@ LoadInput = Callable[[Path], Job]
 
 @dataclass(frozen=True, slots=True)
 class QueryParts:
-    """What a query goes with: the other parts of its job, and where the job file is."""
+    """What a query goes with: the other parts of its job, and where the job file is.
+
+    ``has_events`` says that the job has an event column.
+    """
 
     job: str
     path: Path
@@ -88,6 +104,7 @@ class QueryParts:
     state: StateSpec
     around: Surroundings
     load: LoadInput | None
+    has_events: bool = False
 
 
 def refuse_source_properties(entries: Mapping[str, Entry], path: str, findings: Findings) -> None:
@@ -108,8 +125,6 @@ def refuse_source_properties(entries: Mapping[str, Entry], path: str, findings: 
 def _advice(name: str) -> str:
     if name in _SCHEMAS:
         return "Leave it out: the query names the columns, and CAST their types."
-    if name.startswith(("ms.event.", "ms.late.")):
-        return "Leave it out: the job that reads the source judges rows by their event time."
     return f"Leave it out, or leave {INPUTS} out to read a source."
 
 
@@ -144,6 +159,8 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
             f" {parts.publishing.mode}",
             f"Set {_MODE_OF_PUBLISHING}={words}, or leave it out.",
         )
+    if parts.has_events and mode.reads_whole:
+        findings.problem(COLUMN, *_WITHOUT_EVENTS[mode])
     if not parts.state.enabled:
         findings.problem(
             _ENABLED,

@@ -40,6 +40,10 @@ from dil.state.derived.input_rows import InputRows, Stretch, place_of
 from dil.state.derived.inputs import StoredInput
 from dil.storage import filesystem_for
 
+# What parts or marks rows by the watermark that judged them.
+_PARTING = frozenset({"flag", "side_table", "drop"})
+
+
 class Outcome(StrEnum):
     """What a replay found."""
 
@@ -167,12 +171,21 @@ class _Replayer:
             was_run = any(view.tasks for view in views) and _was_run(recorded, chains)
             if not was_run and recorded.event.new_data is None:
                 return ReplayedBlock(recorded.sequence, Outcome.SAME)
+            self._refuse_judged()
             result = self._run(recorded, views)
             return self._compared(recorded, result)
         except _SkippedError as reason:
             return ReplayedBlock(recorded.sequence, Outcome.SKIPPED, str(reason))
         except DilError as error:
             return ReplayedBlock(recorded.sequence, Outcome.FAILED, error.message)
+
+    def _refuse_judged(self) -> None:
+        events = self.job.events
+        if events is not None and events.late_action in _PARTING:
+            raise _SkippedError(
+                f"ms.late.action={events.late_action} decided by the watermark of that time, which"
+                " is not kept"
+            )
 
     def _views(self, recorded: _Recorded, chains: Mapping[str, StoredInput]) -> Iterator[View]:
         inputs = {each.dataset: each for each in self.spec.inputs}

@@ -60,4 +60,5 @@ def _context(run: ActiveRun, planned: PlannedRun) -> RunContext:
         log_level=options.log_level,
         log_json=options.log_json,
         known_schema=planned.known_schema,
+        events=planned.events,
     )

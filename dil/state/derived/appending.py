@@ -14,10 +14,12 @@ from dataclasses import dataclass, replace
 from dil.model.dataset import Commit
 from dil.model.derived import QueryStep
 from dil.state.blocks.block import Block, Tip, advance, next_block
+from dil.state.blocks.canonical import watermark_text
 from dil.state.blocks.events import ConfigEvent, DataEvent, Seed
 from dil.state.blocks.input_validation import InputChain, input_violations
 from dil.state.blocks.validation import file_violations, require, violations
 from dil.state.chain.chain_rows import append, moved_head, read_tip, resets_since
+from dil.state.chain.event_limit import event_limits
 from dil.state.chain.writer import ChainWriter
 from dil.state.databases.database import Transaction
 from dil.state.derived.inputs import open_input
@@ -75,10 +77,21 @@ def draft_query(writer: ChainWriter, commit: Commit, step: QueryStep) -> int | N
     if commit.moves and (writer.schema is None or commit.schema not in ("", writer.schema)):
         writer.set_schema(commit.schema)
     sequence = writer.next_sequence
-    event = replace(writer.data_event(commit), inputs=step.inputs, new_watermark=step.watermark)
+    event = writer.data_event(commit)
+    watermark = _held_back(step.watermark, event.new_watermark, commit)
+    event = replace(event, inputs=step.inputs, new_watermark=watermark)
     if event.new_data is not None:
         event = replace(event, new_data=replace(event.new_data, logical_hash=step.logical_hash))
     return sequence if writer.draft_if_changed(event, replaced={}) else None
+
+
+def _held_back(reached: str | None, before: str | None, commit: Commit) -> str | None:
+    """Return the watermark that inputs have reached, unless that of the rows is not so far."""
+    limits = event_limits(commit)
+    if reached is None or None in limits:
+        return before if limits else reached
+    found = min([reached, *(watermark_text(each) for each in limits if each is not None)])
+    return found if before is None else max(found, before)
 
 
 def require_sound_query(

@@ -215,6 +215,25 @@ def test_append_reads_a_merged_dataset_by_its_changelog_alone(lake):
     assert "ms.query.mode=windowed cannot take back what it made of them" in text
 
 
+@pytest.mark.parametrize(
+    ("mode", "what"),
+    [
+        ("full", "ms.query.mode=full reads all rows again each time"),
+        ("windowed", "ms.query.mode=windowed publishes each window once"),
+    ],
+)
+def test_event_time_has_no_sense_where_no_row_of_the_result_comes_late(lake, mode, what):
+    windows = {
+        "ms__window__column": "amount",
+        "ms__window__size": "PT1H",
+        "ms__window__aggs": '{"rows": "count(*)"}',
+    }
+    changes = {"ms__query__mode": mode, "ms__event__column": "amount"}
+    query, more = ("", windows) if mode == "windowed" else (BIG, {})
+    path = lake.derive("big", query, **changes, **more)
+    assert f"ms.event.column is set, and {what}" in problems(path)
+
+
 def test_a_derived_dataset_is_no_stream(lake):
     text = problems(lake.derive("big", BIG, **{"ms.stream.mode": "ingest"}))
     assert "ms.stream.mode is ingest, and the job has ms.query.inputs" in text

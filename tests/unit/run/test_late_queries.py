@@ -1,4 +1,4 @@
-"""Late rows beside an input that a query reads, too."""
+"""Late rows and derived datasets: those of an input that a query reads, and its own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 import pyarrow.parquet as pq
 import pytest
 
+from dil.cli.main import main
 from dil.operator.lineage import Tracer
 from dil.operator.replaying import Outcome, replay
 from dil.state import open_store
@@ -124,3 +125,60 @@ def test_a_late_row_leads_to_its_file_beside_the_input(meters):
     (file,) = above.files
     assert (file.first, file.uri.rpartition("/")[0].endswith("/readings_late")) == (None, True)
     assert above.units[0].signature.endswith('0002.json"}]')
+
+
+@pytest.mark.parametrize("action", ["flag", "side_table", "drop", ""])
+def test_rows_of_a_query_are_judged_by_a_watermark_of_their_own(meters, action):
+    meters.readings = meters.root({})
+    own = {key.replace(".", "__"): text for key, text in EVENTS.items()}
+    judged = meters.over(
+        "judged", "SELECT id, seen FROM readings", late=False, ms__late__action=action, **own
+    )
+    first, second = (1, 5), (2, 6)
+    meters.put(*first)
+    meters.run(judged)
+    meters.put(*second)
+    report = meters.run(judged)
+
+    assert report.events.counts.late == 1
+    parted = action in {"side_table", "drop"}
+    assert meters.ids("judged") == Counter([1, 5, 6, *([] if parted else [2])])
+    assert meters.beside("judged") == Counter([2] if action == "side_table" else [])
+    if action == "flag":
+        marked = Counter(
+            row["id"]
+            for file in (meters.folder / "lake" / "shop" / "judged").glob("part-*.parquet")
+            for row in pq.read_table(file).to_pylist()
+            if row["_late"]
+        )
+        assert marked == Counter([2])
+    assert meters.data(judged)[-1]["newWatermark"] == "1970-01-01T06:00:00.000Z"
+    assert meters.verify(judged).problems == ()
+    skipped = {Outcome.SKIPPED} if action else {Outcome.SAME}
+    assert set(meters.outcomes(judged)) == skipped
+
+
+def test_the_watermark_of_a_derived_dataset_does_not_pass_that_of_its_input(meters):
+    own = {key.replace(".", "__"): text for key, text in EVENTS.items()}
+    ahead = meters.over(
+        "ahead", "SELECT id, seen + 3600000 AS seen FROM readings", late=False, **own
+    )
+    meters.put(1, 5)
+    meters.run(ahead)
+
+    assert meters.data(ahead)[-1]["newWatermark"] == "1970-01-01T05:00:00.000Z"
+    assert meters.verify(ahead).problems == ()
+
+
+def test_lateness_and_the_watermark_of_a_derived_dataset_are_shown(meters, capsys):
+    meters.readings = meters.root({})
+    own = {key.replace(".", "__"): text for key, text in EVENTS.items()}
+    judged = meters.over("judged", "SELECT id, seen FROM readings", late=False, **own)
+    for hours in ((1, 5), (2, 6)):
+        meters.put(*hours)
+        meters.run(judged)
+
+    assert main(["lateness", str(judged), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 2
+    assert main(["plan", str(judged)]) == 0
+    assert "1970-01-01T06:00:00Z" in capsys.readouterr().out
