@@ -434,7 +434,8 @@ class DatasetInput:
 
     ``dataset`` is its key in the state store. ``path`` is the job file that publishes it, empty
     where it is not known. ``reads_late`` says that the late rows beside it are read, too,
-    ``keeps_changelog`` that its job says that it records the rows that change.
+    ``keeps_changelog`` that its job says that it records the rows that change, and ``reads_closed``
+    that only rows of closed timelabels are read.
     """
 
     dataset: str
@@ -444,6 +445,7 @@ class DatasetInput:
     writing: WritingSpec = field(default_factory=WritingSpec)
     reads_late: bool = False
     keeps_changelog: bool = False
+    reads_closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -478,8 +480,10 @@ class QuerySpec:
         }
         if self.windows is not None:
             body = {**body, "column": self.windows.column}
-        if any(each.reads_late for each in self.inputs):
-            body = {**body, "late": [each.dataset for each in self.inputs if each.reads_late]}
+        late = [each.dataset for each in self.inputs if each.reads_late]
+        closed = [each.dataset for each in self.inputs if each.reads_closed]
+        body = {**body, **({"late": [*late]} if late else {})}
+        body = {**body, **({"closed": [*closed]} if closed else {})}
         return compact({**body, "code": self.code} if self.code else body)
 
 

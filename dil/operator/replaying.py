@@ -313,7 +313,15 @@ def _stretch(recorded: _Recorded, item: InputSlice, chain: StoredInput) -> Stret
     if reached is None or last is None:
         raise _SkippedError(f"the chain of {chain.dataset_id} has no such block any more")
     reads_late = item.dataset_id in _texts(recorded.transform, "late")
-    return Stretch(chain, reached, last, _mode(recorded).reads_whole, reads_late)
+    reads_closed = item.dataset_id in _texts(recorded.transform, "closed")
+    return Stretch(
+        chain,
+        reached,
+        last,
+        _mode(recorded).reads_whole,
+        reads_late,
+        reads_closed=reads_closed,
+    )
 
 
 def replay_json(found: ReplayedBlock) -> dict[str, object]:

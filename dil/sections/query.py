@@ -77,6 +77,10 @@ class QueryInput(Setting):
         "Whether the late rows beside the dataset, in `<dataset>_late`, are read, too.",
         default=False,
     )
+    closed: bool = member(
+        "Whether only rows of closed timelabels are read: each label once, when it is closed.",
+        default=False,
+    )
 
 
 def _inputs(value: JsonValue, around: Surroundings) -> tuple[QueryInput, ...]:
@@ -122,6 +126,14 @@ def _input(item: JsonValue, where: str) -> QueryInput:
     elif found.job and found.store is not None:
         findings.append(
             (f"{where} has state.store beside job", "Leave it out: the job file says it.")
+        )
+    if found.late and found.closed:
+        findings.append(
+            (
+                f"{where} has late beside closed",
+                "Leave one of them out: rows beside a dataset come late for a label, and a closed"
+                " one is read once.",
+            )
         )
     if findings:
         raise ShapeError(*findings)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -156,6 +156,7 @@ def _planned(
         inputs=tuple(each.dataset for each in spec.inputs),
         chains=chains,
         takes_all=is_full,
+        whole=frozenset(each.dataset for each in spec.inputs if each.reads_closed),
     )
     if plan is None:
         return PlannedQuery(waits=tuple(f"{each.dataset} has nothing new" for each in spec.inputs))
@@ -182,9 +183,21 @@ def _planned(
         QueryStep(spec.transform, slices, plan.event.new_watermark),
         runs,
         tuple(places),
-        tuple(f"{each.input.dataset} has nothing new" for each in places if not each.has_news),
+        tuple(_waits(places, chains, spec.mode)),
         closed,
     )
+
+
+def _waits(
+    places: Iterable[PlannedInput], chains: dict[str, StoredInput], mode: QueryMode
+) -> Iterator[str]:
+    """Yield which inputs have nothing new, those among them that closed no timelabel."""
+    for each in places:
+        name = each.input.dataset
+        if not each.has_news:
+            yield f"{name} has nothing new"
+        elif each.input.reads_closed and not _stretch(each, chains[name], mode).has_changes():
+            yield f"{name} has closed no timelabel since"
 
 
 def _is_changed(own: Transaction, name: str, spec: QuerySpec) -> bool:
@@ -228,7 +241,13 @@ def _stretch(place: PlannedInput, chain: StoredInput, mode: QueryMode) -> Stretc
     assert reached is not None  # noqa: S101 - plan_query has found it
     item = place.input
     return Stretch(
-        chain, reached, place.last, mode.reads_whole, item.reads_late, item.keeps_changelog
+        chain,
+        reached,
+        place.last,
+        mode.reads_whole,
+        item.reads_late,
+        item.keeps_changelog,
+        item.reads_closed,
     )
 
 
@@ -253,8 +272,23 @@ def as_plan(job: Job, spec: QuerySpec, planned: PlannedQuery, now_ms: int) -> Pl
     if planned.step is not None:
         whole = Interval(0, max(now_ms, 1))
         name = _signature(planned)
-        units = (WorkUnit(name, whole.low, whole.high, whole, "query", "{}", Reason.INCREMENTAL),)
+        label = _label_of_run(job, now_ms)
+        units = (
+            WorkUnit(
+                name, whole.low, whole.high, whole, "query", "{}", Reason.INCREMENTAL,
+                timelabel=label,
+            ),
+        )  # fmt: skip
     return Plan(now_ms, job.planning.zone, spec.mode is QueryMode.FULL, None, units)
+
+
+def _label_of_run(job: Job, now_ms: int) -> str | None:
+    """Return the label of rows without a time, None where rows have no labels."""
+    if job.planning.timelabel is None or not job.planning.timelabel.column:
+        return None
+    from dil.planning.timelabels import timelabels  # few queries have labels
+
+    return timelabels(job.planning.timelabel, now_ms)(Interval(0, max(now_ms, 1)))
 
 
 def view_of_plan(job: Job, spec: QuerySpec, planned: PlannedQuery, now_ms: int) -> QueryPlanView:

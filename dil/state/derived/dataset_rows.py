@@ -51,7 +51,7 @@ START = Position()
 class PartRows:
     """Rows of one published file: ``count`` of its ``rows`` from row ``first`` on, from 0.
 
-    ``offset`` is that of the first one taken. ``uri`` and ``size`` are the file's.
+    ``offset`` is that of the first one taken. ``uri``, ``size`` and ``timelabel`` are the file's.
     """
 
     uri: str
@@ -60,6 +60,7 @@ class PartRows:
     first: int
     count: int
     offset: int
+    timelabel: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +367,7 @@ def _cut_part(part: SliceFile, after: int, last: int) -> PartRows:
     start = part.start or 0
     first = max(0, after + 1 - start)
     count = max(0, min(part.rows, last + 1 - start) - first)
-    return PartRows(part.path, part.rows, part.size, first, count, start + first)
+    return PartRows(part.path, part.rows, part.size, first, count, start + first, part.timelabel)
 
 
 def as_json(position: Position) -> Mapping[str, int | str | bool]:

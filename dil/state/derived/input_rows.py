@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from dil.errors import StateError
 from dil.model.beside import LATE_COLUMNS, OP_COLUMN, with_columns
 from dil.model.derived import MADE_ANEW
-from dil.state.blocks.events import DataEvent, SideFile
+from dil.state.blocks.events import CLOSE_BOOKS, DataEvent, SideFile
 from dil.state.derived.dataset_rows import NONE_YET, DatasetChain, PartRows, Position
 from dil.state.derived.inputs import StoredInput
 
@@ -38,6 +38,8 @@ class Stretch:
 
     ``reads_whole`` asks for all rows that are there at the end, ``reads_late`` for late ones, too.
     ``needs_changelog`` says that the rows are those of the changelog, whatever the blocks keep.
+    ``reads_closed`` asks for the rows of the timelabels that were closed in it, wherever they came,
+    and for none of others.
     """
 
     chain: StoredInput
@@ -46,6 +48,7 @@ class Stretch:
     reads_whole: bool = False
     reads_late: bool = False
     needs_changelog: bool = False
+    reads_closed: bool = False
 
     @property
     def first(self) -> int:
@@ -53,7 +56,9 @@ class Stretch:
         return self.reached.block
 
     def has_changes(self) -> bool:
-        """Return whether rows came or went in it."""
+        """Return whether rows came or went in it, or labels were closed whose rows are read."""
+        if self.reads_closed:
+            return any(True for _ in self.chain.books(self.first, self.last))
         if self.chain.has_data_in(self.first, self.last):
             return True
         return self.reads_late and any(True for _ in self._late_events(self.first))
@@ -69,7 +74,9 @@ class Stretch:
             return InputRows()
         dataset = DatasetChain(self.chain)
         end, schema = dataset.at(self.last), dataset.schema_at(self.last)
-        if self.reads_whole:
+        if self.reads_closed:
+            parts = self._of_closed(dataset.parts_at(end))
+        elif self.reads_whole:
             parts = dataset.parts_at(end)
         elif (changed := self.changed_files()) is not None:
             parts = one_after_the_other(file for _, file in changed)
@@ -83,6 +90,37 @@ class Stretch:
             parts += one_after_the_other((file for _, file in self.late_files()), start)
             schema = with_columns(schema, LATE_COLUMNS)
         return InputRows(parts, schema)
+
+    def _of_closed(self, parts: Iterable[PartRows]) -> tuple[PartRows, ...]:
+        labels = self.closed_labels()
+        every = tuple(parts)
+        mixed = next((part for part in every if labels and part.timelabel is None), None)
+        if mixed is not None:
+            raise StateError(
+                f"{mixed.uri} has no timelabel: whether its rows are of a closed one is not known",
+                "It was published before the job had timelabels, or holds rows of several. Leave"
+                " closed out of ms.query.inputs, or read the input anew.",
+            )
+        return tuple(part for part in every if part.timelabel in labels)
+
+    def closed_labels(self) -> frozenset[str]:
+        """Return the timelabels that were closed: in the stretch, or at all for all rows.
+
+        Raises:
+            StateError: one was reopened whose rows were read before.
+        """
+        first = NONE_YET if self.reads_whole else self.first
+        found: set[str] = set()
+        for number, event in self.chain.books(first, self.last):
+            label = str(event.body["timelabel"])
+            if event.kind == CLOSE_BOOKS:
+                found.add(label)
+            elif label in found:
+                found.remove(label)
+            elif first != NONE_YET:
+                what = f"reopens the timelabel {label}, whose rows were read"
+                raise self._broken(number, what)
+        return frozenset(found)
 
     def schema_beside(self) -> str:
         """Return the text of the schema of rows beside the dataset, changed and late ones alike."""

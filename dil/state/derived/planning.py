@@ -80,6 +80,7 @@ def plan_query(
     inputs: Sequence[str] | None = None,
     chains: Mapping[str, StoredInput] | None = None,
     takes_all: bool = False,
+    whole: frozenset[str] = frozenset(),
 ) -> QueryPlan | None:
     """Return the next transaction of a derived dataset, None when there is nothing to do.
 
@@ -92,6 +93,7 @@ def plan_query(
         chains: The chains of the inputs, by name; None where the same store holds them.
         takes_all: Whether changes of an input's schema do not end its slice (5.6), because the
             query reads the whole input anew.
+        whole: The inputs for which it is so, and which are never cut.
 
     Raises:
         StateError: there is no transform (V30), an input has no chain (V39), or was reset since it
@@ -108,7 +110,7 @@ def plan_query(
     taken = []
     for item in base.inputs or ():
         chain = require_input(tx, item.dataset_id) if chains is None else chains[item.dataset_id]
-        taken.append(_taken(chain, item, limits, takes_all=takes_all))
+        taken.append(_taken(chain, item, limits, takes_all=takes_all or item.dataset_id in whole))
     limit = _least([watermark for _, watermark in taken])
     event = replace(base, inputs=tuple(item for item, _ in taken))
     if limit is not None:

@@ -155,9 +155,13 @@ def test_a_function_is_found_without_being_imported(lake):
 
 def test_what_a_job_inherits_of_sources_is_passed_over(lake):
     (lake.folder / ".dil-project").touch()
-    (lake.folder / "all.properties").write_text("ms.http.retry.max=3\n")
+    (lake.folder / "all.properties").write_text(
+        "ms.http.retry.max=3\nms.event.column=amount\nms.timelabel.schedule=@daily\n"
+    )
 
-    assert lake.job(lake.derive("big", BIG)).query is not None
+    job = lake.job(lake.derive("big", BIG))
+    assert job.query is not None
+    assert job.events is None
 
 
 def test_full_replaces_and_warehouses_are_appended_to_as_files_are(lake):
