@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from dil.errors import StateError
 from dil.model.beside import LATE_COLUMNS, OP_COLUMN, with_columns
+from dil.model.dataset import is_compaction
 from dil.model.derived import MADE_ANEW
 from dil.state.blocks.events import CLOSE_BOOKS, DataEvent, SideFile
 from dil.state.derived.dataset_rows import NONE_YET, DatasetChain, PartRows, Position
@@ -145,11 +146,11 @@ class Stretch:
         """
         found: list[tuple[int, SideFile]] = []
         gap, is_kept = None, self.needs_changelog
-        compactions = DatasetChain(self.chain).compactions(self.first, self.last)
+        acts = DatasetChain(self.chain).acts(self.first, self.last)
         for number, event in self.chain.events_with_data(self.first, self.last):
             changelog = event.changelog
             if changelog is None:
-                gap = gap if number in compactions else number
+                gap = gap if is_compaction(acts.get(number, "")) else number
                 continue
             is_kept = True
             if changelog.is_begun:
