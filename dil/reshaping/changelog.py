@@ -94,15 +94,20 @@ class Recording:
             stage: Who does the work.
         """
         size = sum(each.rows.bytes for each in staged)
-        found = stage(_Appended(self, tuple(drops), tuple(changed)), staged, size)
+        tables = tuple((each.item.number, each.rows) for each in changed)
+        found = stage(_Appended(self, tuple(drops), tables), staged, size)
         doubled = pa.concat_tables([_DOUBLED.empty_table(), *(each.doubled for each in found)])
-        sources = {each.rows.number: each for each in staged}
+        by_number = {each.rows.number: each for each in staged}
+        pairs = [
+            (each, tuple(by_number[number] for number in sorted(each.rows.files)))
+            for each in changed
+        ]
         corrected = stage(
-            _Corrected(self, sources, doubled), changed, size + _bytes([e.item for e in changed])
+            _Corrected(self, doubled), pairs, size + _bytes([each.item for each in changed])
         )
         copied = stage(_Copied(self), before, _bytes(before))
         return tuple(
-            file for made in (*copied, *corrected, *(e.files for e in found)) for file in made
+            file for made in (*copied, *corrected, *(each.files for each in found)) for file in made
         )
 
     def whole(self, batch: pa.RecordBatch, folder: str) -> pa.RecordBatch:
@@ -132,7 +137,7 @@ class _Appended:
 
     recording: Recording
     drops: tuple[Drops, ...]
-    changed: tuple[ChangedFile, ...]
+    changed: tuple[tuple[int, ChangedRows], ...]
 
     def __call__(self, staged: StagedSource) -> _Added:
         workshop, number = self.recording.workshop, staged.rows.number
@@ -140,9 +145,9 @@ class _Appended:
             [
                 _REPLACING.empty_table(),
                 *(
-                    _replacing(read_table(workshop, each.rows.path), number, each.item.number)
-                    for each in self.changed
-                    if number in each.rows.files
+                    _replacing(read_table(workshop, rows.path), number, candidate)
+                    for candidate, rows in self.changed
+                    if number in rows.files
                 ),
             ]
         )
@@ -214,13 +219,18 @@ class _Corrected:
     """Writes the rows of a live file that went, each followed by the one that took its place."""
 
     recording: Recording
-    sources: Mapping[int, StagedSource]
     doubled: pa.Table
 
-    def __call__(self, changed: ChangedFile) -> tuple[StagedFile, ...]:
-        return self.recording.write(f"corrected-{changed.item.number}", self._rows(changed))
+    def __call__(
+        self, pair: tuple[ChangedFile, tuple[StagedSource, ...]]
+    ) -> tuple[StagedFile, ...]:
+        changed, sources = pair
+        rows = self._rows(changed, {each.rows.number: each for each in sources})
+        return self.recording.write(f"corrected-{changed.item.number}", rows)
 
-    def _rows(self, changed: ChangedFile) -> Iterator[pa.RecordBatch]:
+    def _rows(
+        self, changed: ChangedFile, sources: Mapping[int, StagedSource]
+    ) -> Iterator[pa.RecordBatch]:
         workshop, item = self.recording.workshop, changed.item
         entries = self._entries(read_table(workshop, changed.rows.path), item.number)
         positions = flat(entries["position"])
@@ -232,10 +242,10 @@ class _Corrected:
                 held.append(self.recording.whole(found, item.folder))
                 count += found.num_rows
             if count >= _HELD_ROWS:
-                yield from self._changes(held, entries.slice(done, count))
+                yield from self._changes(held, entries.slice(done, count), sources)
                 held, done, count = [], done + count, 0
         if count:
-            yield from self._changes(held, entries.slice(done, count))
+            yield from self._changes(held, entries.slice(done, count), sources)
 
     def _entries(self, table: pa.Table, candidate: int) -> pa.Table:
         """Return what happened to rows, in their order.
@@ -250,7 +260,10 @@ class _Corrected:
         return ordered.combine_chunks()
 
     def _changes(
-        self, held: Sequence[pa.RecordBatch], entries: pa.Table
+        self,
+        held: Sequence[pa.RecordBatch],
+        entries: pa.Table,
+        sources: Mapping[int, StagedSource],
     ) -> Iterator[pa.RecordBatch]:
         old = pa.Table.from_batches(held)
         places = row_numbers(0, old.num_rows)
@@ -260,7 +273,7 @@ class _Corrected:
         )
         is_marked = pc.equal(change, Change.MARKED.value)
         pairs = entries.filter(is_pair)
-        new = self._new(pairs)
+        new = self._new(pairs, sources)
         same = pc.and_(_are_same(old.filter(is_pair), new), pc.invert(flat(pairs["is_kept"])))
         at, left = places.filter(is_pair), pc.invert(same)
         goes = pc.invert(pc.is_in(places, value_set=at.filter(same)))
@@ -275,7 +288,7 @@ class _Corrected:
         ordered = found.take(pc.sort_indices(found, sort_keys=[("place", "ascending")]))
         yield from ordered.drop_columns(["place"]).combine_chunks().to_batches()
 
-    def _new(self, pairs: pa.Table) -> pa.Table:
+    def _new(self, pairs: pa.Table, sources: Mapping[int, StagedSource]) -> pa.Table:
         """Return the staged rows that take the places of live ones, one for each."""
         found = [self.recording.target.empty_table()]
         order = [pa.array([], pa.int64())]
@@ -284,7 +297,7 @@ class _Corrected:
             is_here = flat(pc.equal(pairs["file"], number))
             wanted = flat(pairs["row"].filter(is_here))
             order.append(place.filter(is_here).take(pc.sort_indices(wanted)))
-            rows, source = joined([wanted]), self.sources[number]
+            rows, source = joined([wanted]), sources[number]
             for start, batch in source.rows.source.numbered(self.recording.workshop):
                 chosen = batch.filter(is_among(start, batch.num_rows, rows))
                 whole = self.recording.whole(chosen, source.folder)
