@@ -197,7 +197,7 @@ class _Replayer:
             found = InputRows()
             if item.last_block is not None:
                 found = _stretch(recorded, item, chain).rows()
-            yield view_of(view, found.schema, found.parts, known.writing)
+            yield view_of(view, found, known.writing)
 
     def _run(self, recorded: _Recorded, views: tuple[View, ...]) -> QueryResult:
         run = RunContext(

@@ -11,7 +11,7 @@ import logging
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from dil.model.dataset import Commit
 from dil.model.derived import InputSlice, QueryStep
@@ -26,9 +26,8 @@ from dil.state.blocks.canonical import instant_of
 from dil.state.chain.chain_rows import data_event_at
 from dil.state.databases.database import Transaction
 from dil.state.derived.appending import require_sound_query
-from dil.state.derived.dataset_rows import PartRows
 from dil.state.derived.earlier_inputs import refuse_inputs_read_before
-from dil.state.derived.input_rows import Stretch, place_of
+from dil.state.derived.input_rows import InputRows, Stretch, place_of
 from dil.state.derived.inputs import StoredInput, open_input
 from dil.state.derived.planning import QueryPlan, SliceLimits, plan_query, transform_in_force
 from dil.state.opening import open_snapshot
@@ -44,21 +43,19 @@ class PlannedInput:
     """What is taken of one input.
 
     ``first`` and ``last`` are the sequences of the block before the slice, -1 for none, and of its
-    last block. ``rows`` are those of the slice, ``parts`` what the query reads: these, or all rows
-    of the dataset. ``schema`` is the text of the schema in force at the end.
+    last block. ``read`` are the rows that the query reads: new ones, or all of the dataset.
     """
 
     input: DatasetInput
     slice: InputSlice
     first: int
     last: int
-    parts: tuple[PartRows, ...] = ()
-    schema: str = ""
+    read: InputRows = field(default_factory=InputRows)
 
     @property
     def rows(self) -> int:
         """Return how many rows the query reads of it."""
-        return sum(part.count for part in self.parts)
+        return sum(part.count for part in self.read.parts)
 
     @property
     def has_news(self) -> bool:
@@ -178,7 +175,7 @@ def _planned(
     if runs:
         places = [_with_rows(each, chains[each.input.dataset], spec.mode) for each in places]
         # A compaction gives new offsets to rows that were read before.
-        runs = is_full or any(each.parts for each in places)
+        runs = is_full or any(each.read.parts for each in places)
     return PlannedQuery(
         QueryStep(spec.transform, slices, plan.event.new_watermark),
         runs,
@@ -230,10 +227,7 @@ def _place(item: DatasetInput, taken: InputSlice, chain: StoredInput) -> Planned
 
 def _with_rows(place: PlannedInput, chain: StoredInput, mode: QueryMode) -> PlannedInput:
     """Return the place with the rows that the query reads of it."""
-    found = _stretch(place, chain, mode).rows()
-    return PlannedInput(
-        place.input, place.slice, place.first, place.last, found.parts, found.schema
-    )
+    return replace(place, read=_stretch(place, chain, mode).rows())
 
 
 def _stretch(place: PlannedInput, chain: StoredInput, mode: QueryMode) -> Stretch:

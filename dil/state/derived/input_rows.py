@@ -27,10 +27,14 @@ _ANEW = (
 
 @dataclass(frozen=True, slots=True)
 class InputRows:
-    """Rows in the order in which they are read; ``schema`` is the text of their schema."""
+    """Rows in the order in which they are read; ``schema`` is the text of their schema.
+
+    ``has_op`` says that it has what happened to each row, and where nothing says so the row came.
+    """
 
     parts: tuple[PartRows, ...] = ()
     schema: str = ""
+    has_op: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +79,13 @@ class Stretch:
             return InputRows()
         dataset = DatasetChain(self.chain)
         end, schema = dataset.at(self.last), dataset.schema_at(self.last)
+        has_op = False
         if self.reads_closed:
             parts = self._of_closed(dataset.parts_at(end))
         elif self.reads_whole:
-            parts = dataset.parts_at(end)
+            parts, has_op = dataset.parts_at(end), self._keeps_changelog(dataset)
         elif (changed := self.changed_files()) is not None:
-            parts = one_after_the_other(file for _, file in changed)
-            schema = with_columns(schema, [OP_COLUMN])
+            parts, has_op = one_after_the_other(file for _, file in changed), True
         elif self.chain.has_data_in(self.first, self.last):
             parts = self._new_parts(dataset, end)
         else:
@@ -90,7 +94,7 @@ class Stretch:
             start = parts[-1].offset + parts[-1].count if parts else 0
             parts += one_after_the_other((file for _, file in self.late_files()), start)
             schema = with_columns(schema, LATE_COLUMNS)
-        return InputRows(parts, schema)
+        return InputRows(parts, with_columns(schema, [OP_COLUMN] if has_op else []), has_op)
 
     def _of_closed(self, parts: Iterable[PartRows]) -> tuple[PartRows, ...]:
         labels = self.closed_labels()
@@ -137,6 +141,18 @@ class Stretch:
                 f"{_ANEW} New rows alone come from jobs with ms.publish.mode=append, and from the"
                 " changelog of one that merges (ms.publish.changelog=true).",
             ) from error
+
+    def _keeps_changelog(self, dataset: DatasetChain) -> bool:
+        """Return whether the last change of rows is in a changelog; a compaction changes none."""
+        block = self.chain.last_with_data(self.last)
+        while block is not None:
+            event, number = block.event, block.sequence
+            if isinstance(event, DataEvent) and event.changelog is not None:
+                return True
+            if not is_compaction(dataset.acts(number - 2, number - 1).get(number, "")):
+                return False
+            block = self.chain.last_with_data(number - 1)
+        return False
 
     def changed_files(self) -> list[tuple[int, SideFile]] | None:
         """Return the files of the changelog with their blocks, None where no block keeps any.

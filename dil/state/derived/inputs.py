@@ -39,6 +39,10 @@ ANY_DATA = (
     " WHERE dataset_id = ? AND seq > ? AND seq <= ? AND has_data = 1 LIMIT 1"
 )
 PAGE_WITH_DATA = f"{BLOCKS_WITH_DATA} LIMIT ?"
+LAST_WITH_DATA = (
+    "SELECT seq, block_hash, payload FROM mc_block"
+    " WHERE dataset_id = ? AND seq <= ? AND has_data = 1 ORDER BY seq DESC LIMIT 1"
+)
 PAGE_OF_EVENTS = (
     "SELECT seq, block_hash, payload FROM mc_block WHERE dataset_id = ? AND seq > ? AND seq <= ?"
     " AND event_kind IN ('AddData', 'ExecuteQuery', 'ExecuteTransform') ORDER BY seq LIMIT ?"
@@ -116,6 +120,15 @@ class StoredInput(InputChain):
     def events_with_data(self, first: int, last: int) -> Iterator[tuple[int, DataEvent]]:
         """Yield the data events among them that add or take away rows."""
         return _data(self._events(PAGE_WITH_DATA, first, last))
+
+    def last_with_data(self, last: int) -> Block | None:
+        """Return the newest block up to ``last`` that adds or takes away rows, None without one.
+
+        Raises:
+            StateError: it is damaged.
+        """
+        row = self.tx.row(LAST_WITH_DATA, self.dataset_id, last)
+        return None if row is None else read_stored(self.dataset_id, *row)
 
     def data_events(self, first: int, last: int) -> Iterator[tuple[int, DataEvent]]:
         """Yield all data events of blocks ``(first, last]`` with their sequences, page by page.
