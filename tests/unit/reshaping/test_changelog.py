@@ -5,6 +5,7 @@ tests/property/test_merge_laws.py has the law: it adds up to the dataset.
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import pyarrow as pa
@@ -64,6 +65,19 @@ def test_rows_that_another_mode_doubled_go_and_the_last_one_of_them_is_corrected
 
     assert changes(lake) == [(1, 1, "a"), (1, 1, "a"), (2, 1, "a"), (3, 1, "a")]
     assert [row["id"] for row in lake.rows()] == [1, 2, 2, 2]
+
+
+def test_the_steps_can_be_tasks_elsewhere(tmp_path):
+    def pickled(function, items, size):
+        del size
+        return [pickle.loads(pickle.dumps(function))(pickle.loads(pickle.dumps(each)))
+                for each in items]  # fmt: skip
+
+    lake = Lake(tmp_path, changelog=True, stage=pickled)
+    run(lake, *FIRST)
+    run(lake, {"id": 2, "at": 2, "name": "B"}, {"id": 3, "at": 1, "name": "c"})
+
+    assert changes(lake) == [(2, 2, "b"), (3, 2, "B"), (0, 3, "c")]
 
 
 def test_columns_of_all_types_are_compared(tmp_path):
