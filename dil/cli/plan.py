@@ -157,8 +157,10 @@ def _planned_query(job: Job, spec: QuerySpec, now_ms: int) -> _ShownQuery:
     found = plan_slices(job, spec, real_clock)
     view = view_of_plan(job, spec, found, now_ms)
     members = plan_json(as_plan(job, spec, found, now_ms), job)
-    with open_store(job.state, job.name, clock=real_clock) as store:
-        events = _event_time(job, store)
+    events = None
+    if job.events is not None:
+        with open_store(job.state, job.name, clock=real_clock) as store:
+            events = _event_time(job, store)
     notes = "".join(f"  {note}\n" for note in _event_notes(events))
     return _ShownQuery(
         query_text(view) + notes, {**members, **query_json(view), **_event_members(events)}

@@ -18,6 +18,7 @@ from dil.execution.executor import job_of_tasks
 from dil.execution.queries.query import Query, QueryExecutor, QueryResult, View, view_of
 from dil.execution.stages import Executors
 from dil.model.derived import InputSlice
+from dil.model.event_tally import EventContext
 from dil.model.interval import Interval
 from dil.model.job import ClassRef, Job, PublishMode, QueryMode, QuerySpec
 from dil.model.json import JsonObject
@@ -39,9 +40,6 @@ from dil.state.derived.dataset_rows import START
 from dil.state.derived.input_rows import InputRows, Stretch, place_of
 from dil.state.derived.inputs import StoredInput
 from dil.storage import filesystem_for
-
-# What parts or marks rows by the watermark that judged them.
-_PARTING = frozenset({"flag", "side_table", "drop"})
 
 
 class Outcome(StrEnum):
@@ -171,7 +169,6 @@ class _Replayer:
             was_run = any(view.tasks for view in views) and _was_run(recorded, chains)
             if not was_run and recorded.event.new_data is None:
                 return ReplayedBlock(recorded.sequence, Outcome.SAME)
-            self._refuse_judged()
             result = self._run(recorded, views)
             return self._compared(recorded, result)
         except _SkippedError as reason:
@@ -179,13 +176,17 @@ class _Replayer:
         except DilError as error:
             return ReplayedBlock(recorded.sequence, Outcome.FAILED, error.message)
 
-    def _refuse_judged(self) -> None:
-        events = self.job.events
-        if events is not None and events.late_action in _PARTING:
+    def _judging(self, recorded: _Recorded) -> EventContext | None:
+        """Return what judged the rows of a block, None where nothing did."""
+        judged, spec = recorded.event.judged, self.job.events
+        if judged is None:
+            return None
+        if spec is None or (spec.column, spec.late_action) != (judged.column, judged.action):
             raise _SkippedError(
-                f"ms.late.action={events.late_action} decided by the watermark of that time, which"
-                " is not kept"
+                f"its rows were judged by the event time in {judged.column}, and the job judges"
+                " them otherwise by now"
             )
+        return EventContext(judged.watermark)
 
     def _views(self, recorded: _Recorded, chains: Mapping[str, StoredInput]) -> Iterator[View]:
         inputs = {each.dataset: each for each in self.spec.inputs}
@@ -209,6 +210,7 @@ class _Replayer:
             log_level=self.options.log_level,
             log_json=self.options.log_json,
             known_schema=recorded.schema,
+            events=self._judging(recorded),
         )
         whole = Interval(0, max(self.options.now_ms, 1))
         name = f"replay.{recorded.sequence}"

@@ -1,8 +1,9 @@
 """The JSON form of the metadata chain's events (rules C11 to C13).
 
 Fields that Open Data Fabric defines are always written, absent ones as null; fields of our own
-(``parts``, ``removes``, ``lateData``, ``changelogData``) are left out when absent (rule C10).
-Reading is strict in the type of each field it knows and passes over members that it does not know.
+(``parts``, ``removes``, ``lateData``, ``changelogData``, ``judgedBy``) are left out when absent
+(rule C10). Reading is strict in the type of each field it knows and passes over members that it
+does not know.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from dil.model.derived import InputSlice
+from dil.model.derived import InputSlice, Judged
 from dil.model.json import JsonObject, JsonValue
 from dil.model.on_demand import OnDemand
 from dil.state.blocks.events import (
@@ -83,6 +84,12 @@ def to_json(event: Event) -> JsonObject:
     if event.changelog is not None:
         parts = [_side_json(part) for part in event.changelog.parts]
         fields["changelogData"] = {"parts": parts, "isBegun": event.changelog.is_begun}
+    if event.judged is not None:
+        fields["judgedBy"] = {
+            "watermark": event.judged.watermark,
+            "column": event.judged.column,
+            "lateAction": event.judged.action,
+        }
     return fields
 
 
@@ -111,6 +118,7 @@ def from_json(fields: Mapping[str, Any]) -> Event:
         inputs=inputs,
         late=_read_late(fields.get("lateData")),
         changelog=_read_changelog(fields.get("changelogData")),
+        judged=_read_judged(fields.get("judgedBy")),
     )
 
 
@@ -222,6 +230,16 @@ def _read_changelog(fields: Mapping[str, Any] | None) -> Changelog | None:
     if fields is None:
         return None
     return Changelog(_side_parts(fields), is_begun=fields["isBegun"] is True)
+
+
+def _read_judged(fields: Mapping[str, Any] | None) -> Judged | None:
+    if fields is None:
+        return None
+    return Judged(
+        optional(fields, "watermark", int),
+        required(fields, "column", str),
+        required(fields, "lateAction", str),
+    )
 
 
 def _side_parts(fields: Mapping[str, Any]) -> tuple[SideFile, ...]:

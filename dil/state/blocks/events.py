@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dil.model.derived import InputSlice
+from dil.model.derived import InputSlice, Judged
 from dil.model.json import JsonObject
 
 DATA_KINDS = frozenset({"AddData", "ExecuteQuery"})
@@ -112,7 +112,7 @@ class DataEvent:
     """AddData, or ExecuteQuery when ``inputs`` is not None.
 
     ``late`` is what it does beside the dataset, None for nothing. ``changelog`` says which rows it
-    changed, None where nobody recorded that.
+    changed, None where nobody recorded that. ``judged`` is by what its rows were judged late.
     """
 
     prev_checkpoint: str | None = None
@@ -124,6 +124,7 @@ class DataEvent:
     inputs: tuple[InputSlice, ...] | None = None
     late: SideFiles | None = None
     changelog: Changelog | None = None
+    judged: Judged | None = None
 
     @property
     def kind(self) -> str:

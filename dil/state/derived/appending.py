@@ -38,7 +38,7 @@ def draft_query(writer: ChainWriter, commit: Commit, step: QueryStep) -> int | N
     sequence = writer.next_sequence
     event = writer.data_event(commit)
     watermark = _held_back(step.watermark, event.new_watermark, commit)
-    event = replace(event, inputs=step.inputs, new_watermark=watermark)
+    event = replace(event, inputs=step.inputs, new_watermark=watermark, judged=step.judged)
     if event.new_data is not None:
         event = replace(event, new_data=replace(event.new_data, logical_hash=step.logical_hash))
     return sequence if writer.draft_if_changed(event, replaced={}) else None

@@ -154,8 +154,11 @@ def test_rows_of_a_query_are_judged_by_a_watermark_of_their_own(meters, action):
         assert marked == Counter([2])
     assert meters.data(judged)[-1]["newWatermark"] == "1970-01-01T06:00:00.000Z"
     assert meters.verify(judged).problems == ()
-    skipped = {Outcome.SKIPPED} if action else {Outcome.SAME}
-    assert set(meters.outcomes(judged)) == skipped
+    assert meters.outcomes(judged) == [Outcome.SAME, Outcome.SAME]
+    assert meters.data(judged)[-1]["judgedBy"]["watermark"] == 5 * HOUR
+    other = "drop" if action != "drop" else "flag"
+    meters.over("judged", "SELECT id, seen FROM readings", ms__late__action=other, **own)
+    assert meters.outcomes(judged) == [Outcome.SKIPPED, Outcome.SKIPPED]
 
 
 def test_the_watermark_of_a_derived_dataset_does_not_pass_that_of_its_input(meters):
