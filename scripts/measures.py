@@ -112,6 +112,17 @@ def functions_used_once(modules: list[Module]) -> tuple[int, int]:
     return once, total
 
 
+def shared_class_names(modules: list[Module]) -> int:
+    """Count names of public classes that are defined more than once: they have two meanings."""
+    names = Counter(
+        node.name
+        for module in modules
+        for node in module.nodes
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    return sum(count > 1 for count in names.values())
+
+
 def imports_inside(modules: list[Module]) -> tuple[int, int]:
     """Count import statements inside functions: of this project's modules, and all."""
     statements = {
@@ -229,6 +240,7 @@ def figures(root: Path) -> tuple[dict[str, str], dict[str, tuple[int, int]]]:
         "Lines": f"{sum(module.lines for module in modules):,}",
         f"Modules below {SMALL} lines": f"{small_modules(modules):,}",
         "Private functions that their module names once": f"{once:,} ({once / functions:.0%})",
+        "Names of public classes with several meanings": str(shared_class_names(modules)),
         "Imports inside functions: our own / all": f"{own} / {inside}",
         "`noqa` per thousand lines": per_thousand_lines(modules, "# noqa"),
         "`type: ignore` per thousand lines": per_thousand_lines(modules, "# type: ignore"),

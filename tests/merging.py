@@ -15,11 +15,11 @@ from dil.model.beside import OP_COLUMN, with_columns
 from dil.model.dataset import PublishedFile
 from dil.model.destination import MergeSpec
 from dil.model.job import Job, OutputFormat, PublishMode
-from dil.model.schema_text import parse_schema, schema_text
-from dil.publishing import Finished, Shaped, Target, decide
+from dil.publishing import Finished, PublishableResults, PublishTarget, decide
 from dil.reshaping import Reshaping, reshape
-from dil.reshaping.files import Workshop, row_file
+from dil.reshaping.files import DatasetFiles, row_file
 from dil.storage import Folder, LocalFilesystem
+from dil.types.schema_text import parse_schema, schema_text
 from dil.writing.formats import writer_for
 from dil.writing.rolling import OutputFolder
 from dil.writing.staging import StagedWriter
@@ -90,10 +90,12 @@ class Lake:
         text = "" if schema is None else schema_text(schema)
         return Finished(unit(number), replace(done, schema=text))
 
-    def reshaped(self, *finished: Finished, now: int = 0, is_whole: bool = False) -> Shaped:
+    def reshaped(
+        self, *finished: Finished, now: int = 0, is_whole: bool = False
+    ) -> PublishableResults:
         """Return what a run of these work units would publish."""
         place = self.job.publishing
-        target = Target(
+        target = PublishTarget(
             run_id=f"r{self.runs}",
             output_dir=f"{place.final_dir}/{place.dataset_path}",
             live=self.live,
@@ -116,7 +118,7 @@ class Lake:
         self.commit = decide(self.job, target, shaped, FILES)
         return shaped
 
-    def run(self, *finished: Finished, now: int = 0, is_whole: bool = False) -> Shaped:
+    def run(self, *finished: Finished, now: int = 0, is_whole: bool = False) -> PublishableResults:
         """Publish a run of these work units."""
         shaped = self.reshaped(*finished, now=now, is_whole=is_whole)
         if self.commit.changelog_dir:
@@ -158,6 +160,6 @@ class Lake:
     def _table(self, path: str, known: str = "") -> pa.Table:
         if path.endswith(".parquet"):
             return pq.read_table(path)
-        workshop = Workshop(self.job.publishing.final_dir, "", self.job.writing)
+        dataset_files = DatasetFiles(self.job.publishing.final_dir, "", self.job.writing)
         file = row_file(FILES, path, parse_schema(known or self.known))
-        return pa.Table.from_batches(file.batches(workshop), schema=file.schema)
+        return pa.Table.from_batches(file.batches(dataset_files), schema=file.schema)

@@ -113,7 +113,7 @@ def without_doubles(items: Iterable[Listed], location: str) -> list[Listed]:
     return kept
 
 
-def settled(
+def stable_files(
     items: Iterable[_F], properties: Properties, location: str, now_ms: int
 ) -> Iterator[_F]:
     """Yield the files that were not written to for ``ms.source.files.settle``; tell of others.
@@ -132,7 +132,7 @@ def settled(
         _LOG.warning("%s: files left for later by %s: %d", location, _SETTLE, young)
 
 
-def all_settled(
+def require_all_stable(
     items: Iterable[_F], properties: Properties, location: str, now_ms: int
 ) -> list[_F]:
     """Return the files if all of them have settled; ``now_ms`` is the real time, epoch ms UTC.

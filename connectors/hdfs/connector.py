@@ -6,25 +6,23 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from connectors.files.checks import file_problems
-from connectors.files.once import unit_file
+from connectors.files.connector import FileConnector
+from connectors.files.once import UnitFile
 from connectors.hdfs.place import lists, place_problems
 from dil.errors import Problem
 from dil.model.job import Job
-from dil.model.json import JsonObject
 from dil.model.properties import Properties
 from dil.sections.secondary import KEY as SECONDARY
 from dil.sections.secondary import SecondarySection
-from dil.sections.source import ONCE, SourceSection
-from dil.spi.connector import Connector, SessionContext
+from dil.sections.source import SourceSection
 
 if TYPE_CHECKING:
     from connectors.hdfs.session import FilesSession
 
 
-class HdfsConnector(Connector):
+class HdfsConnector(FileConnector):
     """Lists and reads files of this machine, of HDFS, and of what Arrow reaches."""
 
-    unit_properties = frozenset({ONCE})
     reads_window = False
 
     @classmethod
@@ -37,20 +35,11 @@ class HdfsConnector(Connector):
         ]
 
     @classmethod
-    def units(cls, job: Job, now_ms: int) -> Iterable[JsonObject]:
-        """Yield the files as units, where each is read once."""
-        del now_ms
-        from connectors.hdfs.session import FileSettings, FilesSession
-
-        with FilesSession(FileSettings.of(job)) as session:
-            yield from session.units()
-
-    def open(self, context: SessionContext) -> FilesSession:
+    def session(cls, job: Job, file: UnitFile | None) -> FilesSession:
         """Return a session; nothing is looked at before the first request."""
         from connectors.hdfs.session import FileSettings, FilesSession
 
-        file = unit_file(context.job.properties, context.work_unit)
-        return FilesSession(FileSettings.of(context.job), file)
+        return FilesSession(FileSettings.of(job), file)
 
 
 def _payload_problems(properties: Properties) -> Iterable[Problem]:

@@ -8,7 +8,7 @@ from connectors.hdfs.snappy import unsnapped
 from dil.errors import SourceContractError
 from dil.extraction.preprocessing.compression import Bzip2, Deflate, GunzipProcessor, Xz, Zstd
 from dil.extraction.preprocessing.decoded import PieceStream
-from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, Received
+from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, ReceivedBytes
 from dil.extraction.streams import ReadStream
 from dil.model.job import ExpansionSpec
 from dil.spi.preprocessor import Preprocessor, PreprocessorContext
@@ -41,7 +41,7 @@ def decompressed(stream: BinaryIO, name: str, shown: str, limit: ExpansionSpec) 
     ending = name[len(plain_name(name)) :].lower()
     if not ending:
         return stream
-    received = Received()
+    received = ReceivedBytes()
     stream = cast("BinaryIO", CountedStream(stream, received))
     if ending == _SNAPPY:
         plain = cast("BinaryIO", PieceStream(unsnapped(stream), stream))

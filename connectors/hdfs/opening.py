@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from connectors.hdfs.place import ARROW_SCHEMES, WEB_SCHEMES, Place
+from connectors.hdfs.place import ARROW_SCHEMES, WEB_SCHEMES, HdfsSourcePath
 from connectors.hdfs.store import FileStore
 from dil.errors import SourceError
 from dil.storage.hdfs.nameservices import HadoopSetupError
@@ -14,7 +14,7 @@ from dil.storage.hdfs.session import user_here
 _LOG = logging.getLogger(__name__)
 
 
-def open_store(place: Place, user: str = "") -> FileStore:
+def open_store(place: HdfsSourcePath, user: str = "") -> FileStore:
     """Return the store that has a place; its client is loaded now.
 
     HDFS is read by libhdfs where Hadoop's native library and a Java are there, else by WebHDFS.
@@ -35,7 +35,7 @@ def open_store(place: Place, user: str = "") -> FileStore:
     return _hadoop(place, user)
 
 
-def _hadoop(place: Place, user: str) -> FileStore:
+def _hadoop(place: HdfsSourcePath, user: str) -> FileStore:
     from connectors.hdfs.arrow_store import hadoop_store
 
     host, port = _host_and_port(place.authority)
@@ -59,7 +59,7 @@ def _hadoop(place: Place, user: str) -> FileStore:
     return _by_web(place, user)
 
 
-def _by_web(place: Place, user: str) -> FileStore:
+def _by_web(place: HdfsSourcePath, user: str) -> FileStore:
     from connectors.hdfs.webhdfs_store import WebHdfsStore
 
     try:

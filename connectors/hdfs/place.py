@@ -19,7 +19,7 @@ from dil.sections.file_systems import FileSystemsSection
 from dil.sections.source import URI, SourceSection
 from dil.storage.locations import is_this_machine
 from dil.text.java_regex import compile_java
-from dil.text.origins import Origin, refuse_other_origin, refuse_way_out
+from dil.text.origins import NetworkOrigin, refuse_other_origin, refuse_way_out
 from dil.text.variables import placeholders, substitute
 
 BASE = "source.filebased.fs.uri"
@@ -32,7 +32,7 @@ _WRITTEN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)(?://([^/]*))?(.*)", re.D
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HdfsSourcePath:
     """A path of a file system.
 
     ``scheme`` is ``file`` for this machine. ``prefix`` is what stands before paths that are
@@ -58,7 +58,7 @@ def place_of(
     folder: Path,
     base: str = "",
     hosts: Iterable[str] = (),
-) -> Place:
+) -> HdfsSourcePath:
     """Return the place of one work unit.
 
     Args:
@@ -80,9 +80,9 @@ def place_of(
     refuse_way_out(written, variables)
     text = filled(written, variables)
 
-    def origin(text: str) -> Origin:
+    def origin(text: str) -> NetworkOrigin:
         found = _place(text, folder, base)
-        return Origin.at(found.scheme, found.authority)
+        return NetworkOrigin.at(found.scheme, found.authority)
 
     refuse_other_origin(written, text, origin, hosts)
     place = _place(text, folder, base)
@@ -91,10 +91,12 @@ def place_of(
     if not is_list:
         return place
     pattern = substitute(unquote(expression), variables, re.escape).text
-    return Place(place.scheme, place.authority, place.path, place.prefix, _pattern(pattern))
+    return HdfsSourcePath(
+        place.scheme, place.authority, place.path, place.prefix, _pattern(pattern)
+    )
 
 
-def _refuse_outside(place: Place, fence: Place) -> None:
+def _refuse_outside(place: HdfsSourcePath, fence: HdfsSourcePath) -> None:
     """Refuse a path that values lead out of the folder of ``source.filebased.fs.uri``."""
     if not f"{place.path}/".startswith(f"{fence.path.rstrip('/')}/"):
         raise ConfigError.single(
@@ -147,22 +149,22 @@ def _unescaped(template: str) -> str:
     return template[: match.start(3)] + unquote(match[3])
 
 
-def _place(text: str, folder: Path, base: str, key: str = URI) -> Place:
+def _place(text: str, folder: Path, base: str, key: str = URI) -> HdfsSourcePath:
     match = _WRITTEN.fullmatch(text)
     if match is not None:
         scheme, authority, path = match[1].lower(), match[2] or "", match[3]
         _check_scheme(scheme, authority, key)
         if scheme == "file":
-            return Place("file", "", _normal(path))
+            return HdfsSourcePath("file", "", _normal(path))
         prefix = f"{scheme}://{authority}"
-        return Place(scheme, authority, _normal(path), prefix)
+        return HdfsSourcePath(scheme, authority, _normal(path), prefix)
     if text.startswith("~"):
         raise ConfigError.single(key, "begins with ~, which is not expanded", "Write ${env:HOME}.")
     system = _place(base, folder, "", BASE) if base else None
     if system is not None and system.scheme != "file":
-        return Place(system.scheme, system.authority, _normal(text))
+        return HdfsSourcePath(system.scheme, system.authority, _normal(text))
     whole = text if text.startswith("/") else f"{folder.as_posix()}/{text}"
-    return Place("file", "", _normal(whole))
+    return HdfsSourcePath("file", "", _normal(whole))
 
 
 def _check_scheme(scheme: str, authority: str, key: str) -> None:

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from connectors.files.body import FileBody
+from connectors.files.connector import FileSession
 from connectors.files.listing import listing_response
-from connectors.files.names import all_settled, matching, media_type, settled
+from connectors.files.names import matching, media_type, require_all_stable, stable_files
 from connectors.files.once import UnitFile, file_unit
 from connectors.files.view import file_view
 from connectors.hdfs.decompression import decompressed, plain_name
 from connectors.hdfs.failures import translated_errors
 from connectors.hdfs.opening import open_store
-from connectors.hdfs.place import Place, base_of, place_of
+from connectors.hdfs.place import HdfsSourcePath, base_of, place_of
 from connectors.hdfs.section import HdfsSection
 from connectors.hdfs.store import FileStatus, FileStore, each_once, files_below
 from connectors.hdfs.watched_file import WatchedFile
@@ -26,7 +27,7 @@ from dil.errors import SourceContractError
 from dil.model.job import Job
 from dil.model.json import JsonObject, JsonValue
 from dil.sections.source import SourceSection
-from dil.spi.connector import ByteSession, RequestValues, Response
+from dil.spi.connector import RequestValues, Response
 from dil.spi.request_view import RequestView
 
 _DECOMPRESS = "ms.source.files.decompress"
@@ -60,7 +61,7 @@ class FileSettings:
         )
 
 
-class FilesSession(ByteSession):
+class FilesSession(FileSession):
     """Answers the first request with a list or with the first file, later ones with the next.
 
     With a ``file`` that is the only one that is read.
@@ -71,7 +72,7 @@ class FilesSession(ByteSession):
         settings: FileSettings,
         file: UnitFile | None = None,
         *,
-        opened: Callable[[Place, str], FileStore] = open_store,
+        opened: Callable[[HdfsSourcePath, str], FileStore] = open_store,
         sleep: Callable[[float], None] = time.sleep,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
@@ -80,7 +81,7 @@ class FilesSession(ByteSession):
         self._opened = opened
         self._sleep = sleep
         self._now_ms = now_ms
-        self._place: Place | None = None
+        self._place: HdfsSourcePath | None = None
         self._store: FileStore | None = None
         self._left: deque[FileStatus] = deque()
         self._shown = ""
@@ -117,7 +118,9 @@ class FilesSession(ByteSession):
             return self._listing(place)
         if is_due and not self._left and place.pattern is None:
             properties, now_ms = self._settings.job.properties, self._now_ms()
-            self._left.extend(all_settled(self._found(place), properties, self._shown, now_ms))
+            self._left.extend(
+                require_all_stable(self._found(place), properties, self._shown, now_ms)
+            )
         if not self._left:
             return Response(None, location=self._shown)
         return self._file(self._left.popleft())
@@ -129,7 +132,7 @@ class FilesSession(ByteSession):
             SourceError: as ``fetch``.
         """
         found, properties = self._found(self._open({})), self._settings.job.properties
-        for each in settled(found, properties, self._shown, self._now_ms()):
+        for each in stable_files(found, properties, self._shown, self._now_ms()):
             yield file_unit(self._known_store.shown(each.path), each.version, properties)
 
     def _one(self, file: UnitFile) -> Response:
@@ -143,7 +146,7 @@ class FilesSession(ByteSession):
         file.check(status.version)
         return self._file(status)
 
-    def _begin(self, values: RequestValues) -> Place:
+    def _begin(self, values: RequestValues) -> HdfsSourcePath:
         """Open the place of the work unit, once."""
         if values.page:
             raise SourceContractError(
@@ -152,24 +155,24 @@ class FilesSession(ByteSession):
             )
         return self._open(values.variables)
 
-    def _place_of(self, variables: Mapping[str, JsonValue]) -> Place:
+    def _place_of(self, variables: Mapping[str, JsonValue]) -> HdfsSourcePath:
         job = self._settings.job
         folder = _folder_of(job.path)
         hosts = job.properties.section(SourceSection).hosts
         return place_of(job.source.uri, variables, folder, self._settings.base, hosts)
 
-    def _open(self, variables: Mapping[str, JsonValue]) -> Place:
+    def _open(self, variables: Mapping[str, JsonValue]) -> HdfsSourcePath:
         self._place = self._place_of(variables)
         self._store = self._opened(self._place, self._settings.user)
         self._shown = self._store.shown(self._place.path)
         return self._place
 
-    def _listing(self, place: Place) -> Response:
+    def _listing(self, place: HdfsSourcePath) -> Response:
         job, store = self._settings.job, self._known_store
-        found = settled(self._found(place), job.properties, self._shown, self._now_ms())
+        found = stable_files(self._found(place), job.properties, self._shown, self._now_ms())
         return listing_response((store.shown(each.path) for each in found), job, self._shown)
 
-    def _found(self, place: Place) -> Iterator[FileStatus]:
+    def _found(self, place: HdfsSourcePath) -> Iterator[FileStatus]:
         store, pattern = self._known_store, place.pattern
         wanted = matching(files_below(store, place.path), self._settings.job.properties)
         if pattern is not None:

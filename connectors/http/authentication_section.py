@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from dil.model.authentication import Authentication
 from dil.model.json import JsonValue, as_text
-from dil.sections.reading import ShapeError, Surroundings, as_object, build, is_scalar, texts
+from dil.sections.reading import ReadContext, ShapeError, as_object, build, is_scalar, texts
 from dil.storage.locations import PathError, local_path
 from dil.text.variables import placeholders
 
@@ -41,7 +41,7 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def authentication(value: JsonValue, around: Surroundings) -> Authentication:
+def authentication(value: JsonValue, around: ReadContext) -> Authentication:
     """Return the model of ``ms.authentication``.
 
     Raises:
@@ -73,7 +73,7 @@ def authentication(value: JsonValue, around: Surroundings) -> Authentication:
     return replace(settings, refresh_token_file=_located(settings, around))
 
 
-def _form_members(members: Mapping[str, JsonValue], around: Surroundings) -> dict[str, object]:
+def _form_members(members: Mapping[str, JsonValue], around: ReadContext) -> dict[str, object]:
     found: dict[str, object] = {}
     for name, item in members.items():
         if item is None or not is_scalar(item):
@@ -152,7 +152,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _located(settings: Authentication, around: Surroundings) -> str:
+def _located(settings: Authentication, around: ReadContext) -> str:
     """Return the absolute path of the refresh token's file; relative, it is beside the job."""
     if not settings.refresh_token_file:
         return ""

@@ -19,7 +19,7 @@ import urllib3
 
 from connectors.http.failures import unknown_outcome
 from dil.errors import SourceContractError, SourceError, TransientSourceError
-from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, Received
+from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, ReceivedBytes
 from dil.extraction.streams import ReadStream
 from dil.model.job import ExpansionSpec
 
@@ -94,7 +94,7 @@ class BodyStream(ReadStream):
     def _decoding(self, raw: BinaryIO) -> BinaryIO:
         """Return the stream that undoes the codings, the last one applied first."""
         text = self._response.headers.get("Content-Encoding") or ""
-        received = Received()
+        received = ReceivedBytes()
         came = stream = cast("BinaryIO", CountedStream(raw, received))
         for coding in reversed([each.strip().lower() for each in text.split(",")]):
             if coding in _FOREIGN:

@@ -78,10 +78,10 @@ class HttpConnector(Connector):
 
     def open(self, context: SessionContext) -> HttpSession:
         """Return a session; nothing is sent before the first request."""
+        from connectors.http.environment import SessionEnvironment
         from connectors.http.session import HttpSession
-        from connectors.http.surroundings import Surroundings
 
-        around = Surroundings(
+        around = SessionEnvironment(
             context.coordinator, context.renewed, audit=context.audit, shared=context.shared
         )
         return HttpSession(HttpSettings.of(context.job), around)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from connectors.http.environment import SessionEnvironment
 from connectors.http.settings import HttpSettings
-from connectors.http.surroundings import Surroundings
 from dil.model.secret import Secret
 from dil.secrets import learn
 from dil.spi.connector import RequestValues
@@ -22,7 +22,7 @@ class Credentials:
     tokens are fetched.
     """
 
-    def __init__(self, settings: HttpSettings, around: Surroundings) -> None:
+    def __init__(self, settings: HttpSettings, around: SessionEnvironment) -> None:
         authentication = settings.authentication
         self.has_grant = authentication is not None and authentication.is_fetched
         self._stale = frozenset(settings.statuses.pagination_error)

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from connectors.http.credentials import Credentials
+from connectors.http.environment import SessionEnvironment
 from connectors.http.limits import asked_wait, is_rate_limited
-from connectors.http.outgoing import Outgoing
+from connectors.http.outgoing import OutgoingRequest
 from connectors.http.refusals import Refusal, answer_words, in_doubt, quota_error
-from connectors.http.retries import Waits, after_retries
+from connectors.http.retries import RetryWaits, after_retries
 from connectors.http.settings import HttpSettings
-from connectors.http.statuses import NOT_DONE, RETRIED, Verdict, judge
-from connectors.http.surroundings import Surroundings
+from connectors.http.statuses import NOT_DONE, RETRIED, StatusVerdict, judge
 from dil.errors import DilError, QuotaError, TransientSourceError
 
 if TYPE_CHECKING:
@@ -29,26 +29,28 @@ class Exchange:
     for the job's rate. ``outgoing`` is what was sent last.
     """
 
-    outgoing: Outgoing
+    outgoing: OutgoingRequest
 
     def __init__(
         self,
         settings: HttpSettings,
-        around: Surroundings,
+        around: SessionEnvironment,
         credentials: Credentials,
-        send: Callable[[Outgoing], requests.Response],
+        send: Callable[[OutgoingRequest], requests.Response],
     ) -> None:
         self._settings = settings
         self._around = around
         self._credentials = credentials
         self._send = send
-        self._waits = Waits(settings.retry, around.monotonic)
+        self._waits = RetryWaits(settings.retry, around.monotonic)
         self._renewals = 0
         self._is_replayed = False
         self.retries = 0
         self.seconds_waited = 0.0
 
-    def answer(self, build: Callable[[], Outgoing]) -> tuple[requests.Response, Verdict]:
+    def answer(
+        self, build: Callable[[], OutgoingRequest]
+    ) -> tuple[requests.Response, StatusVerdict]:
         """Return the final answer and what it means.
 
         Args:
@@ -71,12 +73,12 @@ class Exchange:
                 self._wait_after(failure)
                 continue
             verdict = self._judged(answer)
-            if verdict in {Verdict.SUCCESS, Verdict.WARNING}:
+            if verdict in {StatusVerdict.SUCCESS, StatusVerdict.WARNING}:
                 return answer, verdict
             if not self._renews(answer) and not self._waits_for(answer, verdict):
                 return answer, verdict
 
-    def refusal(self, answer: requests.Response, verdict: Verdict) -> DilError:
+    def refusal(self, answer: requests.Response, verdict: StatusVerdict) -> DilError:
         """Return the error of a final answer that is no success."""
         return Refusal(
             answer,
@@ -84,18 +86,18 @@ class Exchange:
             self.outgoing.shown,
             self._waits.done,
             self._asked(answer),
-            self._settings.carriers.advice,
+            self._settings.credential_sources.advice,
         ).error()
 
-    def _judged(self, answer: requests.Response) -> Verdict:
+    def _judged(self, answer: requests.Response) -> StatusVerdict:
         """Classify an answer; a used up rate limit is none of the credentials' business."""
         settings, code = self._settings, answer.status_code
         verdict = judge(code, answer.reason or "", settings.statuses, settings.reasons)
-        if verdict is Verdict.AUTHENTICATION and is_rate_limited(code, answer.headers):
-            return Verdict.TRANSIENT
+        if verdict is StatusVerdict.AUTHENTICATION and is_rate_limited(code, answer.headers):
+            return StatusVerdict.TRANSIENT
         is_listed = self.outgoing.has_row and code in settings.statuses.error
-        if verdict is Verdict.TRANSIENT and is_listed:
-            return Verdict.ERROR  # the job says that it means this row
+        if verdict is StatusVerdict.TRANSIENT and is_listed:
+            return StatusVerdict.ERROR  # the job says that it means this row
         return verdict
 
     def _renews(self, answer: requests.Response) -> bool:
@@ -122,7 +124,7 @@ class Exchange:
         self._credentials.renew_input()
         return True
 
-    def _waits_for(self, answer: requests.Response, verdict: Verdict) -> bool:
+    def _waits_for(self, answer: requests.Response, verdict: StatusVerdict) -> bool:
         """Wait where the request may be sent again; say whether it may.
 
         Raises:
@@ -131,9 +133,9 @@ class Exchange:
         """
         status, asked = answer.status_code, self._asked(answer)
         is_limit = is_rate_limited(status, answer.headers)
-        if verdict is Verdict.QUOTA:
+        if verdict is StatusVerdict.QUOTA:
             raise self._spent(answer, asked)
-        if verdict is not Verdict.TRANSIENT:
+        if verdict is not StatusVerdict.TRANSIENT:
             return False
         if not is_limit and status not in NOT_DONE and not self.outgoing.is_repeatable:
             raise in_doubt(answer, self.outgoing.shown)

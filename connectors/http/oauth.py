@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+from connectors.http.environment import SessionEnvironment
 from connectors.http.refresh_tokens import RefreshTokenFile
 from connectors.http.settings import HttpSettings
-from connectors.http.surroundings import Surroundings
 from connectors.http.token_endpoint import Denied, Granted, TokenEndpoint
 from dil.errors import AuthenticationError
 from dil.model.authentication import Authentication
@@ -39,7 +39,7 @@ class OAuthSource(CredentialSource):
     """Fetches tokens by one grant."""
 
     def __init__(
-        self, settings: HttpSettings, keys: KeySpec, around: Surroundings | None = None
+        self, settings: HttpSettings, keys: KeySpec, around: SessionEnvironment | None = None
     ) -> None:
         if settings.authentication is None:
             raise AssertionError("a job without ms.authentication asks for no token")

@@ -7,13 +7,13 @@ from urllib.parse import urlsplit
 
 from connectors.address import AddressError
 from dil.model.messages import shortened
-from dil.text.origins import HOSTS, Origin, allows
+from dil.text.origins import HOSTS, NetworkOrigin, allows
 
 _SHOWN = 100
 _PORTS = {"http": 80, "https": 443}
 
 
-def origin_of(uri: str) -> Origin:
+def origin_of(uri: str) -> NetworkOrigin:
     """Return scheme, host and port of an address.
 
     Raises:
@@ -32,7 +32,9 @@ def origin_of(uri: str) -> Origin:
             f" {HOSTS} names further hosts that they may lead to.",
         )
     user = parts.netloc.rpartition("@")[0] or ()
-    return Origin(scheme, parts.hostname.lower(), None if port == _PORTS[scheme] else port, user)
+    return NetworkOrigin(
+        scheme, parts.hostname.lower(), None if port == _PORTS[scheme] else port, user
+    )
 
 
 def _shown(uri: str) -> str:
@@ -51,7 +53,10 @@ def is_same_origin(before: str, after: str) -> bool:
     own, other = _without_user(before), _without_user(after)
     if own is None or other is None:
         return False
-    return other in {own, *({Origin("https", own.host)} if own == Origin("http", own.host) else ())}
+    return other in {
+        own,
+        *({NetworkOrigin("https", own.host)} if own == NetworkOrigin("http", own.host) else ()),
+    }
 
 
 def is_allowed(before: str, after: str, hosts: Iterable[str]) -> bool:
@@ -60,9 +65,9 @@ def is_allowed(before: str, after: str, hosts: Iterable[str]) -> bool:
     return other is not None and any(allows(each, other, own) for each in hosts)
 
 
-def _without_user(uri: str) -> Origin | None:
+def _without_user(uri: str) -> NetworkOrigin | None:
     try:
         found = origin_of(uri)
     except AddressError:
         return None
-    return Origin(found.scheme, found.host, found.port)
+    return NetworkOrigin(found.scheme, found.host, found.port)

@@ -13,7 +13,7 @@ from connectors.http.origin import is_allowed, is_same_origin, origin_of
 from connectors.http.section import AUTHENTICATION, HEADERS
 from connectors.http.settings import IDEMPOTENT, HttpSettings
 from connectors.http.target import (
-    Target,
+    RequestTarget,
     build_target,
     form_body,
     header_texts,
@@ -36,7 +36,7 @@ _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class OutgoingRequest:
     """A request, ready to send; ``shown`` names it in messages, without secrets.
 
     ``body`` is None for methods that have none. ``is_repeatable`` says that it may be sent again
@@ -56,7 +56,7 @@ class Outgoing:
 
 def build_outgoing(
     settings: HttpSettings, values: RequestValues, token: Secret | None = None
-) -> Outgoing:
+) -> OutgoingRequest:
     """Return the request for these values; built anew for every sending, so that it is signed anew.
 
     Args:
@@ -87,7 +87,7 @@ def build_outgoing(
     if values.next_uri:
         address = _followed(values.next_uri, target, settings.hosts)
     body = _body(headers, target.left, values.payload or {}) if has_body else None
-    return Outgoing(
+    return OutgoingRequest(
         method=settings.method,
         uri=_with_key(address.uri, authentication_query(settings, values.variables)),
         headers=headers,
@@ -107,7 +107,7 @@ def _headers(
         name: value.reveal() if isinstance(value, Secret) else value
         for name, value in (settings.headers or {}).items()
     }
-    giver = settings.carriers.giver
+    giver = settings.credential_sources.giver
     texts, used, missing = header_texts(written, values.variables, partial(giver, HEADERS))
     name, text, auth_used, auth_missing = authentication_header(settings, values.variables, token)
     if name:
@@ -166,7 +166,7 @@ def _is_repeatable(settings: HttpSettings, values: RequestValues) -> bool:
     )
 
 
-def _followed(next_uri: str, own: Target, hosts: Iterable[str]) -> Target:
+def _followed(next_uri: str, own: RequestTarget, hosts: Iterable[str]) -> RequestTarget:
     """Return the address that an answer named for its next page, when it may be trusted.
 
     Headers and credentials are for the origin of the job's own URI and for ``ms.source.uri.hosts``.
@@ -182,7 +182,7 @@ def _followed(next_uri: str, own: Target, hosts: Iterable[str]) -> Target:
         )
         error.is_unsent = True
         raise error
-    return Target(uri, shown, own.unknown, own.left)
+    return RequestTarget(uri, shown, own.unknown, own.left)
 
 
 def _with_key(uri: str, key: Mapping[str, str]) -> str:

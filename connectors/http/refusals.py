@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from connectors.http.body import BodyStream
 from connectors.http.failures import unknown_outcome
 from connectors.http.retries import after_retries
-from connectors.http.statuses import RETRIED, Verdict
+from connectors.http.statuses import RETRIED, StatusVerdict
 from dil.errors import (
     AuthenticationError,
     DilError,
@@ -46,7 +46,7 @@ class Refusal:
     """
 
     answer: requests.Response
-    verdict: Verdict
+    verdict: StatusVerdict
     shown: str
     repeats: int
     asked_s: float | None
@@ -62,7 +62,7 @@ class Refusal:
             body = _beginning(self.answer, self.shown)
         what = answer_words(self.answer, self.shown)
         status = self.answer.status_code
-        passes = self.verdict is Verdict.TRANSIENT
+        passes = self.verdict is StatusVerdict.TRANSIENT
         text = body.decode("utf-8", "replace").strip()
         if text:
             level = logging.INFO if passes or status in _ERRORS else logging.WARNING
@@ -74,7 +74,7 @@ class Refusal:
         if passes:
             fix = _PATIENCE if self._was_repeated() else "The source itself failed; look there."
             return TransientSourceError(what, fix, self.asked_s)
-        if self.verdict is Verdict.AUTHENTICATION:
+        if self.verdict is StatusVerdict.AUTHENTICATION:
             return AuthenticationError(what, self.login_fix)
         error = SourceError(
             what, "Correct the request; ms.http.statuses says what counts as a failure."

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from connectors.http.settings import RetryBudget
 
 
-class Waits:
+class RetryWaits:
     """The waits before retries of one request: 1, 2, 4 s and so on, jittered by a quarter.
 
     The seconds of the budget count from the first sending, time-outs and slow answers included.

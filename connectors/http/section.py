@@ -24,7 +24,7 @@ from dil.model.section import (
     prop,
 )
 from dil.model.settings import HttpStatuses, HttpStatusReasons
-from dil.sections.reading import ShapeError, Surroundings, as_object, is_scalar
+from dil.sections.reading import ReadContext, ShapeError, as_object, is_scalar
 
 AUTHENTICATION = "ms.authentication"
 HEADERS = "ms.http.request.headers"
@@ -33,7 +33,7 @@ _SECRET_HEADER = re.compile(
 )
 
 
-def _headers(value: JsonValue, around: Surroundings) -> dict[str, str | Secret]:
+def _headers(value: JsonValue, around: ReadContext) -> dict[str, str | Secret]:
     headers: dict[str, str | Secret] = {}
     for name, item in as_object(value).items():
         if item is None or not is_scalar(item):

@@ -10,7 +10,7 @@ import urllib3
 
 from connectors.http.client import Client, PlainRedirectError
 from connectors.http.failures import connection_failure, may_have_been_done, unknown_outcome
-from connectors.http.outgoing import Outgoing
+from connectors.http.outgoing import OutgoingRequest
 from connectors.http.settings import HttpSettings
 from dil.errors import SourceError
 
@@ -43,7 +43,7 @@ class Sender:
         """Close all connections."""
         self._client.close()
 
-    def send(self, outgoing: Outgoing) -> requests.Response:
+    def send(self, outgoing: OutgoingRequest) -> requests.Response:
         """Return the answer, its body not read yet; redirects are followed for GET only.
 
         To another origin a redirect is followed without anything of the job.
@@ -87,7 +87,7 @@ class Sender:
             ) from None
 
 
-def _shown(error: Exception, outgoing: Outgoing) -> str:
+def _shown(error: Exception, outgoing: OutgoingRequest) -> str:
     """Name the request without secrets, and the host it was redirected to when that failed."""
     failed: object = getattr(error, "request", None)
     url = failed.url if isinstance(failed, requests.PreparedRequest) else None

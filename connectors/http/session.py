@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from connectors.http.body import BodyStream
 from connectors.http.credentials import Credentials
+from connectors.http.environment import SessionEnvironment
 from connectors.http.exchange import Exchange
-from connectors.http.outgoing import Outgoing, build_outgoing
+from connectors.http.outgoing import OutgoingRequest, build_outgoing
 from connectors.http.sending import Sender
 from connectors.http.settings import HttpSettings
-from connectors.http.statuses import Verdict
-from connectors.http.surroundings import Surroundings
+from connectors.http.statuses import StatusVerdict
 from dil.errors import DilError
 from dil.model.secret import MASK, Secret
 from dil.spi.audit import AuditedRequest
@@ -39,9 +39,9 @@ class HttpSession(ByteSession):
 
     audits = True
 
-    def __init__(self, settings: HttpSettings, around: Surroundings | None = None) -> None:
+    def __init__(self, settings: HttpSettings, around: SessionEnvironment | None = None) -> None:
         self._settings = settings
-        self._around = around or Surroundings()
+        self._around = around or SessionEnvironment()
         self._credentials = Credentials(settings, self._around)
         self._sender_key = (Sender, threading.get_ident())
         shared = self._around.shared
@@ -95,18 +95,18 @@ class HttpSession(ByteSession):
         finally:
             self.retries += exchange.retries
             self.seconds_waited += exchange.seconds_waited
-        if verdict is Verdict.SUCCESS:
+        if verdict is StatusVerdict.SUCCESS:
             return self._response(answer, exchange.outgoing)
-        if verdict is Verdict.WARNING:
+        if verdict is StatusVerdict.WARNING:
             answer.close()
             return _warning(answer, exchange.outgoing)
         raise exchange.refusal(answer, verdict)
 
-    def _audited(self, values: RequestValues) -> Callable[[Outgoing], requests.Response]:
+    def _audited(self, values: RequestValues) -> Callable[[OutgoingRequest], requests.Response]:
         """Return what sends a request and records it, each time that it is sent."""
         audit = self._around.audit
 
-        def send(outgoing: Outgoing) -> requests.Response:
+        def send(outgoing: OutgoingRequest) -> requests.Response:
             number = audit.sent(
                 AuditedRequest(outgoing.method, outgoing.uri, values.parameters, values.payload)
             )
@@ -121,7 +121,7 @@ class HttpSession(ByteSession):
 
         return send
 
-    def _outgoing(self, values: RequestValues) -> Outgoing:
+    def _outgoing(self, values: RequestValues) -> OutgoingRequest:
         """Build the request with the credentials of the moment."""
         token = self._credentials.token()
         outgoing = build_outgoing(self._settings, self._credentials.overlaid(values), token)
@@ -129,7 +129,7 @@ class HttpSession(ByteSession):
             self._warn_of_unknown(names, place)
         return outgoing
 
-    def _response(self, answer: requests.Response, outgoing: Outgoing) -> Response:
+    def _response(self, answer: requests.Response, outgoing: OutgoingRequest) -> Response:
         kind = (answer.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
         body = BodyStream(
             answer,
@@ -156,7 +156,7 @@ class HttpSession(ByteSession):
         self._warned |= names
 
 
-def _warning(answer: requests.Response, outgoing: Outgoing) -> Response:
+def _warning(answer: requests.Response, outgoing: OutgoingRequest) -> Response:
     """Return an answer without a body, which is no failure."""
     return Response(
         body=None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from connectors.http.carriers import Carriers, carriers
+from connectors.http.credential_sources import CredentialSources, credential_sources
 from connectors.http.section import HttpSection
 from dil.model.authentication import Authentication
 from dil.model.job import ExpansionSpec, Job
@@ -52,7 +52,8 @@ class HttpSettings:
     ``repeats_unsafe`` that POST and PATCH may be sent again without it. ``renewal`` is how long to
     wait for a new authentication row, and how often. ``body_wait_s`` is the longest wait for the
     next MiB of a body, 0 for none. ``hosts`` are other origins that values and answers may lead to.
-    ``expansion`` limits what packed bodies become. ``carriers`` is where credentials come from.
+    ``expansion`` limits what packed bodies become. ``credential_sources`` is where credentials come
+    from.
     """
 
     uri: str
@@ -75,7 +76,7 @@ class HttpSettings:
     body_wait_s: float = 600.0
     hosts: tuple[str, ...] = ()
     expansion: ExpansionSpec = field(default_factory=ExpansionSpec)
-    carriers: Carriers = field(default_factory=Carriers)
+    credential_sources: CredentialSources = field(default_factory=CredentialSources)
 
     @classmethod
     def of(cls, job: Job) -> HttpSettings:
@@ -104,7 +105,7 @@ class HttpSettings:
             body_wait_s=http.body_wait_s,
             hosts=source.hosts,
             expansion=job.extraction.expansion,
-            carriers=carriers(job),
+            credential_sources=credential_sources(job),
         )
 
 

@@ -16,7 +16,7 @@ _REDIRECTS = range(300, 400)
 _SERVER_ERRORS = range(500, 600)
 
 
-class Verdict(Enum):
+class StatusVerdict(Enum):
     """What to do with an answer."""
 
     SUCCESS = "success"
@@ -27,17 +27,19 @@ class Verdict(Enum):
     ERROR = "error"
 
 
-def judge(code: int, reason: str, statuses: HttpStatuses, reasons: HttpStatusReasons) -> Verdict:
+def judge(
+    code: int, reason: str, statuses: HttpStatuses, reasons: HttpStatusReasons
+) -> StatusVerdict:
     """Classify an answer by its status code and reason phrase; the phrase is compared exactly."""
     if code in statuses.success:
-        return Verdict.ERROR if reason in reasons.error else Verdict.SUCCESS
+        return StatusVerdict.ERROR if reason in reasons.error else StatusVerdict.SUCCESS
     is_listed = code in statuses.error or code in _REDIRECTS
     if code in statuses.warning or (code < 400 and not is_listed):  # noqa: PLR2004
-        return Verdict.WARNING
+        return StatusVerdict.WARNING
     if code in statuses.quota:
-        return Verdict.QUOTA
+        return StatusVerdict.QUOTA
     if code in _REFUSED:
-        return Verdict.AUTHENTICATION
+        return StatusVerdict.AUTHENTICATION
     if code in _PASSING or code in _SERVER_ERRORS:
-        return Verdict.TRANSIENT
-    return Verdict.ERROR
+        return StatusVerdict.TRANSIENT
+    return StatusVerdict.ERROR

@@ -21,7 +21,7 @@ _ILLEGAL = re.compile(r"[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]|%(?![0-9A-Fa-f]{2
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RequestTarget:
     """An absolute URI, ready to send; ``unknown`` are placeholders that nothing stands for.
 
     ``left`` are the parameters that neither URI nor headers consumed. ``shown`` is for messages:
@@ -51,7 +51,7 @@ def build_target(
     declared: Collection[str],
     consumed: Collection[str] = (),
     appends: bool = True,
-) -> Target:
+) -> RequestTarget:
     """Substitute variables in the URI; the parameters that nothing consumed are left over.
 
     Args:
@@ -77,7 +77,7 @@ def build_target(
     }
     appended = left if appends else {}
     uri = legal(with_query(result.text, appended))
-    return Target(uri, _shown(written, query, left), result.missing, left)
+    return RequestTarget(uri, _shown(written, query, left), result.missing, left)
 
 
 def legal(uri: str) -> str:

@@ -15,11 +15,11 @@ import urllib3
 
 from connectors.http.body import BodyStream
 from connectors.http.client import Client
+from connectors.http.environment import SessionEnvironment
 from connectors.http.failures import connection_failure
 from connectors.http.limits import asked_wait
-from connectors.http.retries import Waits, after_retries
+from connectors.http.retries import RetryWaits, after_retries
 from connectors.http.settings import HttpSettings, RetryBudget
-from connectors.http.surroundings import Surroundings
 from connectors.http.target import shown_uri
 from dil.errors import DilError, SourceError, TransientSourceError
 from dil.model.authentication import Authentication
@@ -66,12 +66,12 @@ class _Answer:
 class TokenEndpoint:
     """``tokenUri`` of one job: its time-outs, proxy and trust are those of the job's source."""
 
-    def __init__(self, settings: HttpSettings, around: Surroundings | None = None) -> None:
+    def __init__(self, settings: HttpSettings, around: SessionEnvironment | None = None) -> None:
         if settings.authentication is None:
             raise AssertionError("a job without ms.authentication asks for no token")
         self._grant: Authentication = settings.authentication
         self._settings = replace(settings, uri=self._grant.token_uri)
-        self._around = around or Surroundings()
+        self._around = around or SessionEnvironment()
         self._shown = shown_uri(self._grant.token_uri)
 
     def ask(self, form: Mapping[str, str | Secret]) -> Granted | Denied:
@@ -112,7 +112,7 @@ class TokenEndpoint:
     def _answered(
         self, client: Client, form: Mapping[str, str], headers: Mapping[str, str]
     ) -> _Answer:
-        waits = Waits(_BUDGET, self._around.monotonic)
+        waits = RetryWaits(_BUDGET, self._around.monotonic)
         while True:
             found = self._tried(client, form, headers)
             asked = found.asked_s if isinstance(found, _Answer) else None

@@ -19,7 +19,7 @@ from dil.model.database_address import DatabaseAddress
 from dil.model.json import JsonValue
 from dil.model.secret import Secret
 from dil.text.database_url import DatabaseUrlError, read_database_url
-from dil.text.origins import Origin, refuse_other_origin, refuse_way_out
+from dil.text.origins import NetworkOrigin, refuse_other_origin, refuse_way_out
 from dil.text.variables import substitute
 
 FORMS = (
@@ -122,7 +122,7 @@ def _encoding(template: str) -> Callable[[str], str] | None:
     return quote if _FILE_URL.match(template) else None
 
 
-def _origin_of(text: str) -> Origin:
+def _origin_of(text: str) -> NetworkOrigin:
     """Return the server of an address, for any driver of Java; what names the database is left out.
 
     Raises:
@@ -134,7 +134,7 @@ def _origin_of(text: str) -> Origin:
     scheme, place = match["kind"].lower(), match["place"]
     options = _DATABASE.sub("", match["options"] or "")
     if scheme.removeprefix("jdbc:") in {Kind.SQLITE, Kind.DUCKDB}:
-        return Origin(scheme, rest=options)
+        return NetworkOrigin(scheme, rest=options)
     driver, mark, rest = place.partition("//")
     if not mark:
         driver, mark, rest = place.rpartition("@")
@@ -144,8 +144,8 @@ def _origin_of(text: str) -> Origin:
     port = port.partition(":")[0]
     chosen = (driver, user, options) if driver or user or options else ()
     if "," in server or not port.isdecimal():
-        return Origin(scheme, server.lower(), None, chosen)
-    return Origin(scheme, host.lower(), int(port), chosen)
+        return NetworkOrigin(scheme, server.lower(), None, chosen)
+    return NetworkOrigin(scheme, host.lower(), int(port), chosen)
 
 
 @lru_cache(maxsize=16)  # the attempts of a task ask one database

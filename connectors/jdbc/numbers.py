@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dil.model.exact_decimals import cast_texts
+from dil.types.fitting import cast_texts
+from dil.types.lattice import MOST_DIGITS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAX_DIGITS = 38
 _USUAL_SCALE = 18
 
 
@@ -25,15 +25,15 @@ class DecimalColumn:
     def __init__(self, precision: int | None = None, scale: int | None = None) -> None:
         import pyarrow as pa
 
-        declared = precision is not None and precision <= MAX_DIGITS and scale is not None
+        declared = precision is not None and precision <= MOST_DIGITS and scale is not None
         if declared and 0 <= (scale or 0) <= (precision or 0):
             self._types: list[pa.DataType] = [pa.decimal128(precision or 1, scale or 0)]
         elif declared and (scale or 0) < 0:
             digits = (precision or 0) - (scale or 0)
-            self._types = [pa.decimal128(digits, 0)] if digits <= MAX_DIGITS else []
+            self._types = [pa.decimal128(digits, 0)] if digits <= MOST_DIGITS else []
         else:
-            usual = _USUAL_SCALE if scale is None else min(max(scale, 0), MAX_DIGITS)
-            self._types = [pa.decimal128(MAX_DIGITS, usual)]
+            usual = _USUAL_SCALE if scale is None else min(max(scale, 0), MOST_DIGITS)
+            self._types = [pa.decimal128(MOST_DIGITS, usual)]
 
     def read(self, texts: pa.Array) -> pa.Array:
         """Return the values of a batch in the first type that holds them exactly."""
@@ -58,4 +58,4 @@ def _needed(texts: pa.Array) -> pa.DataType:
 
     fractions = pc.extract_regex(texts, r"\.(?P<digits>[0-9]+)$").field("digits")
     scale = pc.max(pc.utf8_length(fractions)).as_py() or 0
-    return pa.decimal128(MAX_DIGITS, scale) if scale <= MAX_DIGITS else pa.string()
+    return pa.decimal128(MOST_DIGITS, scale) if scale <= MOST_DIGITS else pa.string()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from connectors.address import AddressError
 from connectors.jdbc.address import filled_address
 from connectors.jdbc.section import JdbcSection
-from connectors.jdbc.sql_text import Piece, SqlPart, SqlTextError, pieces, statements
+from connectors.jdbc.sql_text import SqlPart, SqlPiece, SqlTextError, pieces, statements
 from connectors.jdbc.statement import Statement, names_in
 from connectors.jdbc.syntax import Kind, SqlSyntax, kind_of, syntax_of
 from dil.errors import ConfigError, Problem
@@ -192,7 +192,7 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
         )  # fmt: skip
 
 
-def _doubt(cut: tuple[Piece, ...], *, is_known: bool) -> str:
+def _doubt(cut: tuple[SqlPiece, ...], *, is_known: bool) -> str:
     """Return what of a statement another mode, or another database, may cut up otherwise."""
     for piece in cut:
         if piece.part in {SqlPart.TEXT, SqlPart.NAME} and "\\" in piece.text:

@@ -31,7 +31,7 @@ class SqlPart(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SqlPiece:
     """A piece of a statement as it is written, its quotes included.
 
     ``opening`` is what it begins with: a quote, a dollar quote. ``escapes`` says that a backslash
@@ -46,7 +46,7 @@ class Piece:
     is_placeholder: bool = False
 
 
-def pieces(sql: str, syntax: SqlSyntax) -> tuple[Piece, ...]:
+def pieces(sql: str, syntax: SqlSyntax) -> tuple[SqlPiece, ...]:
     """Cut a statement into its pieces; joined they are the statement.
 
     Raises:
@@ -55,7 +55,7 @@ def pieces(sql: str, syntax: SqlSyntax) -> tuple[Piece, ...]:
     return tuple(_Cutter(sql, syntax).pieces())
 
 
-def statements(cut: tuple[Piece, ...]) -> int:
+def statements(cut: tuple[SqlPiece, ...]) -> int:
     """Return how many statements there are, separated by semicolons."""
     count, is_there = 0, False
     for piece in cut:
@@ -72,7 +72,7 @@ def statements(cut: tuple[Piece, ...]) -> int:
     return count + is_there
 
 
-def words(cut: tuple[Piece, ...]) -> list[str]:
+def words(cut: tuple[SqlPiece, ...]) -> list[str]:
     """Return the words of the code in lower case: keywords and plain names, in order."""
     found: list[str] = []
     for piece in cut:
@@ -87,8 +87,8 @@ class _Cutter:
         self._syntax = syntax
         self._at = 0
 
-    def pieces(self) -> list[Piece]:
-        found: list[Piece] = []
+    def pieces(self) -> list[SqlPiece]:
+        found: list[SqlPiece] = []
         code = 0
         while self._at < len(self._sql):
             begin = self._at
@@ -97,22 +97,22 @@ class _Cutter:
                 self._at += 1
                 continue
             if begin > code:
-                found.append(Piece(SqlPart.CODE, self._sql[code:begin]))
+                found.append(SqlPiece(SqlPart.CODE, self._sql[code:begin]))
             found.append(piece)
             code = self._at
         if code < len(self._sql):
-            found.append(Piece(SqlPart.CODE, self._sql[code:]))
+            found.append(SqlPiece(SqlPart.CODE, self._sql[code:]))
         return found
 
-    def _special(self) -> Piece | None:
+    def _special(self) -> SqlPiece | None:
         """Return what begins here if that is no plain code, and go behind it."""
         match = PLACEHOLDER.match(self._sql, self._at)
         if match:
             self._at = match.end()
-            return Piece(SqlPart.CODE, match.group(), is_placeholder=True)
+            return SqlPiece(SqlPart.CODE, match.group(), is_placeholder=True)
         return self._comment() or self._quoted() or self._dollar_quoted()
 
-    def _comment(self) -> Piece | None:
+    def _comment(self) -> SqlPiece | None:
         rest = self._sql[self._at : self._at + 3]
         is_dashed = rest.startswith("--") and not (
             self._syntax.dashes_need_blank and rest[2:].strip()
@@ -139,7 +139,7 @@ class _Cutter:
                 at += 1
         raise SqlTextError("has a comment without an end")
 
-    def _quoted(self) -> Piece | None:
+    def _quoted(self) -> SqlPiece | None:
         mark = self._sql[self._at]
         if mark == "'" or (mark == '"' and self._syntax.double_quoted_texts):
             prefix = self._prefix()
@@ -174,7 +174,7 @@ class _Cutter:
                 return at + 1
         raise SqlTextError(f"has a {mark} without its counterpart")
 
-    def _dollar_quoted(self) -> Piece | None:
+    def _dollar_quoted(self) -> SqlPiece | None:
         if not self._syntax.dollars or self._sql[self._at] != "$":
             return None
         if self._at and _WORD_CHARACTER.match(self._sql[self._at - 1]):
@@ -187,7 +187,9 @@ class _Cutter:
             raise SqlTextError(f"has a {match.group()} without its counterpart")
         return self._taken(SqlPart.TEXT, end + len(match.group()), match.group())
 
-    def _taken(self, part: SqlPart, end: int, opening: str = "", *, escapes: bool = False) -> Piece:
-        piece = Piece(part, self._sql[self._at : end], opening, escapes)
+    def _taken(
+        self, part: SqlPart, end: int, opening: str = "", *, escapes: bool = False
+    ) -> SqlPiece:
+        piece = SqlPiece(part, self._sql[self._at : end], opening, escapes)
         self._at = end
         return piece

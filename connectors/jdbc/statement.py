@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 
-from connectors.jdbc.sql_text import PLACEHOLDER, Piece, SqlPart, pieces, words
+from connectors.jdbc.sql_text import PLACEHOLDER, SqlPart, SqlPiece, pieces, words
 from connectors.jdbc.syntax import SqlSyntax
 from dil.errors import ConfigError
 from dil.model.json import JsonValue, as_text
@@ -182,7 +182,7 @@ class Statement:
         return _function_around(code) not in _FROM_FUNCTIONS
 
 
-def misspelt(cut: Sequence[Piece]) -> tuple[str, str] | None:
+def misspelt(cut: Sequence[SqlPiece]) -> tuple[str, str] | None:
     """Return the first word of a statement where it is none, and the nearest one that is."""
     found = words(tuple(cut))[:1]
     known = _READING | _WRITING | _OTHERS
@@ -197,7 +197,7 @@ def names_in(sql: str) -> set[str]:
     return set(PLACEHOLDER.findall(sql))
 
 
-def _without_end(cut: Sequence[Piece]) -> tuple[Piece, ...]:
+def _without_end(cut: Sequence[SqlPiece]) -> tuple[SqlPiece, ...]:
     """Return the pieces without a semicolon at the end, which no driver wants."""
     kept = list(cut)
     for number in reversed(range(len(kept))):
@@ -207,14 +207,16 @@ def _without_end(cut: Sequence[Piece]) -> tuple[Piece, ...]:
         if piece.part is SqlPart.CODE and not piece.is_placeholder:
             end = re.search(r"[\s;]*\Z", piece.text)
             at = end.start() if end else len(piece.text)
-            kept[number] = Piece(SqlPart.CODE, piece.text[:at] + piece.text[at:].replace(";", ""))
+            kept[number] = SqlPiece(
+                SqlPart.CODE, piece.text[:at] + piece.text[at:].replace(";", "")
+            )
             if not at:
                 continue
         break
     return tuple(piece for piece in kept if piece.text)
 
 
-def _outer_code(cut: Sequence[Piece]) -> str:
+def _outer_code(cut: Sequence[SqlPiece]) -> str:
     """Return the code outside of parentheses, blanks in place of all else."""
     code = "".join(
         piece.text
@@ -230,7 +232,7 @@ def _outer_code(cut: Sequence[Piece]) -> str:
     return "".join(outer)
 
 
-def _touches(piece: Piece, end: int) -> bool:
+def _touches(piece: SqlPiece, end: int) -> bool:
     """Return whether a neighbour continues a name: with a letter, a dot, or as a quoted name."""
     if piece.is_placeholder or piece.part is SqlPart.NAME:
         return True
@@ -251,7 +253,7 @@ def _function_around(code: str) -> str:
     return ""
 
 
-def _filled(piece: Piece, variables: Mapping[str, JsonValue]) -> str:
+def _filled(piece: SqlPiece, variables: Mapping[str, JsonValue]) -> str:
     """Return a text or a quoted name with its placeholders replaced."""
 
     def replacement(match: re.Match[str]) -> str:
@@ -265,7 +267,7 @@ def _filled(piece: Piece, variables: Mapping[str, JsonValue]) -> str:
     return PLACEHOLDER.sub(replacement, piece.text)
 
 
-def _inside_text(name: str, text: str, piece: Piece) -> str:
+def _inside_text(name: str, text: str, piece: SqlPiece) -> str:
     if "\x00" in text:
         raise _wrong(f"{name} holds a character with the code 0, which no text of SQL can hold")
     if piece.opening.startswith("$"):

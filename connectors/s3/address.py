@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from connectors.address import AddressError
 from connectors.s3.section import S3Settings
-from dil.text.origins import Origin
+from dil.text.origins import NetworkOrigin
 
 DEFAULT_REGION = "us-west-2"
 _URI = re.compile(
@@ -23,7 +23,7 @@ _AWS_DOMAIN = re.compile(r"(?:.*\.)?amazonaws\.com(?:\.cn)?(?::\d+)?", re.IGNORE
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class S3Service:
     """One S3 service; an empty ``endpoint`` is AWS's own of the region."""
 
     endpoint: str
@@ -32,10 +32,10 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class S3Address:
     """A bucket of a service, and the beginning of the keys that are meant."""
 
-    service: Service
+    service: S3Service
     bucket: str
     prefix: str
 
@@ -45,7 +45,7 @@ class Address:
         return f"s3://{self.bucket}/{self.prefix}"
 
 
-def address_of(uri: str, settings: S3Settings) -> Address:
+def address_of(uri: str, settings: S3Settings) -> S3Address:
     """Read an address; nothing of the path is decoded, it is the key's beginning as it stands.
 
     Raises:
@@ -75,10 +75,10 @@ def address_of(uri: str, settings: S3Settings) -> Address:
             bucket = host.partition(":")[0]
     if not bucket:
         raise AddressError("names no bucket", "Write s3://<bucket>/<prefix>.")
-    return Address(_service(match["scheme"].lower(), rest, settings), bucket, match["prefix"])
+    return S3Address(_service(match["scheme"].lower(), rest, settings), bucket, match["prefix"])
 
 
-def origin_of(uri: str) -> Origin:
+def origin_of(uri: str) -> NetworkOrigin:
     """Return the scheme and the host, which has the bucket, of an address.
 
     Raises:
@@ -87,7 +87,7 @@ def origin_of(uri: str) -> Origin:
     match = _URI.fullmatch(uri)
     if match is None:
         raise AddressError("is no S3 address", "Write s3://<bucket>/<prefix>.")
-    return Origin.at(match["scheme"].lower(), match["host"])
+    return NetworkOrigin.at(match["scheme"].lower(), match["host"])
 
 
 def is_of_aws(host: str) -> bool:
@@ -111,7 +111,7 @@ def _is_number(host: str) -> bool:
     return True
 
 
-def _service(scheme: str, host: str, settings: S3Settings) -> Service:
+def _service(scheme: str, host: str, settings: S3Settings) -> S3Service:
     """Return the service; ``endpoint`` goes before the URI's own host."""
     endpoint = settings.endpoint.rstrip("/")
     region, aws = settings.region, _AWS.fullmatch(host)
@@ -121,4 +121,4 @@ def _service(scheme: str, host: str, settings: S3Settings) -> Service:
         region = (aws["region"] or ("cn-north-1" if aws["china"] else "")).lower()
     is_foreign = bool(endpoint) and not is_of_aws(endpoint.partition("://")[2])
     path_style = is_foreign if settings.path_style is None else settings.path_style
-    return Service(endpoint, region or DEFAULT_REGION, path_style)
+    return S3Service(endpoint, region or DEFAULT_REGION, path_style)

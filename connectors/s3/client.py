@@ -10,7 +10,7 @@ from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.loaders import create_loader
 
-from connectors.s3.address import Service, is_of_aws
+from connectors.s3.address import S3Service, is_of_aws
 from connectors.s3.settings import JobSettings
 from dil import __version__
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SECONDS = 60  # a request without a time-out could block a task for ever
 
 
-def make_client(settings: JobSettings, service: Service) -> Any:  # noqa: ANN401 - no types
+def make_client(settings: JobSettings, service: S3Service) -> Any:  # noqa: ANN401 - no types
     """Return a client of a service; nothing is sent yet.
 
     Requests are tried three times. Proxies of the environment are not looked at; its endpoint is,
@@ -34,7 +34,7 @@ def make_client(settings: JobSettings, service: Service) -> Any:  # noqa: ANN401
     return _client(settings, service, by_path=True)
 
 
-def _client(settings: JobSettings, service: Service, *, by_path: bool) -> Any:  # noqa: ANN401
+def _client(settings: JobSettings, service: S3Service, *, by_path: bool) -> Any:  # noqa: ANN401
     session = botocore.session.Session()
     session.register_component("data_loader", _models())
     return session.create_client(

@@ -7,26 +7,23 @@ from typing import TYPE_CHECKING
 
 from connectors.address import AddressError
 from connectors.files.checks import remote_file_problems
-from connectors.files.once import unit_file
-from connectors.files.payload import sending_problem
+from connectors.files.connector import RemoteFileConnector
+from connectors.files.once import UnitFile
 from connectors.s3.address import address_of
 from connectors.s3.section import PARAMETERS, S3Section
 from dil.errors import Problem
 from dil.model.job import Job
-from dil.model.json import JsonObject
 from dil.model.properties import Properties
-from dil.sections.source import ONCE, PASSWORD, TLS, URI, USER, SourceSection
-from dil.spi.connector import Connector, SessionContext
+from dil.sections.source import PASSWORD, TLS, URI, USER, SourceSection
 from dil.text.variables import placeholders
 
 if TYPE_CHECKING:
     from connectors.s3.session import S3Session
 
 
-class S3Connector(Connector):
+class S3Connector(RemoteFileConnector):
     """Lists, reads and puts objects; one client for each attempt (docs/object-stores.md)."""
 
-    unit_properties = frozenset({ONCE})
     reads_window = False
 
     @classmethod
@@ -40,33 +37,12 @@ class S3Connector(Connector):
         ]
 
     @classmethod
-    def units(cls, job: Job, now_ms: int) -> Iterable[JsonObject]:
-        """Yield the files as units, where each is read once."""
-        del now_ms
-        from connectors.s3.session import S3Session
-        from connectors.s3.settings import JobSettings
-
-        with S3Session(JobSettings.of(job)) as session:
-            yield from session.units()
-
-    @classmethod
-    def changes(cls, job: Job) -> Problem | None:
-        """Say that sending a file changes the source."""
-        return sending_problem(job.properties)
-
-    @classmethod
-    def may_repeat_rows(cls, job: Job) -> bool:
-        """Say that a put may be repeated: the same file under the same key."""
-        del job
-        return True
-
-    def open(self, context: SessionContext) -> S3Session:
+    def session(cls, job: Job, file: UnitFile | None) -> S3Session:
         """Return a session; nothing is sent before the first request."""
         from connectors.s3.session import S3Session
         from connectors.s3.settings import JobSettings
 
-        unit = unit_file(context.job.properties, context.work_unit)
-        return S3Session(JobSettings.of(context.job), unit)
+        return S3Session(JobSettings.of(job), file)
 
 
 def _uri_problems(properties: Properties) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from connectors.files.body import FileStream, RemoteFile, changed
 from connectors.files.names import Listed
-from connectors.s3.address import Address
+from connectors.s3.address import S3Address
 from connectors.s3.failures import ObjectChangedError, ObjectGoneError, translated_errors
 from dil.errors import SourceContractError, TransientSourceError
 
@@ -22,7 +22,7 @@ _NO_MD5 = frozenset({"aws:kms", "aws:kms:dsse"})
 
 def listed_objects(
     client: Any,  # noqa: ANN401 - botocore has no types
-    address: Address,
+    address: S3Address,
     most: int,
     *,
     leaves_markers: bool = False,

@@ -13,7 +13,7 @@ from dil.model.json import JsonValue
 from dil.model.members import AnyCase, Flag, Setting, Whole, member
 from dil.model.secret import Secret
 from dil.model.section import Int, Scope, Section, ValueType, Written, prop
-from dil.sections.reading import ShapeError, Surroundings, as_object, build
+from dil.sections.reading import ReadContext, ShapeError, as_object, build
 
 PARAMETERS = "ms.source.s3.parameters"
 # A region is part of a host name; a service of one's own may call it as it likes.
@@ -93,7 +93,7 @@ class S3Settings(Setting):
     )
 
 
-def _s3(value: JsonValue, around: Surroundings) -> S3Settings:
+def _s3(value: JsonValue, around: ReadContext) -> S3Settings:
     members: dict[str, object] = dict(as_object(value))
     token = members.get("session_token")
     if isinstance(token, str):

@@ -9,26 +9,27 @@ from typing import Any, BinaryIO, cast
 
 from connectors.address import AddressError
 from connectors.files.body import FileBody, closing_on_error
+from connectors.files.connector import FileSession
 from connectors.files.listing import listing_response
-from connectors.files.names import Listed, chosen, filled, matching, media_type, settled
+from connectors.files.names import Listed, chosen, filled, matching, media_type, stable_files
 from connectors.files.once import UnitFile, file_unit
 from connectors.files.payload import payload_file, sent_response
 from connectors.files.view import file_view
-from connectors.s3.address import Address, Service, address_of, origin_of
+from connectors.s3.address import S3Address, S3Service, address_of, origin_of
 from connectors.s3.client import make_client
 from connectors.s3.failures import translated_errors
 from connectors.s3.objects import S3Object, listed_objects
 from connectors.s3.settings import JobSettings
-from connectors.s3.upload import Upload
+from connectors.s3.upload import S3Upload
 from dil.errors import ConfigError
 from dil.model.json import JsonObject
 from dil.sections.source import SourceSection
-from dil.spi.connector import ByteSession, RequestValues, Response
+from dil.spi.connector import RequestValues, Response
 from dil.spi.request_view import RequestView
 from dil.text.origins import refuse_other_origin
 
 
-class S3Session(ByteSession):
+class S3Session(FileSession):
     """Lists the keys of a prefix, reads one object, or puts a file.
 
     ``seconds_waited`` are the waits before a cut body was asked for again.
@@ -48,7 +49,7 @@ class S3Session(ByteSession):
         self._sleep = sleep
         self._monotonic = monotonic
         self._now_ms = now_ms
-        self._clients: dict[Service, Any] = {}
+        self._clients: dict[S3Service, Any] = {}
         self._used_at = 0.0
         self.seconds_waited = 0.0
 
@@ -77,7 +78,7 @@ class S3Session(ByteSession):
         payload = payload_file(job.properties, values)
         if payload is not None:
             key = f"{address.prefix.rstrip('/')}/{payload.name}".lstrip("/")
-            facts = Upload(self._client(address.service), address.bucket).put(payload, key)
+            facts = S3Upload(self._client(address.service), address.bucket).put(payload, key)
             return sent_response(facts, f"s3://{address.bucket}/{key}")
         if job.extraction.pagination.is_on and job.extraction.session is None and values.page:
             return Response(None, location=address.shown)  # there are no pages here (rule G30)
@@ -85,7 +86,7 @@ class S3Session(ByteSession):
             return self._object(address, self._unit.path)
         listed = self._listed(address)
         if not self._settings.reads_one:
-            found = settled(listed, job.properties, address.shown, self._now_ms())
+            found = stable_files(listed, job.properties, address.shown, self._now_ms())
             return listing_response((each.path for each in found), job, address.shown)
         one = chosen(listed, address.prefix, job.properties, address.shown, self._now_ms())
         return self._object(address, one.path)
@@ -97,17 +98,17 @@ class S3Session(ByteSession):
             SourceError: the service refuses, or cannot be reached.
         """
         address, properties = self._address(RequestValues({}, {})), self._settings.job.properties
-        for each in settled(self._listed(address), properties, address.shown, self._now_ms()):
+        for each in stable_files(self._listed(address), properties, address.shown, self._now_ms()):
             yield file_unit(each.path, each.version, properties)
 
-    def _listed(self, address: Address) -> Iterator[Listed]:
+    def _listed(self, address: S3Address) -> Iterator[Listed]:
         settings, client = self._settings, self._client(address.service)
         found = listed_objects(
             client, address, settings.list_keys, leaves_markers=settings.reads_one
         )
         return matching(found, settings.job.properties)
 
-    def _object(self, address: Address, key: str) -> Response:
+    def _object(self, address: S3Address, key: str) -> Response:
         verifies = self._settings.s3.verify_md5
         opened = S3Object(self._client(address.service), address.bucket, key, verifies_md5=verifies)
         if self._unit is not None:
@@ -123,7 +124,7 @@ class S3Session(ByteSession):
             uri=opened.shown,
         )
 
-    def _address(self, values: RequestValues) -> Address:
+    def _address(self, values: RequestValues) -> S3Address:
         job = self._settings.job
         uri = filled(job.source.uri, values.variables)
         hosts = job.properties.section(SourceSection).hosts
@@ -133,7 +134,7 @@ class S3Session(ByteSession):
         except AddressError as error:
             raise ConfigError.single("ms.source.uri", error.what, error.fix) from None
 
-    def _client(self, service: Service) -> Any:  # noqa: ANN401 - botocore has no types
+    def _client(self, service: S3Service) -> Any:  # noqa: ANN401 - botocore has no types
         """Return the client of a service, its unused connections closed when they are too old."""
         now, most = self._monotonic(), self._settings.s3.max_idle_ms
         if service not in self._clients:

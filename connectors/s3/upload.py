@@ -19,7 +19,7 @@ _MD5_LENGTH = 32
 _FIX = "The object was damaged on the way, or the service's eTag is no MD5; look at it."
 
 
-class Upload:
+class S3Upload:
     """Puts files into one bucket."""
 
     def __init__(self, client: Any, bucket: str) -> None:  # noqa: ANN401

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from connectors.address import AddressError
 from connectors.files.names import filled
 from dil.model.json import JsonValue
-from dil.text.origins import Origin, refuse_other_origin, refuse_way_out
+from dil.text.origins import NetworkOrigin, refuse_other_origin, refuse_way_out
 
 _URI = re.compile(r"sftp://(?P<authority>[^/]*)(?P<path>.*)", re.IGNORECASE | re.DOTALL)
 _AUTHORITY = re.compile(
@@ -22,7 +22,7 @@ DEFAULT_PORT = 22
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class SftpHost:
     """Whom to ask; ``user`` is empty where the address names none."""
 
     host: str
@@ -37,10 +37,10 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class SftpAddress:
     """A path on a server; one that does not begin with a slash starts at the user's folder."""
 
-    server: Server
+    server: SftpHost
     path: str
 
     @property
@@ -50,8 +50,8 @@ class Address:
 
 
 def address_of(
-    template: str, variables: Mapping[str, JsonValue], default: Server, hosts: Iterable[str] = ()
-) -> Address:
+    template: str, variables: Mapping[str, JsonValue], default: SftpHost, hosts: Iterable[str] = ()
+) -> SftpAddress:
     """Return the address that a template gives.
 
     What is written of an ``sftp://`` address may hold ``%20`` and the like; values of variables
@@ -82,17 +82,17 @@ def address_of(
     server = server_of(authority, default)
     if not path.strip("/"):
         path = "/" if path else "."
-    return Address(server, re.sub(r"\A/+", "/", path))
+    return SftpAddress(server, re.sub(r"\A/+", "/", path))
 
 
-def _origin(text: str, default: Server) -> Origin:
+def _origin(text: str, default: SftpHost) -> NetworkOrigin:
     match = _URI.fullmatch(text)
     server = server_of(match["authority"] if match else "", default)
     port = None if server.port == DEFAULT_PORT else server.port
-    return Origin("sftp", server.host.lower(), port, server.user)
+    return NetworkOrigin("sftp", server.host.lower(), port, server.user)
 
 
-def server_of(authority: str, default: Server) -> Server:
+def server_of(authority: str, default: SftpHost) -> SftpHost:
     """Read ``user@host:port``.
 
     Raises:
@@ -117,4 +117,4 @@ def server_of(authority: str, default: Server) -> Server:
         raise AddressError(
             "names no server", "Write sftp://<host>/<path>, or give source.conn.host."
         )
-    return Server(host, port, unquote(user) or default.user)
+    return SftpHost(host, port, unquote(user) or default.user)

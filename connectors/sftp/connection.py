@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import paramiko
 
-from connectors.sftp.address import Server
+from connectors.sftp.address import SftpHost
 from connectors.sftp.failures import translated_errors
 from connectors.sftp.host_keys import KnownHost
 from connectors.sftp.private_key import private_key
@@ -39,10 +39,10 @@ class _UnbufferedResponse(http.client.HTTPResponse):
         self.fp = sock.makefile("rb", buffering=1)
 
 
-class Connection:
+class SftpConnection:
     """A server, and the connection to it while there is one."""
 
-    def __init__(self, settings: SftpSettings, server: Server) -> None:
+    def __init__(self, settings: SftpSettings, server: SftpHost) -> None:
         self._settings = settings
         self.server = server
         self._transport: paramiko.Transport | None = None

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING
 
 from connectors.address import AddressError
 from connectors.files.checks import remote_file_problems
-from connectors.files.once import unit_file
-from connectors.files.payload import sending_problem
+from connectors.files.connector import RemoteFileConnector
+from connectors.files.once import UnitFile
 from connectors.sftp.address import server_of
 from connectors.sftp.section import SftpSection
 from connectors.sftp.settings import default_server
 from dil.errors import Problem
 from dil.model.job import Job
-from dil.model.json import JsonObject
 from dil.model.properties import Properties
-from dil.sections.source import ONCE, PASSWORD, PROXY, URI, USER, SourceSection
-from dil.spi.connector import Connector, SessionContext
+from dil.sections.source import PASSWORD, PROXY, URI, USER, SourceSection
 from dil.text.variables import placeholders
 
 if TYPE_CHECKING:
@@ -30,10 +28,9 @@ _SHA256 = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?")
 _OTHER = re.compile(r"(?!sftp:)[A-Za-z][A-Za-z0-9+.-]*://", re.IGNORECASE)
 
 
-class SftpConnector(Connector):
+class SftpConnector(RemoteFileConnector):
     """Lists, reads and puts files; one connection for each attempt (docs/sftp.md)."""
 
-    unit_properties = frozenset({ONCE})
     reads_window = False
 
     @classmethod
@@ -46,33 +43,12 @@ class SftpConnector(Connector):
         ]
 
     @classmethod
-    def units(cls, job: Job, now_ms: int) -> Iterable[JsonObject]:
-        """Yield the files as units, where each is read once."""
-        del now_ms
-        from connectors.sftp.session import SftpSession
-        from connectors.sftp.settings import SftpSettings
-
-        with SftpSession(SftpSettings.of(job)) as session:
-            yield from session.units()
-
-    @classmethod
-    def changes(cls, job: Job) -> Problem | None:
-        """Say that sending a file changes the source."""
-        return sending_problem(job.properties)
-
-    @classmethod
-    def may_repeat_rows(cls, job: Job) -> bool:
-        """Say that a put may be repeated: the same file under the same name."""
-        del job
-        return True
-
-    def open(self, context: SessionContext) -> SftpSession:
+    def session(cls, job: Job, file: UnitFile | None) -> SftpSession:
         """Return a session; nothing is sent before the first request."""
         from connectors.sftp.session import SftpSession
         from connectors.sftp.settings import SftpSettings
 
-        unit = unit_file(context.job.properties, context.work_unit)
-        return SftpSession(SftpSettings.of(context.job), unit)
+        return SftpSession(SftpSettings.of(job), file)
 
 
 def _uri_problems(properties: Properties) -> Iterator[Problem]:

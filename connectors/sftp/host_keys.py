@@ -9,7 +9,7 @@ from pathlib import Path
 
 import paramiko
 
-from connectors.sftp.address import Server
+from connectors.sftp.address import SftpHost
 from connectors.sftp.settings import HostKeyRules
 from dil.errors import AuthenticationError, ConfigError
 
@@ -27,7 +27,7 @@ class KnownHost:
         ConfigError: the file that is named cannot be read.
     """
 
-    def __init__(self, rules: HostKeyRules, server: Server) -> None:
+    def __init__(self, rules: HostKeyRules, server: SftpHost) -> None:
         self._rules = rules
         self._server = server
         self._name = server.host

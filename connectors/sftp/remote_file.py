@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from connectors.files.body import FileStream, RemoteFile, changed
-from connectors.sftp.connection import Connection
+from connectors.sftp.connection import SftpConnection
 from connectors.sftp.failures import NotThereError, translated_errors
 from connectors.sftp.listing import version_of
 from connectors.sftp.read_ahead import ReadAhead
@@ -22,7 +22,7 @@ class SftpFile(RemoteFile):
     The protocol tells times in whole seconds. ``first`` is the open stream from its beginning.
     """
 
-    def __init__(self, connection: Connection, path: str) -> None:
+    def __init__(self, connection: SftpConnection, path: str) -> None:
         self._connection = connection
         self._path = path
         self._state: tuple[int, str] | None = None

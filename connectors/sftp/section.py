@@ -11,14 +11,14 @@ from annotated_types import Ge, Le
 
 from dil.model.secret import Secret
 from dil.model.section import Bool, Int, Scope, SecretText, Section, Text, ValueType, Written, prop
-from dil.sections.reading import Surroundings, note_missing
+from dil.sections.reading import ReadContext, note_missing
 
 # A key, and one that lost its first line, which must not be shown as a path.
 _KEY_ITSELF = re.compile(r"PuTTY-User-Key-File|.*-----|[A-Za-z0-9+/=\s]{40,}$")
 _LONGEST_PATH = 4096
 
 
-def _key_file(text: str, around: Surroundings) -> str:
+def _key_file(text: str, around: ReadContext) -> str:
     """Return the absolute path of a file that tasks open."""
     path = text
     # What begins with ~ stays: it is the home of the user that runs the task. So does what names
@@ -29,7 +29,7 @@ def _key_file(text: str, around: Surroundings) -> str:
     return path
 
 
-def _private_key(value: Secret, around: Surroundings) -> Secret:
+def _private_key(value: Secret, around: ReadContext) -> Secret:
     """Return the key itself, or the absolute path of its file."""
     line = value.reveal().strip()
     is_path = line and "\n" not in line and len(line) <= _LONGEST_PATH

@@ -10,20 +10,21 @@ from typing import BinaryIO, cast
 
 from connectors.address import AddressError
 from connectors.files.body import FileBody, closing_on_error
+from connectors.files.connector import FileSession
 from connectors.files.listing import listing_response
 from connectors.files.names import (
     Listed,
     chosen,
     matching,
     media_type,
-    settled,
+    stable_files,
     without_doubles,
 )
 from connectors.files.once import UnitFile, file_unit
 from connectors.files.payload import payload_file, sent_response
 from connectors.files.view import file_view
-from connectors.sftp.address import Address, Server, address_of
-from connectors.sftp.connection import Connection
+from connectors.sftp.address import SftpAddress, SftpHost, address_of
+from connectors.sftp.connection import SftpConnection
 from connectors.sftp.listing import has_wildcards, listed_files
 from connectors.sftp.remote_file import SftpFile
 from connectors.sftp.settings import SftpSettings
@@ -31,13 +32,13 @@ from connectors.sftp.upload import put
 from dil.errors import ConfigError, TransientSourceError
 from dil.model.json import JsonObject
 from dil.sections.source import SourceSection
-from dil.spi.connector import ByteSession, RequestValues, Response
+from dil.spi.connector import RequestValues, Response
 from dil.spi.request_view import RequestView
 
 _LOG = logging.getLogger(__name__)
 
 
-class SftpSession(ByteSession):
+class SftpSession(FileSession):
     """Lists the files of a folder, reads one, or puts one.
 
     ``seconds_waited`` are the waits before a cut transfer went on.
@@ -55,7 +56,7 @@ class SftpSession(ByteSession):
         self._unit = unit
         self._sleep = sleep
         self._now_ms = now_ms
-        self._connections: dict[Server, Connection] = {}
+        self._connections: dict[SftpHost, SftpConnection] = {}
         self.seconds_waited = 0.0
 
     def close(self) -> None:
@@ -90,7 +91,7 @@ class SftpSession(ByteSession):
             return self._opened(connection, self._unit.path)
         files = self._wanted(connection, address)
         if not self._settings.reads_one:
-            ready = settled(files, job.properties, address.shown, self._now_ms())
+            ready = stable_files(files, job.properties, address.shown, self._now_ms())
             return listing_response((each.path for each in ready), job, address.shown)
         found = chosen(files, address.path, job.properties, address.shown, self._now_ms())
         return self._opened(connection, found.path)
@@ -103,10 +104,10 @@ class SftpSession(ByteSession):
         """
         address, properties = self._address(RequestValues({}, {})), self._settings.job.properties
         files = self._wanted(self._connection(address.server), address)
-        for each in settled(files, properties, address.shown, self._now_ms()):
+        for each in stable_files(files, properties, address.shown, self._now_ms()):
             yield file_unit(each.path, each.version, properties)
 
-    def _opened(self, connection: Connection, path: str) -> Response:
+    def _opened(self, connection: SftpConnection, path: str) -> Response:
         file = SftpFile(connection, path)
         if self._unit is not None:
             with closing_on_error(file.first):
@@ -120,12 +121,12 @@ class SftpSession(ByteSession):
             uri=file.shown,
         )
 
-    def _wanted(self, connection: Connection, address: Address) -> list[Listed]:
+    def _wanted(self, connection: SftpConnection, address: SftpAddress) -> list[Listed]:
         """Return the files that the pattern keeps, each once."""
         found = matching(self._listed(connection, address), self._settings.job.properties)
         return without_doubles(found, address.shown)
 
-    def _listed(self, connection: Connection, address: Address) -> list[Listed]:
+    def _listed(self, connection: SftpConnection, address: SftpAddress) -> list[Listed]:
         """List; once more over a new connection where that fails."""
         settings = self._settings
         # A file that is asked for by a name with a star and is gone is not another file.
@@ -139,7 +140,7 @@ class SftpSession(ByteSession):
             self.retries += 1
             return ask(connection.client())
 
-    def _address(self, values: RequestValues) -> Address:
+    def _address(self, values: RequestValues) -> SftpAddress:
         settings = self._settings
         try:
             hosts = settings.job.properties.section(SourceSection).hosts
@@ -147,7 +148,7 @@ class SftpSession(ByteSession):
         except AddressError as error:
             raise ConfigError.single("ms.source.uri", error.what, error.fix) from None
 
-    def _connection(self, server: Server) -> Connection:
+    def _connection(self, server: SftpHost) -> SftpConnection:
         if server not in self._connections:
-            self._connections[server] = Connection(self._settings, server)
+            self._connections[server] = SftpConnection(self._settings, server)
         return self._connections[server]

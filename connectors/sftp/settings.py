@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from connectors.files.names import reads_one_file
-from connectors.sftp.address import Server
+from connectors.sftp.address import SftpHost
 from connectors.sftp.section import SftpSection
 from dil.model.job import Job
 from dil.model.properties import Properties
@@ -33,7 +33,7 @@ class SftpSettings:
     """
 
     job: Job
-    default: Server
+    default: SftpHost
     password: Secret | None = None
     private_key: Secret | None = None
     passphrase: Secret | None = None
@@ -61,7 +61,7 @@ class SftpSettings:
         )
 
 
-def default_server(properties: Properties) -> Server:
+def default_server(properties: Properties) -> SftpHost:
     """Return the server where ``ms.source.uri`` names none."""
     sftp, user = properties.section(SftpSection), properties.section(SourceSection).username
-    return Server(sftp.host, sftp.port, user.reveal() if user else "")
+    return SftpHost(sftp.host, sftp.port, user.reveal() if user else "")

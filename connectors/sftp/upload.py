@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from connectors.files.payload import OpenPayload, PayloadFile
-from connectors.sftp.connection import Connection
+from connectors.sftp.connection import SftpConnection
 from connectors.sftp.failures import NotThereError, translated_errors
 from dil.errors import SourceError, TransientSourceError
 from dil.model.json import JsonObject
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _BLOCK = 1024 * 1024
 
 
-def put(connection: Connection, payload: PayloadFile, folder: str) -> JsonObject:
+def put(connection: SftpConnection, payload: PayloadFile, folder: str) -> JsonObject:
     """Send one file into a folder; return its path, size and MD5.
 
     Readers of the folder see the whole file under its name, or what was there before.

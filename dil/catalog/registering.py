@@ -150,8 +150,8 @@ def _notes(wanted: Registration) -> tuple[str, ...]:
 
 def _table(job: Job, wanted: Registration) -> CatalogTable:
     # Arrow costs a run that registers nothing.
-    from dil.catalog.hive_types import hive_columns
-    from dil.model.schema_text import parse_schema
+    from dil.types.hive import hive_columns
+    from dil.types.schema_text import parse_schema
 
     catalog = job.publishing.catalog
     if catalog is None:

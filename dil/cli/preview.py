@@ -62,14 +62,14 @@ def preview(
     Asks the source for as many pages as it takes, and for the next due work units where the first
     one has no rows. Nothing is kept: no state, no file.
     """
-    look = _Look(call, now, show_curl=show_request, may_send=send)
+    command = _PreviewCommand(call, now, show_curl=show_request, may_send=send)
     with results_only():
         job = call.source_job("dil preview", _INSTEAD)
-        found = look.preview(job, rows, signature=signature, skips_empty=True)
+        found = command.preview(job, rows, signature=signature, skips_empty=True)
     if call.as_json:
-        emit_json(_preview_json(look, job, found))
+        emit_json(_preview_json(command, job, found))
     else:
-        _preview_text(look, job, found)
+        _preview_text(command, job, found)
     return 0
 
 
@@ -85,15 +85,15 @@ def check(call: JobCall, *, now: str | None, show_request: bool, send: bool) -> 
     credentials, source. Sends one request, as a run would. Exit code 1 when something cannot be
     reached, 2 when a setting does not fit what is there.
     """
-    look = _Look(call, now, show_curl=show_request, may_send=send)
+    command = _PreviewCommand(call, now, show_curl=show_request, may_send=send)
     with results_only():
         job = call.source_job("dil check", _INSTEAD)
         places = _places(job, call.invocation.now(now))
-        found = look.preview(job, rows=1)
+        found = command.preview(job, rows=1)
     if call.as_json:
-        emit_json({"job": job.name, "ok": True, **_answers_json(look, job, found)})
+        emit_json({"job": job.name, "ok": True, **_answers_json(command, job, found)})
     else:
-        _check_text(look, job, found, places)
+        _check_text(command, job, found, places)
     return 0
 
 
@@ -102,12 +102,12 @@ def _places(job: Job, now_ms: int) -> tuple[str, ...]:
     from dil.run import claim, preflight
     from dil.run.options import RunOptions
 
-    claim.look(job, RunOptions(now_ms, real_clock))
-    return preflight.look(job, os.environ, cache_dir(os.environ))
+    claim.check_claim(job, RunOptions(now_ms, real_clock))
+    return preflight.check_outputs(job, os.environ, cache_dir(os.environ))
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _PreviewCommand:
     """A look at the source, and how its requests are shown: whole, with secrets masked."""
 
     call: JobCall
@@ -120,7 +120,7 @@ class _Look:
     ) -> SourcePreview:
         """Ask the source; a request that fails is shown on standard error."""
         # Imported here: a wrong job file is reported without waiting for these.
-        from dil.operator.source_preview import LookRules, preview_source
+        from dil.operator.source_preview import PreviewLimits, preview_source
 
         asked: list[RequestView] = []
         try:
@@ -130,7 +130,7 @@ class _Look:
                 rows=rows,
                 signature=signature,
                 clock=real_clock,
-                rules=LookRules(
+                rules=PreviewLimits(
                     may_send=self.may_send, skips_empty=skips_empty, on_request=asked.append
                 ),
             )
@@ -157,7 +157,7 @@ class _Look:
         )
 
 
-def _preview_json(look: _Look, job: Job, found: SourcePreview) -> dict[str, object]:
+def _preview_json(command: _PreviewCommand, job: Job, found: SourcePreview) -> dict[str, object]:
     from dil.observe.preview_view import columns_json, rows_json
 
     return {
@@ -169,24 +169,24 @@ def _preview_json(look: _Look, job: Job, found: SourcePreview) -> dict[str, obje
         "schema": columns_json(found.rows.schema),
         "rows": rows_json(found.rows),
         "dropped": found.dropped,
-        **_answers_json(look, job, found),
+        **_answers_json(command, job, found),
     }
 
 
-def _notes(look: _Look, job: Job, found: SourcePreview) -> list[str]:
+def _notes(command: _PreviewCommand, job: Job, found: SourcePreview) -> list[str]:
     from dil.observe.property_places import with_places
 
-    clean = look.call.invocation.redact
+    clean = command.call.invocation.redact
     return [clean(with_places(note, job.properties.origin)) for note in found.notes]
 
 
-def _answers_json(look: _Look, job: Job, found: SourcePreview) -> dict[str, object]:
+def _answers_json(command: _PreviewCommand, job: Job, found: SourcePreview) -> dict[str, object]:
     return {
-        "notes": _notes(look, job, found),
+        "notes": _notes(command, job, found),
         "requests": [
             {
                 "location": answer.location,
-                "request": look.json(answer.request),
+                "request": command.json(answer.request),
                 "status": answer.status,
                 "content_type": answer.content_type,
                 "milliseconds": round(answer.seconds * 1000),
@@ -197,16 +197,16 @@ def _answers_json(look: _Look, job: Job, found: SourcePreview) -> dict[str, obje
     }
 
 
-def _preview_text(look: _Look, job: Job, found: SourcePreview) -> None:
+def _preview_text(command: _PreviewCommand, job: Job, found: SourcePreview) -> None:
     from dil.observe.preview_view import rows_text, schema_text
     from dil.observe.report import note_label
 
-    _head(look, job, found)
+    _head(command, job, found)
     if found.rows.num_rows:
         emit(f"\n{rows_text(found.rows)}")
     else:
         emit("\nno rows\n")
-    for note in _notes(look, job, found):
+    for note in _notes(command, job, found):
         emit(f"  {note_label(note)}: {note}\n")
     if found.rows.num_rows and job.extraction.output_schema is None:
         emit("\nThe columns are inferred from these pages. To keep them so:\n\n")
@@ -225,7 +225,7 @@ def _words_of_texts(rows: pa.Table, job: Job) -> dict[str, str]:
     return {name: word for name, word in found.items() if word and name not in keys}
 
 
-def _head(look: _Look, job: Job, found: SourcePreview) -> None:
+def _head(command: _PreviewCommand, job: Job, found: SourcePreview) -> None:
     from dil.text.zones import find_zone, moment
 
     unit, zone = found.work_unit, find_zone(job.planning.zone)
@@ -239,19 +239,21 @@ def _head(look: _Look, job: Job, found: SourcePreview) -> None:
     else:  # nobody asked for a range of time
         emit(f"{job.name}  {unit.signature}\n  {due}\n")
     for number, answer in enumerate(found.answers):
-        for line in _answer_lines(look, answer, is_first=number == 0):
+        for line in _answer_lines(command, answer, is_first=number == 0):
             emit(f"  {line}\n")
 
 
-def _check_text(look: _Look, job: Job, found: SourcePreview, places: Iterable[str]) -> None:
+def _check_text(
+    command: _PreviewCommand, job: Job, found: SourcePreview, places: Iterable[str]
+) -> None:
     from dil.observe.report import note_label
 
-    _head(look, job, found)
+    _head(command, job, found)
     state = job.state.place if job.state.enabled else "none is kept"
     emit(f"  state: {state}\n")
     for place in places:
         emit(f"  {place}\n")
-    for note in _notes(look, job, found):
+    for note in _notes(command, job, found):
         emit(f"  {note_label(note)}: {note}\n")
     rows = "its first page has rows" if found.rows.num_rows else "its first page has no rows"
     if found.work_unit is None:
@@ -259,7 +261,9 @@ def _check_text(look: _Look, job: Job, found: SourcePreview, places: Iterable[st
     emit(f"{job.name}  the source answers, {rows}\n")
 
 
-def _answer_lines(look: _Look, answer: SourceAnswer, *, is_first: bool) -> Iterator[str]:
+def _answer_lines(
+    command: _PreviewCommand, answer: SourceAnswer, *, is_first: bool
+) -> Iterator[str]:
     """Yield a request with all that it sends, of later ones the address; then what came."""
     parts = [str(answer.status)] if answer.status else []
     parts += [answer.content_type] if answer.content_type else []
@@ -268,6 +272,6 @@ def _answer_lines(look: _Look, answer: SourceAnswer, *, is_first: bool) -> Itera
     if answer.request is None:
         yield "  ".join([answer.location, *parts])
         return
-    lines = list(look.lines(answer.request))
-    yield from lines if is_first or look.show_curl else lines[:1]
+    lines = list(command.lines(answer.request))
+    yield from lines if is_first or command.show_curl else lines[:1]
     yield f"answered: {'  '.join(parts)}"

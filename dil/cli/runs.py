@@ -16,7 +16,7 @@ from dil.run.failing import INVALID
 from dil.run.process import real_clock
 
 if TYPE_CHECKING:
-    from dil.run.run_history import BegunPublish
+    from dil.run.run_history import RecordedPublish
 
 
 class _RunsGroup(JobGroup):
@@ -132,20 +132,20 @@ def finish(call: JobCall, *, yes: bool, without_lost: bool) -> int:
         from dil.run import lease as leases
         from dil.run import run_history as earlier
 
-        def is_agreed(found: BegunPublish | None) -> TypeGuard[BegunPublish]:
+        def is_agreed(found: RecordedPublish | None) -> TypeGuard[RecordedPublish]:
             return found is not None and yes and (without_lost or not found.lost)
 
-        found = earlier.begun_publish(job, store)
+        found = earlier.recorded_publish(job, store)
         is_done = False
         if is_agreed(found):
             with leases.leased(job, store, "finish", real_clock) as lease:
                 # Once more under the lease: meanwhile files may be lost, or a run finished it.
-                found = earlier.begun_publish(job, store)
+                found = earlier.recorded_publish(job, store)
                 if is_agreed(found):
                     earlier.finish_publish(job, store, lease, found)
                     is_done = True
     if call.as_json:
-        emit_json({"job": job.name, "finished": is_done, **showing.begun_publish_json(found)})
+        emit_json({"job": job.name, "finished": is_done, **showing.recorded_publish_json(found)})
     else:
         showing.finished(job, found, is_done=is_done, needs_flag=not without_lost)
     return INVALID if yes and found is not None and not is_done else 0

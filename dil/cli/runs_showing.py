@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dil.model.dataset import Intent
     from dil.model.job import Job
     from dil.run.kept_report import KeptOutcome, KeptReport, KeptUnitRuns
-    from dil.run.run_history import BegunPublish, DoubtfulPublish, KnownRun, Leftover
+    from dil.run.run_history import DoubtfulPublish, KnownRun, Leftover, RecordedPublish
 
 
 _UNITS_SHOWN = 20
@@ -112,7 +112,7 @@ def cleaned(job: Job, found: tuple[Leftover, ...], gone: int, *, is_done: bool) 
         emit(f"{job.name}  swept {gone} of {len(found)}; the others are still being written\n")
 
 
-def begun_publish_json(found: BegunPublish | None) -> dict[str, object]:
+def recorded_publish_json(found: RecordedPublish | None) -> dict[str, object]:
     """Return a publish that was begun and not finished."""
     if found is None:
         return {"run_id": None, "files": 0, "lost": [], "lost_work_units": [], "left_out": None}
@@ -133,7 +133,7 @@ def begun_publish_json(found: BegunPublish | None) -> dict[str, object]:
     }
 
 
-def finished(job: Job, found: BegunPublish | None, *, is_done: bool, needs_flag: bool) -> None:
+def finished(job: Job, found: RecordedPublish | None, *, is_done: bool, needs_flag: bool) -> None:
     """Print what became of a publish that was begun."""
     from dil.observe.progress import counted
 
@@ -154,7 +154,7 @@ def finished(job: Job, found: BegunPublish | None, *, is_done: bool, needs_flag:
         emit("nothing was done; --yes does it\n")
 
 
-def _left_out_lines(found: BegunPublish) -> Iterator[str]:
+def _left_out_lines(found: RecordedPublish) -> Iterator[str]:
     """Yield what a publish would be finished without, and what becomes of the rest of that."""
     from dil.observe.progress import counted
 

@@ -10,7 +10,7 @@ from dil.config.findings import Findings
 from dil.config.timelabels import CLOSE, TimelabelsSection
 from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, StateSpec
 from dil.model.properties import Properties
-from dil.model.timelabels import AfterClose, Closing
+from dil.model.timelabels import AfterClose, LabelClosing
 
 _AFTER_FIX = (
     f"Set {AFTER_CLOSE}=reopen to publish rows that come later and close the label again, or "
@@ -28,7 +28,7 @@ def with_closing(
     """Return what is planned, with what is done to the books; what contradicts it is a finding."""
     labels = planning.timelabel
     closing = values.section(TimelabelsSection).closing
-    if labels is None or closing is Closing.NEVER:
+    if labels is None or closing is LabelClosing.NEVER:
         if AFTER_CLOSE in values.explicit:
             findings.notice(
                 AFTER_CLOSE, "has no effect: no timelabel is closed", f"Set {CLOSE} too."
@@ -52,7 +52,7 @@ def with_closing(
     return replace(planning, timelabel=replace(labels, closing=closing, after_close=after))
 
 
-def puts_closed_beside(parts: EventParts, findings: Findings) -> bool:
+def uses_side_table(parts: EventParts, findings: Findings) -> bool:
     """Return whether rows for closed labels go beside the dataset; where they cannot is a finding.
 
     ``parts`` are those of the job.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dil.config.canonical import DEPRECATED, MISSPELLED, Replacement
 from dil.config.explaining import bounds, secret_parts
-from dil.config.json_forms import Member, form_of
+from dil.config.json_forms import JsonMember, form_of
 from dil.config.property import Group, Property
 from dil.config.table import GROUPS
 from dil.model.section import Support
@@ -88,7 +88,7 @@ def _form_anchor(name: str) -> str:
     return f"members-{name.replace('.', '-')}"
 
 
-def _member_row(member: Member) -> str:
+def _member_row(member: JsonMember) -> str:
     default = "**required**" if member.required else ""
     if member.default:
         default = f"`{_cell(member.default)}`"

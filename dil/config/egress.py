@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le
 
 from dil.config.findings import Findings
-from dil.config.surroundings import path_of
+from dil.config.read_context import path_of
 from dil.model.egress import AuditSpec, EgressSpec
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Bool, Int, Long, PathText, Scope, Section, Support, Text, prop

@@ -28,7 +28,7 @@ from dil.model.section import (
     Written,
     prop,
 )
-from dil.sections.reading import Finding, ShapeError, Surroundings, as_object, build
+from dil.sections.reading import Finding, ReadContext, ShapeError, as_object, build
 
 COLUMN = "ms.event.column"
 STRATEGY, DELAY = "ms.event.watermark", "ms.event.delay"
@@ -113,7 +113,7 @@ _MEMBERS = tuple(
 )
 
 
-def _adaptive(value: JsonValue, around: Surroundings) -> AdaptiveBound:
+def _adaptive(value: JsonValue, around: ReadContext) -> AdaptiveBound:
     del around
     asked = build(Adaptive, as_object(value))
     found: list[Finding] = []
@@ -128,7 +128,7 @@ def _adaptive(value: JsonValue, around: Surroundings) -> AdaptiveBound:
     return AdaptiveBound(asked.window, asked.quantile, asked.min, asked.max, asked.margins)
 
 
-def _delay(value: JsonValue | int, around: Surroundings) -> Delay:
+def _delay(value: JsonValue | int, around: ReadContext) -> Delay:
     """Return a delay, or those of streams (partitions); numbers are ms."""
     del around
     if isinstance(value, int):

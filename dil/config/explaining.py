@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dil.config.canonical import DEPRECATED, MISSPELLED
 from dil.config.destinations import DESTINATION
 from dil.config.identity import CLASS
-from dil.config.json_forms import Member, form_of
+from dil.config.json_forms import JsonMember, form_of
 from dil.config.preprocessing import NAMES as PREPROCESSORS
 from dil.config.property import Group, Property
 from dil.config.table import ALIASES, GROUPS, TABLE, lookup
@@ -211,7 +211,7 @@ def _group_json(group: Group) -> JsonObject:
     return {"group": group.slug, "title": group.title, "properties": names}
 
 
-def _member_json(member: Member) -> Mapping[str, JsonValue]:
+def _member_json(member: JsonMember) -> Mapping[str, JsonValue]:
     return {
         "member": member.path,
         "value": member.value,

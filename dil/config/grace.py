@@ -23,7 +23,7 @@ from dil.model.section import (
     Written,
     prop,
 )
-from dil.sections.reading import ShapeError, Surroundings
+from dil.sections.reading import ReadContext, ShapeError
 
 MODE, QUANTILE = "ms.grace.mode", "ms.grace.quantile"
 LEAST, MOST = "ms.grace.min", "ms.grace.max"
@@ -31,7 +31,7 @@ _FIXED = ("ms.grace.period", "ms.grace.period.days")
 _DEFAULT = GraceSpec()
 
 
-def _quantile(value: str, around: Surroundings) -> Fraction:
+def _quantile(value: str, around: ReadContext) -> Fraction:
     del around
     fix = "Write a number above 0 and at most 1, such as 0.999."
     try:

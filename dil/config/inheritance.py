@@ -32,7 +32,7 @@ def inherited_files(path: str, findings: Findings) -> list[str]:
     Findings name each of them, and each one that was left out.
     """
     job = Path(path)
-    owners = Owners(job)
+    owners = TrustedUsers(job)
     folders, in_project = _folders(job, owners, findings)
     found: list[str] = []
     for shown, folder in folders:
@@ -59,7 +59,9 @@ def normal(path: Path) -> Path:
     return Path(os.path.normpath(path))
 
 
-def _folders(job: Path, owners: Owners, findings: Findings) -> tuple[list[tuple[Path, Path]], bool]:
+def _folders(
+    job: Path, owners: TrustedUsers, findings: Findings
+) -> tuple[list[tuple[Path, Path]], bool]:
     """Return the job file's folder and those above it, nearest first; and if a mark ended them.
 
     Each comes as it is shown, relative where the job file was named so, and as it is. Findings name
@@ -87,7 +89,7 @@ def _folders(job: Path, owners: Owners, findings: Findings) -> tuple[list[tuple[
 
 
 def _trusted(
-    folder: Path, owners: Owners, findings: Findings, job: str, *, in_project: bool
+    folder: Path, owners: TrustedUsers, findings: Findings, job: str, *, in_project: bool
 ) -> Iterator[str]:
     try:
         files = sorted(item for item in folder.glob("*.properties") if item.is_file())
@@ -100,7 +102,7 @@ def _trusted(
             yield item.name
 
 
-class Owners:
+class TrustedUsers:
     """The users who may already do what they like to a job: its author, whoever runs it, root."""
 
     def __init__(self, job: Path) -> None:

@@ -27,7 +27,7 @@ _PLAIN: Mapping[object, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class JsonMember:
     """One member of a JSON object; ``path`` has a dot for each level, ``default`` is JSON."""
 
     path: str
@@ -41,7 +41,7 @@ class Member:
 class JsonForm:
     """The members of a JSON property, and an example of it as it stands in a job file."""
 
-    members: tuple[Member, ...]
+    members: tuple[JsonMember, ...]
     example: str
 
 
@@ -51,10 +51,10 @@ def form_of(entry: Property) -> JsonForm | None:
         return None
     if entry.model is not None:
         return JsonForm(tuple(_members(entry.model)), entry.example)
-    return JsonForm(tuple(Member(*each) for each in entry.members), entry.example)
+    return JsonForm(tuple(JsonMember(*each) for each in entry.members), entry.example)
 
 
-def _members(model: type[Setting], prefix: str = "") -> Iterator[Member]:
+def _members(model: type[Setting], prefix: str = "") -> Iterator[JsonMember]:
     types = get_type_hints(model)
     for field in fields(model):
         path = f"{prefix}{json_name(field)}"
@@ -62,7 +62,7 @@ def _members(model: type[Setting], prefix: str = "") -> Iterator[Member]:
         default = "" if inner else _default(field)
         is_required = field.default is MISSING and field.default_factory is MISSING
         meaning = field.metadata["description"]
-        yield Member(path, _value_text(types[field.name]), meaning, default, is_required)
+        yield JsonMember(path, _value_text(types[field.name]), meaning, default, is_required)
         if inner is not None:
             yield from _members(inner, f"{path}.")
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dil.config.canonical import DEPRECATED
 from dil.config.explaining import facts, old_key_text
-from dil.config.json_forms import Member, form_of
+from dil.config.json_forms import JsonMember, form_of
 from dil.config.property import Property
 from dil.config.table import ALIASES, OWN_PREFIX, PLUGIN_PREFIX, TABLE
 from dil.model.json import JsonObject, JsonValue
@@ -78,7 +78,7 @@ def _any_case(word: str) -> str:
     )
 
 
-def members_schema(members: Sequence[Member], prefix: str = "") -> JsonObject:
+def members_schema(members: Sequence[JsonMember], prefix: str = "") -> JsonObject:
     """Return the schema of an object from what the reference says of its members.
 
     Members other than those are refused, unless any name may stand there.
@@ -111,7 +111,7 @@ def members_schema(members: Sequence[Member], prefix: str = "") -> JsonObject:
     return {**found, "additionalProperties": others}
 
 
-def _value_schema(member: Member, members: Sequence[Member]) -> JsonObject:
+def _value_schema(member: JsonMember, members: Sequence[JsonMember]) -> JsonObject:
     """Return the schema for a word of the reference that names a type."""
     value = member.value.removesuffix(", required")
     if value.startswith("object of"):

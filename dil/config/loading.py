@@ -22,7 +22,7 @@ from dil.config import (
 )
 from dil.config.canonical import canonical
 from dil.config.catalog import with_catalog
-from dil.config.closing import puts_closed_beside, with_closing
+from dil.config.closing import uses_side_table, with_closing
 from dil.config.destinations import with_destination
 from dil.config.digest import digest
 from dil.config.entry import Entry
@@ -32,7 +32,7 @@ from dil.config.findings import Findings
 from dil.config.first_digest import first_digest
 from dil.config.grace import check_measured
 from dil.config.identity import JobSection
-from dil.config.inheritance import Owners
+from dil.config.inheritance import TrustedUsers
 from dil.config.interpolation import interpolate, references
 from dil.config.planning import PLANNING_NAMES, planning_section
 from dil.config.plugins import (
@@ -51,6 +51,7 @@ from dil.config.query import (
     query_spec,
     refuse_source_properties,
 )
+from dil.config.read_context import JobFileLocation, JobReadContext
 from dil.config.reader import read_job, with_overrides
 from dil.config.running import running_section
 from dil.config.schema_files import with_schema_files
@@ -62,7 +63,6 @@ from dil.config.sections import (
 )
 from dil.config.state import state_section
 from dil.config.streaming import StreamParts, stream_spec
-from dil.config.surroundings import Place, Surroundings
 from dil.config.table import ALIASES, SECTIONS
 from dil.config.tables import check_rows_apart
 from dil.config.templates import with_templates
@@ -131,7 +131,7 @@ def load(
         with_overrides(found, settings), str(path), settings, environ, findings
     )
     interpolated = interpolate(written, environ=environ, settings=settings, findings=findings)
-    place = Place(str(path), Path(path).resolve().parent, environ)
+    place = JobFileLocation(str(path), Path(path).resolve().parent, environ)
     used = references(written)
     entries = canonical(interpolated, findings, lenient=lenient, used=used)
     entries = with_schema_files(entries, place, findings)
@@ -198,7 +198,7 @@ def planning_spec(properties: Mapping[str, str]) -> tuple[PlanningSpec, tuple[Pr
     )
     entries = canonical(interpolated, findings, lenient=False)
     findings.origins = {key: entry.origin for key, entry in entries.items()}
-    plain = Surroundings(SecretResolver({}, Path()), "UTC", lambda _what, _fix: None)
+    plain = JobReadContext(SecretResolver({}, Path()), "UTC", lambda _what, _fix: None)
     around = replace(plain, zone=read_zone(entries, plain, findings))
     sections = [read_section(each, entries, around, findings) for each in SECTIONS]
     spec = planning_section(_properties({}, entries, sections), findings)
@@ -221,7 +221,7 @@ def event_time_spec(properties: Mapping[str, str]) -> EventTimeSpec:
         elif key not in known and key.startswith(("ms.event.", "ms.late.")):
             findings.problem(key, "is unknown", suggestion(key, known), Origin("properties"))
     findings.origins = {key: entry.origin for key, entry in entries.items()}
-    around = Surroundings(SecretResolver({}, Path()), "UTC", lambda _what, _fix: None)
+    around = JobReadContext(SecretResolver({}, Path()), "UTC", lambda _what, _fix: None)
     section = read_section(EventTimeSection, entries, around, findings)
     spec = event_time_section(_properties({}, entries, [section]), findings)
     findings.raise_problems()
@@ -239,7 +239,7 @@ class _Builder(Struct):
 
     entries: Mapping[str, Entry]
     blanks: Mapping[str, Entry]
-    place: Place
+    place: JobFileLocation
     findings: Findings
     secrets: bool
     load_input: LoadInput | None
@@ -269,7 +269,7 @@ class _Builder(Struct):
         properties: Properties,
         plugins: Plugins,
         plugin_folders: tuple[str, ...],
-        around: Surroundings,
+        around: JobReadContext,
     ) -> Job:
         """Run the checks over several properties; raise, or build the job."""
         findings, folder = self.findings, self.place.folder
@@ -325,7 +325,7 @@ class _Builder(Struct):
             keeps_state=state.enabled,
             compares_rows=publishing.keeps_files,
         )
-        is_beside = puts_closed_beside(parts, findings)
+        is_beside = uses_side_table(parts, findings)
         is_beside |= events is not None and events.late_action == "side_table"
         publishing = replace(publishing, has_side_table=is_beside)
         name = properties.section(JobSection).name
@@ -395,7 +395,7 @@ class _Builder(Struct):
 
     def _plugin_folders(self, properties: Properties) -> tuple[str, ...]:
         """Return where the job's own classes are looked for; nowhere for a job without any."""
-        keys, owners = list(own_classes(properties)), Owners(Path(self.place.path))
+        keys, owners = list(own_classes(properties)), TrustedUsers(Path(self.place.path))
         found = {self.place.folder: keys[0]} if keys else {}
         for text in properties.section(JobSection).plugin_path:
             try:

@@ -13,8 +13,8 @@ from dil.config.planning import asked_of_source
 from dil.config.preprocessing import NAMES as PREPROCESSORS
 from dil.config.preprocessing import PreprocessingSection, find_preprocessors
 from dil.config.property import properties_of
+from dil.config.read_context import JobReadContext
 from dil.config.sections import at_entry, read_section
-from dil.config.surroundings import Surroundings
 from dil.config.table import PLUGIN_PREFIX
 from dil.config.writers import WRITER, WriterSection, refuse_format
 from dil.errors import PluginError, Problem
@@ -117,7 +117,7 @@ def _find_writer(text: str, findings: Findings) -> ClassRef | None:
 
 
 def read_plugin_properties(
-    plugins: Plugins, entries: Mapping[str, Entry], around: Surroundings, findings: Findings
+    plugins: Plugins, entries: Mapping[str, Entry], around: JobReadContext, findings: Findings
 ) -> tuple[dict[str, object], list[Section]]:
     """Return the ``ms.x.`` properties that the job's own classes declare: values, and sections."""
     classes = [load(ref) for ref in _own(plugins.refs)]
@@ -205,7 +205,7 @@ def _checked(ref: ClassRef, values: Properties) -> tuple[tuple[Problem, ...], tu
 
 
 def _plugin_value(
-    declaration: PluginProperty, entry: Entry | None, around: Surroundings, findings: Findings
+    declaration: PluginProperty, entry: Entry | None, around: JobReadContext, findings: Findings
 ) -> object:
     if entry is None:
         if declaration.required:

@@ -32,7 +32,7 @@ from dil.model.section import (
 )
 from dil.model.suggestions import suggestion
 from dil.sections.extraction import FILE_NAME, DumpSection, ExtractionSection
-from dil.sections.reading import ShapeError, Surroundings, as_object, is_scalar, note_missing
+from dil.sections.reading import ReadContext, ShapeError, as_object, is_scalar, note_missing
 from dil.spi.preprocessor import Preprocessor
 from dil.spi.registry import PluginKind, is_built_in, known_name, load, resolve, simple_name
 from dil.storage.locations import PathError, local_path
@@ -77,7 +77,7 @@ _EXAMPLE = """\
  "zip": {"member": ".*[.]csv"}}"""
 
 
-def _parameters(value: JsonValue, around: Surroundings) -> dict[str, dict[str, str | Secret]]:
+def _parameters(value: JsonValue, around: ReadContext) -> dict[str, dict[str, str | Secret]]:
     """Return the parameters of each preprocessor; those that are secret as such."""
     found: dict[str, dict[str, str | Secret]] = {}
     for name, members in as_object(value).items():
@@ -97,7 +97,7 @@ def _parameters(value: JsonValue, around: Surroundings) -> dict[str, dict[str, s
     return found
 
 
-def _key_file(text: str, where: str, around: Surroundings) -> str | Secret:
+def _key_file(text: str, where: str, around: ReadContext) -> str | Secret:
     """Return the absolute path of a key file; ``file:`` begins a URI here, not a secret."""
     is_secret = around.is_reference(text) and not text.startswith("file:")
     secret = around.secret(text, where) if is_secret else None

@@ -14,7 +14,7 @@ from dil.config.findings import Findings
 from dil.config.identity import NAMESPACE, TABLE, DatasetSection
 from dil.config.merging import merge_spec
 from dil.config.preprocessing import dump_mode
-from dil.config.surroundings import path_of
+from dil.config.read_context import path_of
 from dil.config.tables import (
     FIELDS,
     FORMAT,

@@ -14,12 +14,12 @@ from dil.config.entry import Entry
 from dil.config.event_time import COLUMN
 from dil.config.findings import Findings
 from dil.config.grace import GraceSection
-from dil.config.inheritance import Owners
+from dil.config.inheritance import TrustedUsers
 from dil.config.preprocessing import PreprocessingSection
 from dil.config.property import properties_of
 from dil.config.publishing import CHANGELOG
+from dil.config.read_context import JobReadContext
 from dil.config.state import SERVER_KINDS, StateSection, state_section
-from dil.config.surroundings import Surroundings
 from dil.config.timelabels import (
     CATCHUP,
     CLOSE,
@@ -115,7 +115,7 @@ class QueryParts:
     path: Path
     publishing: PublishingSpec
     state: StateSpec
-    around: Surroundings
+    around: JobReadContext
     load: LoadInput | None
     has_events: bool = False
 
@@ -286,7 +286,7 @@ def _text_of_file(text: str, parts: QueryParts, findings: Findings) -> str:
         )
         return ""
     # A query can call whatever Spark can reach: it counts as a class of the job's own.
-    if doubt := Owners(parts.path).doubt(path, in_project=True):
+    if doubt := TrustedUsers(parts.path).doubt(path, in_project=True):
         findings.problem(
             FILE,
             f"would run the query in {path}, which {doubt}",

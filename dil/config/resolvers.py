@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dil.config.findings import Findings
-from dil.config.inheritance import Owners
+from dil.config.inheritance import TrustedUsers
 from dil.errors import PluginError
 from dil.secrets.plugged import PluggedReferences
 from dil.spi.registry import PluginKind, is_own, join_import_path, load, resolve
@@ -20,7 +20,7 @@ _FIX = "Write the name that a package offers, or prefix=package.module.Class."
 
 
 def plugged_references(
-    entries: Sequence[str], owners: Owners, context: ResolverContext, findings: Findings
+    entries: Sequence[str], owners: TrustedUsers, context: ResolverContext, findings: Findings
 ) -> PluggedReferences:
     """Return what resolves the references of a job; what cannot be found goes to findings.
 
@@ -48,7 +48,7 @@ def plugged_references(
     return PluggedReferences({prefix: each for prefix, each in found.items() if each is not None})
 
 
-def _may_import(folder: Path, owners: Owners, findings: Findings) -> bool:
+def _may_import(folder: Path, owners: TrustedUsers, findings: Findings) -> bool:
     """Let the classes of the job file's folder be found, unless others may write there."""
     if doubt := owners.doubt(folder, in_project=True):
         findings.problem(

@@ -13,7 +13,7 @@ from dataclasses import replace
 from dil.config.avro_columns import columns_of_avro
 from dil.config.entry import Entry
 from dil.config.findings import Findings
-from dil.config.surroundings import Place
+from dil.config.read_context import JobFileLocation
 from dil.errors import Origin, WriteError
 from dil.model.json import JsonValue, compact
 from dil.sections.reading import ShapeError
@@ -31,7 +31,7 @@ _FORMS = (
 
 
 def with_schema_files(
-    entries: Mapping[str, Entry], place: Place, findings: Findings
+    entries: Mapping[str, Entry], place: JobFileLocation, findings: Findings
 ) -> dict[str, Entry]:
     """Return the entries with the columns of named files in the place of written ones.
 
@@ -57,7 +57,9 @@ def with_schema_files(
     return found
 
 
-def _columns(entry: Entry, target: str, place: Place, findings: Findings) -> list[JsonValue] | None:
+def _columns(
+    entry: Entry, target: str, place: JobFileLocation, findings: Findings
+) -> list[JsonValue] | None:
     """Return the columns of a file; None where there are none, which is a problem then."""
     forms = _FORMS.format(place=target)
 
@@ -90,7 +92,7 @@ def _columns(entry: Entry, target: str, place: Place, findings: Findings) -> lis
     return None
 
 
-def _path(entry: Entry, place: Place) -> str:
+def _path(entry: Entry, place: JobFileLocation) -> str:
     return any_path(entry.text.strip(), place.folder)
 
 

@@ -16,7 +16,7 @@ from dil.config.canonical import shown
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.property import Property, properties_of
-from dil.config.surroundings import Place, SecretsSection, Surroundings, secret_resolver
+from dil.config.read_context import JobFileLocation, JobReadContext, SecretsSection, secret_resolver
 from dil.config.table import SECTIONS, TABLE
 from dil.config.watermarks import PlanningSection
 from dil.errors import Origin
@@ -62,32 +62,36 @@ _BROKEN_PATH = re.compile(r'"[A-Za-z]:(?:[^"\s\\]|\\[^bfnrt])*(?:[\n\r\t\f\x08]|
 
 
 def evaluate(
-    entries: Mapping[str, Entry], place: Place, findings: Findings, *, secrets: bool = True
-) -> tuple[list[Section], Surroundings]:
+    entries: Mapping[str, Entry],
+    place: JobFileLocation,
+    findings: Findings,
+    *,
+    secrets: bool = True,
+) -> tuple[list[Section], JobReadContext]:
     """Return the sections of a job, and what their secrets and zones were read with.
 
     A property with a problem holds its default. Without ``secrets`` those that cannot be read
     are empty, with a notice.
     """
-    plain = Surroundings(SecretResolver(place.environ, place.folder), "UTC", _no_notice)
+    plain = JobReadContext(SecretResolver(place.environ, place.folder), "UTC", _no_notice)
     systems = read_section(FileSystemsSection, entries, plain, findings)
     passwords = read_section(SecretsSection, entries, plain, findings)
     resolver = secret_resolver(passwords, systems.of_keys, place, findings, needed=secrets)
     zone = read_zone(entries, plain, findings)
-    around = Surroundings(resolver, zone, _no_notice, secrets, systems.every)
+    around = JobReadContext(resolver, zone, _no_notice, secrets, systems.every)
     first: list[Section] = [systems, passwords]
     rest = (each for each in SECTIONS if each not in {FileSystemsSection, SecretsSection})
     return [*first, *(read_section(each, entries, around, findings) for each in rest)], around
 
 
-def read_zone(entries: Mapping[str, Entry], plain: Surroundings, findings: Findings) -> str:
+def read_zone(entries: Mapping[str, Entry], plain: JobReadContext, findings: Findings) -> str:
     """Return the zone of texts that name none, with which all other properties are read."""
     only = {name: entry for name, entry in entries.items() if name == _ZONE}
     return read_section(PlanningSection, only, plain, findings).zone
 
 
 def read_section(
-    section: type[S], entries: Mapping[str, Entry], around: Surroundings, findings: Findings
+    section: type[S], entries: Mapping[str, Entry], around: JobReadContext, findings: Findings
 ) -> S:
     """Return a section from the entries of its properties; one with a problem has its default."""
     declared = {entry.name: entry for entry in properties_of(section)}
@@ -164,7 +168,7 @@ class _Reader:
     """Reads the entry of a property as its declaration says."""
 
     declared: Mapping[str, Property]
-    around: Surroundings
+    around: JobReadContext
     findings: Findings
 
     def value(self, written: Written, type_: object, text: object) -> object:
@@ -242,7 +246,7 @@ def _note_plain(written: Entry, findings: Findings) -> None:
         findings.plain_secrets.setdefault(written.key, written.origin)
 
 
-def at_entry(around: Surroundings, written: Entry, findings: Findings) -> Surroundings:
+def at_entry(around: JobReadContext, written: Entry, findings: Findings) -> JobReadContext:
     """Return the surroundings whose notices and secrets are those of one entry."""
     return replace(
         around,

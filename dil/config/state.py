@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from dil.config.findings import Findings
-from dil.config.surroundings import path_of
+from dil.config.read_context import path_of
 from dil.config.values import ValueProblem, duration_ms
 from dil.model.database_address import DatabaseAddress, Server
 from dil.model.job import DAY_MS, StateSpec
@@ -31,7 +31,7 @@ from dil.model.section import (
 )
 from dil.model.suggestions import suggestion
 from dil.sections.file_systems import FileSystemsSection
-from dil.sections.reading import ShapeError, Surroundings, as_object
+from dil.sections.reading import ReadContext, ShapeError, as_object
 from dil.storage.locations import PathError, is_local, local_path
 
 DEFAULT_STATE_FOLDER = ".dil"
@@ -51,7 +51,7 @@ _RETAINED = (STATE, PUBLISHED, LOG, ASIDE)
 _RETENTION = {STATE: 90 * DAY_MS}
 
 
-def _retention(value: JsonValue, _around: Surroundings) -> dict[str, int]:
+def _retention(value: JsonValue, _around: ReadContext) -> dict[str, int]:
     """Return the periods in milliseconds; members that are left out keep their default."""
     periods, findings = dict(_RETENTION), []
     for name, text in as_object(value).items():

@@ -10,7 +10,7 @@ from annotated_types import Ge
 
 from dil.config.findings import Findings
 from dil.config.identity import JobSection
-from dil.config.surroundings import path_of
+from dil.config.read_context import path_of
 from dil.config.values import ValueProblem, duration_ms
 from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, StateSpec
 from dil.model.properties import Properties
@@ -28,7 +28,7 @@ from dil.model.section import (
 )
 from dil.model.stream import StreamSpec
 from dil.model.suggestions import quote, suggestion
-from dil.sections.reading import ShapeError, Surroundings
+from dil.sections.reading import ReadContext, ShapeError
 from dil.sections.secondary import SecondarySection
 
 MODE, TRIGGER = "ms.stream.mode", "ms.stream.trigger"
@@ -44,7 +44,7 @@ _CHECKPOINTS = "_checkpoint"
 Trigger: TypeAlias = int | None
 
 
-def _trigger(value: str, around: Surroundings) -> Trigger:
+def _trigger(value: str, around: ReadContext) -> Trigger:
     del around
     text = value.strip()
     if text.lower() == AVAILABLE_NOW:

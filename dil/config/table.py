@@ -15,10 +15,10 @@ from dil.config.merging import MergingSection
 from dil.config.preprocessing import PreprocessingSection
 from dil.config.property import Group, Property, properties_of
 from dil.config.publishing import PublishingSection
+from dil.config.read_context import SecretsSection
 from dil.config.running import EventsSection, ExecutionSection
 from dil.config.state import StateSection
 from dil.config.streaming import StreamSection
-from dil.config.surroundings import SecretsSection
 from dil.config.tables import TablesSection
 from dil.config.timelabels import TimelabelsSection
 from dil.config.timeseries import TimeseriesSection

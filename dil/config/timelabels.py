@@ -12,7 +12,7 @@ from dil.config.watermarks import WATERMARK, PlanningSection, instant
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Bool, Scope, Section, Text, Zone, prop
 from dil.model.suggestions import quote
-from dil.model.timelabels import Closing, LabelUnit, TimelabelSpec
+from dil.model.timelabels import LabelClosing, LabelUnit, TimelabelSpec
 from dil.text.instants import HOUR_MS, MINUTE_MS
 
 SCHEDULE, EVERY, UNIT = "ms.timelabel.schedule", "ms.timelabel.every", "ms.timelabel.unit"
@@ -89,12 +89,12 @@ class TimelabelsSection(Section):
         default="history",
         scope=Scope.JOB,
     )
-    closing: Annotated[Closing, ONE_OF] = prop(
+    closing: Annotated[LabelClosing, ONE_OF] = prop(
         "ms.timelabel.close",
         "Who closes the books of a timelabel, after which its rows are final: `auto` is the run "
         "that makes it complete, `manual` is `dil timelabels close`. What becomes of rows that "
         "come later says `ms.late.after.close`.",
-        default=Closing.NEVER,
+        default=LabelClosing.NEVER,
         scope=Scope.JOB,
         identity=False,
     )

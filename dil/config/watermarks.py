@@ -30,7 +30,7 @@ from dil.model.section import (
     prop,
 )
 from dil.model.suggestions import known_words, suggestion
-from dil.sections.reading import Finding, ShapeError, Surroundings, as_array, as_object, is_scalar
+from dil.sections.reading import Finding, ReadContext, ShapeError, as_array, as_object, is_scalar
 from dil.text.instants import INSTANT_FIX, Instant, InstantError, parse_instant
 from dil.text.lenient_json import JsonError, parse
 
@@ -89,7 +89,7 @@ def uses_default_zone(texts: Sequence[str]) -> bool:
     )
 
 
-def _watermarks(value: JsonValue, around: Surroundings) -> Watermarks:
+def _watermarks(value: JsonValue, around: ReadContext) -> Watermarks:
     found = Watermarks()
     kinds: set[str] = set()
     findings: list[Finding] = []
@@ -139,7 +139,7 @@ def _unknown_members(
 
 
 def _with_range(
-    found: Watermarks, name: str, value: JsonValue, where: str, around: Surroundings
+    found: Watermarks, name: str, value: JsonValue, where: str, around: ReadContext
 ) -> Watermarks:
     ends = as_object(value, where)
     texts: list[str] = []
@@ -168,7 +168,7 @@ def _with_range(
 
 
 def _with_units(
-    found: Watermarks, name: str, value: JsonValue, where: str, around: Surroundings
+    found: Watermarks, name: str, value: JsonValue, where: str, around: ReadContext
 ) -> Watermarks:
     texts = [compact(item) for item in _unit_items(value, name, where)]
     if len(set(texts)) < len(texts):
@@ -205,7 +205,7 @@ def _comma_items(text: str, name: str, where: str) -> Sequence[Mapping[str, Json
     return [{name: item} for item in items]
 
 
-def _partition(value: JsonValue, around: Surroundings) -> str | Composite:
+def _partition(value: JsonValue, around: ReadContext) -> str | Composite:
     if isinstance(value, str):
         return value  # It is one of the words.
     found: list[tuple[str, str, str]] = []

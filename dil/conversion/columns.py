@@ -7,15 +7,23 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.containers import offsets_of, positions
-from dil.conversion.failures import Reason, RowFailures
+from dil.conversion.failures import FailureReason, RowFailures
 from dil.conversion.values import Values, plain_storage
 from dil.model.arrow import TYPE_KEY, type_word
 from dil.model.schema import ArrayType, Column, DataType, EnumType, MapType, Primitive, RecordType
+from dil.types.containers import (
+    has_not_null,
+    items_of,
+    keys_of,
+    offsets_of,
+    positions,
+    rows_of_items,
+    spread,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ColumnTarget:
     """What a column, member or item becomes.
 
     ``children`` are the members of a record, or the one item of a list or map. ``is_plain`` says
@@ -26,18 +34,18 @@ class Target:
     field: pa.Field
     word: str
     symbols: tuple[str, ...]
-    children: tuple[Target, ...]
+    children: tuple[ColumnTarget, ...]
     is_plain: bool
 
 
-def column_target(field: pa.Field, declared: Column | None, values: Values) -> Target:
+def column_target(field: pa.Field, declared: Column | None, values: Values) -> ColumnTarget:
     """Return the typed form of a raw field; what the job's schema declares about it wins."""
     nullable = declared.nullable if declared else field.nullable
     data_type = declared.type if declared else None
     return _target(field.with_nullable(nullable), data_type, field.name, values)
 
 
-def _target(field: pa.Field, declared: DataType | None, path: str, values: Values) -> Target:
+def _target(field: pa.Field, declared: DataType | None, path: str, values: Values) -> ColumnTarget:
     stored = plain_storage(field.type)
     children = _children(stored, declared, path, values)
     word = declared.word if isinstance(declared, Primitive) else type_word(field)
@@ -48,19 +56,19 @@ def _target(field: pa.Field, declared: DataType | None, path: str, values: Value
     else:
         data_type = _container(stored, children)
     metadata = {TYPE_KEY: word.encode()} if word else None
-    return Target(
+    return ColumnTarget(
         path,
         pa.field(field.name, data_type, field.nullable, metadata),
         word,
         symbols,
         children,
-        is_plain=field.type == data_type and not _has_checks(data_type) and not symbols,
+        is_plain=field.type == data_type and not has_not_null(data_type) and not symbols,
     )
 
 
 def _children(
     stored: pa.DataType, declared: DataType | None, path: str, values: Values
-) -> tuple[Target, ...] | None:
+) -> tuple[ColumnTarget, ...] | None:
     """Return the targets inside a nested type, None for a flat one."""
     if isinstance(declared, Primitive | EnumType):
         return None
@@ -83,13 +91,13 @@ def _children(
     return None
 
 
-def _member(field: pa.Field, declared: Column | None, path: str, values: Values) -> Target:
+def _member(field: pa.Field, declared: Column | None, path: str, values: Values) -> ColumnTarget:
     nullable = declared.nullable if declared else field.nullable
     inner = declared.type if declared else None
     return _target(field.with_nullable(nullable), inner, f"{path}.{field.name}", values)
 
 
-def _container(stored: pa.DataType, children: tuple[Target, ...]) -> pa.DataType:
+def _container(stored: pa.DataType, children: tuple[ColumnTarget, ...]) -> pa.DataType:
     if pa.types.is_struct(stored):
         return pa.struct([child.field for child in children])
     if pa.types.is_map(stored):
@@ -97,17 +105,7 @@ def _container(stored: pa.DataType, children: tuple[Target, ...]) -> pa.DataType
     return pa.list_(children[0].field)
 
 
-def _has_checks(data_type: pa.DataType) -> bool:
-    """Return whether something inside must not be null."""
-    if pa.types.is_map(data_type):
-        return not data_type.item_field.nullable or _has_checks(data_type.item_type)
-    if not pa.types.is_nested(data_type):
-        return False
-    fields = [data_type.field(index) for index in range(data_type.num_fields)]
-    return any(not field.nullable or _has_checks(field.type) for field in fields)
-
-
-_NULL = Reason("null, but the column is not nullable")
+_NULL = FailureReason("null, but the column is not nullable")
 
 
 class ColumnReader:
@@ -118,7 +116,7 @@ class ColumnReader:
         self._failures = failures
         self._rows: pa.Array | None = None
 
-    def read(self, array: pa.Array, target: Target) -> pa.Array:
+    def read(self, array: pa.Array, target: ColumnTarget) -> pa.Array:
         """Return the typed column; where a row failed its value is of no meaning."""
         if target.is_plain and (target.field.nullable or array.null_count == 0):
             return array
@@ -126,7 +124,7 @@ class ColumnReader:
             self._rows = positions(len(array))
         return self._read(array, target, self._rows)
 
-    def _read(self, array: pa.Array, target: Target, rows: pa.Array) -> pa.Array:
+    def _read(self, array: pa.Array, target: ColumnTarget, rows: pa.Array) -> pa.Array:
         """Read a part of a column; ``rows`` tells the batch's row of each position."""
         stored = self._values.unpack(array)
         if not target.children:
@@ -140,14 +138,14 @@ class ColumnReader:
             self._failures.add(target.path, _NULL, rows.filter(result.is_null()))
         return result
 
-    def _leaf(self, array: pa.Array, target: Target, rows: pa.Array) -> pa.Array:
+    def _leaf(self, array: pa.Array, target: ColumnTarget, rows: pa.Array) -> pa.Array:
         result, reason = self._values.convert(array, target.word, target.field.type, target.symbols)
         if result.null_count > array.null_count:
             bad = pc.and_(result.is_null(), array.is_valid())
             self._failures.add(target.path, reason, rows.filter(bad), array.filter(bad))
         return result
 
-    def _struct(self, array: pa.StructArray, target: Target, rows: pa.Array) -> pa.Array:
+    def _struct(self, array: pa.StructArray, target: ColumnTarget, rows: pa.Array) -> pa.Array:
         valid = array.is_valid()
         there = rows if not array.null_count else rows.filter(valid)
         columns = []
@@ -156,23 +154,17 @@ class ColumnReader:
             columns.append(self._read(inside, member, there))
         if not array.null_count:
             return pa.StructArray.from_arrays(columns, fields=list(target.field.type))
-        # Members were read without the rows that have no record; spread them out again.
-        indices = pc.if_else(valid, pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), 1), None)
+        # Members were read without the rows that have no record.
         dense = pa.StructArray.from_arrays(columns, fields=list(target.field.type))
-        return dense.take(indices)
+        return spread(dense, valid)
 
-    def _items(self, array: pa.Array, target: Target, rows: pa.Array) -> pa.Array:
+    def _items(self, array: pa.Array, target: ColumnTarget, rows: pa.Array) -> pa.Array:
         data_type = target.field.type
-        offsets = offsets_of(array)
-        start, length = array.offsets[0].as_py(), offsets[-1].as_py()
-        parents = pc.list_parent_indices(
-            pa.ListArray.from_arrays(offsets, pa.nulls(length, pa.int8()))
-        )
-        of_items = rows.take(parents)
+        offsets, of_items = offsets_of(array), rows_of_items(array, rows)
         mask = array.is_null() if array.null_count else None
         if pa.types.is_map(data_type):
-            keys = self._values.convert(array.keys.slice(start, length), "string", pa.string(), ())
-            items = self._read(array.items.slice(start, length), target.children[0], of_items)
+            keys = self._values.convert(keys_of(array), "string", pa.string(), ())
+            items = self._read(items_of(array), target.children[0], of_items)
             return pa.MapArray.from_arrays(offsets, keys[0], items, type=data_type, mask=mask)
-        items = self._read(array.values.slice(start, length), target.children[0], of_items)
+        items = self._read(items_of(array), target.children[0], of_items)
         return pa.ListArray.from_arrays(offsets, items, type=data_type, mask=mask)

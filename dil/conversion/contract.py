@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from dil.conversion.containers import positions
-from dil.conversion.failures import Reason, RowFailures, keep_good
+from dil.conversion.failures import FailureReason, RowFailures, keep_good
 from dil.conversion.fitting import Fitting
 from dil.conversion.known_types import KnownTypes
 from dil.errors import ConversionError
@@ -21,9 +20,10 @@ from dil.model.arrow import raw_schema, type_word
 from dil.model.contract import ContractMode
 from dil.model.job import ExtractionSpec, Job
 from dil.model.schema import ArrayType, DataType, MapType, RecordType, Schema
-from dil.model.schema_text import parse_schema
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 from dil.spi.registry import load
+from dil.types.containers import positions
+from dil.types.schema_text import parse_schema
 
 _TEXTS = {"string", "enum"}
 _KEY = "ms.schema.contract"
@@ -135,7 +135,7 @@ class SchemaContract(Converter):
         if self._mode is ContractMode.DISCARD_VALUE:
             self.context.rejects.discard(path, len(values) - values.null_count)
             return
-        reason = Reason(f"the column is not in the known schema; its type is {values.type}")
+        reason = FailureReason(f"the column is not in the known schema; its type is {values.type}")
         there = values.is_valid()
         if self._mode is ContractMode.FREEZE:
             failures.add(path, reason, rows.filter(there)[:1], values.filter(there)[:1])

@@ -13,7 +13,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.derived_results import BadValueError, Results, refused, results_of
+from dil.conversion.derived_results import BadValueError, DerivedValues, refused, results_of
 from dil.conversion.row_paths import SearchError, find_column
 from dil.conversion.texts import text_of
 from dil.errors import ConfigError
@@ -98,7 +98,7 @@ Base = Callable[[pa.RecordBatch, PageFacts], "pa.Array | int | str | None"]
 class _Plan:
     name: str
     nullable: bool
-    results: Results
+    results: DerivedValues
     base: Base
     counts_zeros: bool
 

@@ -35,7 +35,7 @@ _RESULTS: dict[str, tuple[pa.DataType, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class DerivedValues:
     """What a formula's type makes of base values: ``data_type``, its type word, and how."""
 
     data_type: pa.DataType
@@ -52,7 +52,7 @@ class BadValueError(Exception):
         self.reason = reason
 
 
-def results_of(formula: Formula, zone: str) -> Results:
+def results_of(formula: Formula, zone: str) -> DerivedValues:
     """Return the conversion of a formula; ``zone`` is for texts that name none.
 
     The conversion keeps nulls and raises BadValueError.
@@ -74,7 +74,7 @@ def results_of(formula: Formula, zone: str) -> Results:
             convert = _to_number
         case _:
             convert = _to_int
-    return Results(data_type, word, convert)
+    return DerivedValues(data_type, word, convert)
 
 
 def _text(values: pa.Array) -> pa.Array:

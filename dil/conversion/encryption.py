@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.containers import items_of, keys_of, members_of, rebuilt, records
 from dil.conversion.texts import text_of
 from dil.errors import ConfigError, ConversionError
 from dil.model.arrow import TYPE_KEY
@@ -19,6 +18,7 @@ from dil.secrets.authenticated import Encryptor
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 from dil.text.java_regex import compile_java
 from dil.text.paths import compile_path
+from dil.types.containers import items_of, keys_of, members_of, rebuilt, records
 
 _KEY = "ms.encryption.fields"
 _WORD = {TYPE_KEY: b"string"}

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.containers import positions
 from dil.errors import ConversionError
 from dil.spi.rejects import RejectedRow
+from dil.types.containers import positions
 
 _HINT_LENGTH = 35
 _FIX = "Correct the source or the column's type in ms.output.schema."
@@ -26,7 +26,7 @@ _MILLI_DIGITS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class FailureReason:
     """Why values could not be converted.
 
     ``pattern_property`` is the property that says how such text is read, if there is one, and
@@ -84,7 +84,7 @@ class RowFailures:
         return len(self._first)
 
     def add(
-        self, column: str, reason: Reason, rows: pa.Array, values: pa.Array | None = None
+        self, column: str, reason: FailureReason, rows: pa.Array, values: pa.Array | None = None
     ) -> None:
         """Record failures of rows of the batch; ``values`` are theirs, shown by shape only.
 
@@ -125,7 +125,7 @@ class RowFailures:
         return fatal
 
 
-def _fix(reason: Reason, shape: str) -> str:
+def _fix(reason: FailureReason, shape: str) -> str:
     if not reason.pattern_property:
         return _FIX
     iso = _ISO_SHAPE.fullmatch(shape)

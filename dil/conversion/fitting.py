@@ -12,15 +12,13 @@ from collections.abc import Callable, Collection
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.failures import Reason, RowFailures
-from dil.model.exact_decimals import exact_cast
-from dil.model.number_texts import texts_of_numbers
-from dil.model.widening import is_number
+from dil.conversion.failures import FailureReason, RowFailures
+from dil.types.containers import has_not_null, items_of, keys_of, offsets_of, rows_of_items, spread
+from dil.types.fitting import fit_leaf
+from dil.types.lattice import is_number
 
-_INTEGER_TEXT = r"^-?(0|[1-9][0-9]*)$"
-_NUMBER_TEXT = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
-_NULL = Reason("null, but the column is not nullable")
-UNKNOWN = Reason("the column is not in the schema")
+_NULL = FailureReason("null, but the column is not nullable")
+UNKNOWN = FailureReason("the column is not in the schema")
 
 Unknown = Callable[[str, pa.Array, pa.Array], None]
 """Takes the path of an unknown column, its values, and the batch's row of each."""
@@ -52,7 +50,7 @@ class Fitting:
         """Return a column in the type of ``field``; ``rows`` are the batch's rows of its values."""
         if array.null_count == len(array):
             fitted = pa.nulls(len(array), field.type)
-        elif array.type == field.type and not _has_not_null(field.type):
+        elif array.type == field.type and not has_not_null(field.type):
             fitted = array
         else:
             fitted = self._by_shape(array, field.type, path, rows)
@@ -69,7 +67,9 @@ class Fitting:
             return
         bad = pc.and_(fitted.is_null(), array.is_valid())
         source = _short(array.type)
-        reason = Reason(f"a value read as {source} does not fit the column's {_short(target)}")
+        reason = FailureReason(
+            f"a value read as {source} does not fit the column's {_short(target)}"
+        )
         self._failures.add(path, reason, rows.filter(bad), array.filter(bad))
 
     def _by_shape(
@@ -106,7 +106,7 @@ class Fitting:
             # Where there is no record its members miss nothing.
             inside = member.filter(array.is_valid())
             fitted = self.fit(inside, field, f"{path}.{field.name}", there)
-            columns.append(fitted.take(_spread(is_null)))
+            columns.append(spread(fitted, array.is_valid()))
         for name, member in members.items():
             if member.null_count < len(member):
                 self._unknown(f"{path}.{name}", member, rows)
@@ -115,106 +115,17 @@ class Fitting:
     def _list(
         self, array: pa.ListArray, target: pa.ListType, path: str, rows: pa.Array
     ) -> pa.Array:
-        offsets, start, length = _window(array)
-        items = array.values.slice(start, length)
-        fitted = self.fit(items, target.value_field, f"{path}[]", _rows_of(offsets, length, rows))
-        return pa.ListArray.from_arrays(offsets, fitted, type=target, mask=array.is_null())
+        of_items = rows_of_items(array, rows)
+        fitted = self.fit(items_of(array), target.value_field, f"{path}[]", of_items)
+        mask = array.is_null()
+        return pa.ListArray.from_arrays(offsets_of(array), fitted, type=target, mask=mask)
 
     def _map(self, array: pa.MapArray, target: pa.MapType, path: str, rows: pa.Array) -> pa.Array:
-        offsets, start, length = _window(array)
-        of_items = _rows_of(offsets, length, rows)
-        keys = array.keys.slice(start, length).cast(target.key_type)
-        items = array.items.slice(start, length)
-        fitted = self.fit(items, target.item_field, f"{path}.*", of_items)
-        return pa.MapArray.from_arrays(offsets, keys, fitted, type=target, mask=array.is_null())
-
-
-def fit_leaf(array: pa.Array, target: pa.DataType, *, declared: bool = False) -> pa.Array:
-    """Return flat values in another flat type, null where they do not fit exactly.
-
-    ``declared`` is that of ``Fitting``.
-    """
-    source = array.type
-    if source == target:
-        return array
-    if pa.types.is_string(target):
-        return texts_of_numbers(array) if is_number(source) else _cast(array, target)
-    if is_number(source) and is_number(target):
-        return _numbers(array, target, rounds=declared)
-    if pa.types.is_string(source):
-        return _from_text(array, target, declared=declared)
-    if _same_time(source, target):
-        return _cast(array, target)
-    return pa.nulls(len(array), target)
-
-
-def _numbers(array: pa.Array, target: pa.DataType, *, rounds: bool) -> pa.Array:
-    if pa.types.is_floating(target):
-        # Through text, a decimal becomes the nearest float; Arrow's own cast may miss it by one.
-        numbers = array.cast(pa.string()) if _is_decimal(array) else array
-        fitted = numbers.cast(target, safe=False)
-        if rounds:
-            return fitted
-        back = _cast(fitted.cast(pa.string()), pa.string()) if _is_decimal(array) else fitted
-        back = _cast(back, array.type)
-        return pc.if_else(pc.fill_null(pc.equal(back, array), fill_value=False), fitted, None)
-    return _cast(array, target)
-
-
-def _from_text(array: pa.Array, target: pa.DataType, *, declared: bool) -> pa.Array:
-    """Return what texts say; a number only where its text is how a number is written."""
-    if pa.types.is_boolean(target):
-        is_word = pc.is_in(array, pa.array(["true", "false"]))
-        return pc.if_else(is_word, array, None).cast(target)
-    if not is_number(target):
-        return pa.nulls(len(array), target)
-    pattern = _INTEGER_TEXT if pa.types.is_integer(target) else _NUMBER_TEXT
-    numbers = _cast(pc.if_else(pc.match_substring_regex(array, pattern), array, None), target)
-    if declared:
-        return numbers
-    is_same = pc.equal(texts_of_numbers(numbers), array)
-    return pc.if_else(pc.fill_null(is_same, fill_value=False), numbers, None)
-
-
-def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Cast exactly, value by value where one of them does not fit."""
-    try:
-        return exact_cast(array, target)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        encoded = array.dictionary_encode()
-        values = [_cast_one(value, target) for value in encoded.dictionary]
-        return pa.array(values, target).take(encoded.indices)
-
-
-def _cast_one(value: pa.Scalar, target: pa.DataType) -> object:
-    try:
-        return exact_cast(pa.array([value.as_py()], value.type), target)[0].as_py()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None
-
-
-def _is_decimal(array: pa.Array) -> bool:
-    return bool(pa.types.is_decimal(array.type))
-
-
-def _same_time(a: pa.DataType, b: pa.DataType) -> bool:
-    """Return whether two types count the same kind of time in different units."""
-    if pa.types.is_timestamp(a) and pa.types.is_timestamp(b):
-        return bool(a.tz == b.tz)
-    return bool(
-        (pa.types.is_time(a) and pa.types.is_time(b))
-        or (pa.types.is_date(a) and pa.types.is_date(b))
-    )
-
-
-def _has_not_null(data_type: pa.DataType) -> bool:
-    """Return whether something inside must not be null."""
-    if pa.types.is_map(data_type):
-        return not data_type.item_field.nullable or _has_not_null(data_type.item_type)
-    if not pa.types.is_nested(data_type):
-        return False
-    fields = [data_type.field(index) for index in range(data_type.num_fields)]
-    return any(not field.nullable or _has_not_null(field.type) for field in fields)
+        of_items = rows_of_items(array, rows)
+        keys = keys_of(array).cast(target.key_type)
+        fitted = self.fit(items_of(array), target.item_field, f"{path}.*", of_items)
+        mask = array.is_null()
+        return pa.MapArray.from_arrays(offsets_of(array), keys, fitted, type=target, mask=mask)
 
 
 def _empty_records(array: pa.MapArray, target: pa.StructType) -> pa.Array:
@@ -227,27 +138,6 @@ def _empty_records(array: pa.MapArray, target: pa.StructType) -> pa.Array:
 
 def _pairs(data_type: pa.MapType) -> pa.DataType:
     return pa.list_(pa.struct([data_type.key_field, data_type.item_field]))
-
-
-def _spread(is_null: pa.Array) -> pa.Array:
-    """Return where each position finds its value when those of nulls were left out."""
-    counted = pc.cumulative_sum(pc.invert(is_null).cast(pa.int64()))
-    return pc.if_else(is_null, None, pc.subtract(counted, 1))
-
-
-def _window(array: pa.Array) -> tuple[pa.Array, int, int]:
-    """Return offsets that begin at 0, and the stretch of the items that they cover."""
-    start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
-    moved = pc.subtract(array.offsets, start)
-    if moved.offset:
-        moved = pa.concat_arrays([moved, moved.slice(0, 0)])
-    return moved, start, end - start
-
-
-def _rows_of(offsets: pa.Array, length: int, rows: pa.Array) -> pa.Array:
-    """Return the batch's row of each item."""
-    lists = pa.ListArray.from_arrays(offsets, pa.nulls(length, pa.int8()))
-    return rows.take(pc.list_parent_indices(lists))
 
 
 def _short(data_type: pa.DataType) -> str:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.containers import positions
-from dil.conversion.joining import joined
+from dil.conversion.joining import join_batches
 from dil.conversion.texts import text_of
+from dil.types.containers import positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Grouping:
             return
         is_whole = self._held_rows + batch.num_rows >= self._size
         if is_whole or self._changes_within(batch):
-            rows = joined([*self._held, batch])
+            rows = join_batches([*self._held, batch])
             starts = self._starts(rows)
             last = starts[-1].as_py()
             # The last group waits for more rows, unless it is full.
@@ -66,7 +66,7 @@ class Grouping:
     def rest(self) -> Iterator[Groups]:
         """Yield the last group, if there is one; called once."""
         if self._held:
-            rows = joined(self._held)
+            rows = join_batches(self._held)
             self._hold([])
             yield _groups(rows, pa.array([0], pa.int64()))
 
@@ -79,7 +79,7 @@ class Grouping:
         if not self._breaks_on:
             return False
         before = [self._held[-1].slice(self._held[-1].num_rows - 1)] if self._held else []
-        changed = pc.any(_changes(joined([*before, batch]), self._breaks_on), min_count=0)
+        changed = pc.any(_changes(join_batches([*before, batch]), self._breaks_on), min_count=0)
         return bool(changed.as_py())
 
     def _starts(self, rows: pa.RecordBatch) -> pa.Array:

@@ -13,16 +13,17 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.containers import items_of, keys_of, members_of, records
 from dil.conversion.texts import text_of
-from dil.errors import ConversionError
 from dil.model.arrow import TYPE_KEY
-from dil.model.widening import widened_word, wider_flat
+from dil.types.containers import items_of, keys_of, members_of, records
+from dil.types.fitting import exact_cast
+from dil.types.lattice import widened_word, wider_flat
+from dil.types.merging import refuse_clash
 
 FieldArray = tuple[pa.Field, pa.Array]
 
 
-def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def join_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Return all rows in order, in a schema that has the columns of all.
 
     Raises:
@@ -134,10 +135,7 @@ def _joined_flat(
     parts: Sequence[FieldArray], telling: Sequence[FieldArray], path: str
 ) -> FieldArray:
     if any(pa.types.is_nested(array.type) for _, array in telling):
-        raise ConversionError(
-            f'column "{path}" holds records or lists in some rows and plain values in others',
-            "Give the columns of this job with ms.output.schema, without this column.",
-        )
+        refuse_clash(path)
     kind = wider_flat(*(array.type for _, array in telling))
     try:
         arrays = [_exact(array, kind) for _, array in parts]
@@ -155,7 +153,4 @@ def _exact(array: pa.Array, kind: pa.DataType) -> pa.Array:
         return pa.nulls(len(array), kind)
     if pa.types.is_string(kind):
         return text_of(array)
-    if pa.types.is_floating(array.type) and pa.types.is_decimal(kind):
-        # By way of the shortest text: a direct cast would round silently.
-        return array.cast(pa.string()).cast(kind)
-    return array.cast(kind)
+    return exact_cast(array, kind)

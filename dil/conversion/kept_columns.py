@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from dil.errors import ConversionError
-from dil.model.schema_text import parse_schema
 from dil.spi.converter import Converter, ConverterContext, PageFacts
+from dil.types.schema_text import parse_schema
 
 
 class KeptColumns(Converter):

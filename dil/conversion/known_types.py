@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from dil.conversion.containers import positions
 from dil.conversion.failures import RowFailures
 from dil.conversion.fitting import Fitting
 from dil.errors import ConversionError
-from dil.model.schema_text import parse_schema
 from dil.spi.converter import Converter, ConverterContext, PageFacts
+from dil.types.containers import positions
+from dil.types.schema_text import parse_schema
 
 
 class KnownTypes(Converter):

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from dil.conversion.containers import records
 from dil.conversion.grouping import Grouping, Groups
 from dil.conversion.nesting import as_lists, as_maps, conformed
 from dil.errors import ConversionError
@@ -18,6 +17,7 @@ from dil.model.arrow import raw_schema
 from dil.model.schema import ArrayType, Column, MapType, RecordType, Schema
 from dil.sections.conversion import NormalizerSection
 from dil.spi.converter import Converter, ConverterContext, PageFacts
+from dil.types.containers import records
 
 _TARGET = "ms.target.schema"
 _MOST_ROWS = 2**31 - 1

@@ -14,7 +14,7 @@ from operator import is_
 
 import pyarrow as pa
 
-from dil.conversion.columns import ColumnReader, Target, column_target
+from dil.conversion.columns import ColumnReader, ColumnTarget, column_target
 from dil.conversion.failures import FailureBudget, RowFailures, keep_good
 from dil.conversion.values import Values
 from dil.model.arrow import type_word, typed_schema
@@ -30,9 +30,9 @@ class _Newest:
     """
 
     def __init__(self) -> None:
-        self._kept: tuple[tuple[object, ...], tuple[pa.Schema, list[Target]]] | None = None
+        self._kept: tuple[tuple[object, ...], tuple[pa.Schema, list[ColumnTarget]]] | None = None
 
-    def of(self, context: ConverterContext) -> tuple[pa.Schema, list[Target]] | None:
+    def of(self, context: ConverterContext) -> tuple[pa.Schema, list[ColumnTarget]] | None:
         """Return the raw schema and the targets, None where they are of another job."""
         kept = self._kept
         if kept is None:
@@ -40,7 +40,7 @@ class _Newest:
         is_same = all(map(is_, kept[0], _origins(context)))
         return kept[1] if is_same else None
 
-    def keep(self, context: ConverterContext, found: tuple[pa.Schema, list[Target]]) -> None:
+    def keep(self, context: ConverterContext, found: tuple[pa.Schema, list[ColumnTarget]]) -> None:
         """Take them in place of those before."""
         self._kept = (_origins(context), found)
 
@@ -70,7 +70,7 @@ class TypedRows(Converter):
         is_open = self._mode in {ContractMode.DISCARD_ROW, ContractMode.DISCARD_VALUE}
         self._budget = FailureBudget(None if is_open else spec.max_failures)
         self._rows = 0
-        self._known: tuple[pa.Schema, list[Target]] | None = _newest.of(context)
+        self._known: tuple[pa.Schema, list[ColumnTarget]] | None = _newest.of(context)
 
     @property
     def dropped(self) -> int:
@@ -109,7 +109,7 @@ class TypedRows(Converter):
             self.context.rejects.discard(column, values)
         return failures.only_fatal()
 
-    def _targets(self, schema: pa.Schema) -> list[Target]:
+    def _targets(self, schema: pa.Schema) -> list[ColumnTarget]:
         """Return the typed columns of a raw schema; pages mostly share one."""
         if self._known is None or not self._known[0].equals(schema, check_metadata=True):
             targets = [

@@ -13,7 +13,6 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.containers import items_of
 from dil.conversion.row_paths import find_column
 from dil.conversion.texts import text_of
 from dil.errors import ConversionError
@@ -23,13 +22,14 @@ from dil.model.validation_attributes import ValidationAttributes
 from dil.sections.conversion import ValidationSection
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 from dil.text.paths import name_of
+from dil.types.containers import items_of
 
 _ATTRIBUTES = "ms.validation.attributes"
 _NUMBER = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ValidationVerdict:
     """The outcome: how many rows counted, how many were expected, whether that passes."""
 
     counted: int
@@ -75,7 +75,7 @@ class InFlowValidation(Converter):
         self._attributes = properties.section(ValidationSection).attributes
         self._field = _counted_field(context.job.secondary.of("validation"))
         self._counted = 0
-        self._verdict: Verdict | None = None
+        self._verdict: ValidationVerdict | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ class InFlowValidation(Converter):
         """
         rows = self.context.validation_rows
         expected = Decimal(1) if rows is None else expected_count(rows(), self._field)
-        verdict = Verdict(self._counted, expected, self._attributes)
+        verdict = ValidationVerdict(self._counted, expected, self._attributes)
         if not verdict.passes:
             raise ConversionError(
                 f"in-flow validation failed: {verdict}",

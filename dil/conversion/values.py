@@ -12,10 +12,8 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.failures import Reason
-from dil.conversion.fitting import fit_leaf
+from dil.conversion.failures import FailureReason
 from dil.conversion.iso_texts import exact_dates, exact_instants, exact_shapes, exact_times
-from dil.conversion.native_types import INSTANT, typed_form
 from dil.conversion.texts import (
     parse_iso_time,
     parse_pattern,
@@ -24,31 +22,23 @@ from dil.conversion.texts import (
     per_unique,
     text_of,
 )
-from dil.model.exact_decimals import exact_cast
+from dil.model.arrow import TYPED_WORDS
 from dil.model.job import ConversionSpec, OutputFormat
 from dil.model.schema import DataType, Primitive
 from dil.text.joda import ISO, JodaPattern, compile_pattern
+from dil.types.fitting import exact_cast, exact_or_null, fit_leaf
+from dil.types.typed_form import INSTANT, typed_form
 
 _MILLIS = pa.timestamp("ms", tz="UTC")
 _US_PER_MS = 1000
 _MILLI_DIGITS, _MICRO_DIGITS = 3, 6
 # What fits one of these is read the same as ISO 8601, which is faster than value by value.
 _ISO_FORMS = frozenset({"yyyy-MM-dd", "yyyy-MM-dd HH:mm:ss", "yyyy-MM-dd'T'HH:mm:ss", "HH:mm:ss"})
-_TEMPORAL = {"date": pa.date32(), "time": pa.time64("us"), "timestamp": INSTANT}
+_TEMPORAL = frozenset({"date", "time", "timestamp"})
 _PATTERN_PROPERTIES = {
     "date": "converter.avro.date.format",
     "time": "converter.avro.time.format",
     "timestamp": "converter.avro.timestamp.format",
-}
-_FLAT = {
-    "string": pa.string(),
-    "enum": pa.string(),
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "bytes": pa.binary(),
 }
 
 _Reading: TypeAlias = Callable[[pa.Array], pa.Array]
@@ -79,10 +69,10 @@ class Values:
         """Return the typed form of a flat column: of its word, or of its Arrow type without one."""
         if word in _TEMPORAL:
             is_text = pa.types.is_string(stored) or pa.types.is_integer(stored)
-            return INSTANT if is_text and self._keeps_instants else _TEMPORAL[word]
+            return INSTANT if is_text and self._keeps_instants else TYPED_WORDS[word]
         if isinstance(declared, Primitive) and word == "decimal":
             return pa.decimal128(declared.precision, declared.scale)
-        return _FLAT.get(word) or typed_form(stored, path)
+        return TYPED_WORDS.get(word) or typed_form(stored, path)
 
     def unpack(self, array: pa.Array) -> pa.Array:
         """Return the values themselves, without dictionary, extension or exotic list around."""
@@ -95,7 +85,7 @@ class Values:
 
     def convert(
         self, array: pa.Array, word: str, target: pa.DataType, symbols: tuple[str, ...]
-    ) -> tuple[pa.Array, Reason]:
+    ) -> tuple[pa.Array, FailureReason]:
         """Return the values in type ``target``, null where that failed, and why it failed."""
         is_text = pa.types.is_string(array.type)
         if is_text and word in self._patterns and pa.types.is_temporal(target):
@@ -103,18 +93,20 @@ class Values:
             formats = " or ".join(f'"{pattern}"' for pattern in tried)
             exact = exact_shapes(word, self._digits) if _ISO_FORMS.issuperset(tried) else None
             what = f"the text does not fit {formats}"
-            reason = Reason(what, _PATTERN_PROPERTIES[word], tried, exact)
+            reason = FailureReason(what, _PATTERN_PROPERTIES[word], tried, exact)
             return self._parse(array, word, target), reason
         if is_text and pa.types.is_binary(target):
             charset = self._spec.binary_charset
-            return _encode(array, charset), Reason(f"the text cannot be written in {charset}")
+            return _encode(array, charset), FailureReason(
+                f"the text cannot be written in {charset}"
+            )
         if symbols:
             known = pc.is_in(text_of(array), pa.array(symbols))
-            reason = Reason(f"not one of the symbols {', '.join(symbols)}")
+            reason = FailureReason(f"not one of the symbols {', '.join(symbols)}")
             return pc.if_else(known, array, None), reason
         if array.type == target:
-            return array, Reason("")
-        reason = Reason(f"{array.type} does not fit {target}")
+            return array, FailureReason("")
+        reason = FailureReason(f"{array.type} does not fit {target}")
         return _cast(array, target, self._spec.zone), reason
 
     def _parse(self, texts: pa.Array, word: str, target: pa.DataType) -> pa.Array:
@@ -248,7 +240,7 @@ def _cast(array: pa.Array, target: pa.DataType, zone: str) -> pa.Array:
             return _floats(array, target)
         return exact_cast(array, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return _cast_each(array, target)
+        return exact_or_null(array, target)
 
 
 def _floats(array: pa.Array, target: pa.DataType) -> pa.Array:
@@ -300,17 +292,3 @@ def _part_of(array: pa.Array, target: pa.DataType) -> pa.Array:
     moments = array.cast(pa.timestamp("us"), safe=False)
     days = moments.cast(target, safe=False)
     return pc.if_else(pc.equal(days.cast(moments.type), moments), days, None)
-
-
-def _cast_each(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Cast value by value, so that one bad value does not spoil the others."""
-
-    def cast(value: pa.Scalar) -> pa.Scalar:
-        try:
-            return exact_cast(pa.array([value.as_py()], value.type), target)[0]
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            return pa.scalar(None, target)
-
-    encoded = array.dictionary_encode()
-    converted = pa.array([cast(value).as_py() for value in encoded.dictionary], target)
-    return converted.take(encoded.indices)

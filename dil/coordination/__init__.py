@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from dil.coordination.services import Limits, RunServices
+from dil.coordination.services import RequestLimits, RunServices
 from dil.coordination.waiting import TaskCoordinator
 from dil.model.job import Job
 from dil.model.task import RunContext
@@ -23,36 +23,38 @@ from dil.spi.shared import Shared
 
 if TYPE_CHECKING:
     from dil.coordination.client import DriverServices
-    from dil.coordination.server import Server
+    from dil.coordination.server import CoordinatorServer
 
 __all__ = ["in_turn", "is_spent", "joined", "local", "served", "services_of"]
 
 
 def services_of(job: Job) -> RunServices | None:
     """Return the services of a run, None when its tasks share nothing; runs on the driver."""
-    limits, connector = Limits.of(job), load(job.source.connector)
+    limits, connector = RequestLimits.of(job), load(job.source.connector)
     source = connector.credentials(job) if issubclass(connector, Connector) else None
     return RunServices(limits, source) if limits or source is not None else None
 
 
-def in_turn(job: Job, units: Sequence[WorkUnit]) -> Sequence[WorkUnit]:
+def in_starting_order(job: Job, units: Sequence[WorkUnit]) -> Sequence[WorkUnit]:
     """Return work units in the order in which they begin.
 
     With a budget of requests those that are read again begin last: a grace period that uses up
     the whole budget in each run would else never let a new work unit have its turn.
     """
-    if not Limits.of(job).most_requests:
+    if not RequestLimits.of(job).most_requests:
         return units
     return sorted(units, key=lambda unit: unit.reason is Reason.INCREMENTAL)
 
 
-def local(job: Job, sleep: Callable[[float], None] = time.sleep) -> Coordinator:
+def local_coordinator(job: Job, sleep: Callable[[float], None] = time.sleep) -> Coordinator:
     """Return a coordinator for a job whose requests are sent by this process alone."""
     services = services_of(job)
     return Uncoordinated() if services is None else TaskCoordinator(services, sleep)
 
 
-def served(services: RunServices, host: str, reached_at: str = "", tasks: int = 1) -> Server:
+def serve_tasks(
+    services: RunServices, host: str, reached_at: str = "", tasks: int = 1
+) -> CoordinatorServer:
     """Open the services to tasks of other processes; a context manager.
 
     Args:
@@ -64,13 +66,13 @@ def served(services: RunServices, host: str, reached_at: str = "", tasks: int = 
     Raises:
         ExecutionError: nothing can listen there.
     """
-    from dil.coordination.server import Server
+    from dil.coordination.server import CoordinatorServer
 
-    return Server(services, host, reached_at, tasks)
+    return CoordinatorServer(services, host, reached_at, tasks)
 
 
 @contextmanager
-def joined(
+def task_coordinator(
     run: RunContext, sleep: Callable[[float], None] = time.sleep, shared: Shared | None = None
 ) -> Iterator[Coordinator]:
     """Yield the coordinator of one task; nothing is sent before it is asked something.
@@ -98,7 +100,7 @@ def _services(run: RunContext, shared: Shared | None) -> Iterator[DriverServices
 
     def make() -> DriverServices:
         assert run.coordinator is not None  # noqa: S101 - the callers looked
-        return DriverServices(run.coordinator, Limits.of(run.job))
+        return DriverServices(run.coordinator, RequestLimits.of(run.job))
 
     if shared is None:
         with closing(make()) as services:

@@ -13,7 +13,7 @@ import msgspec
 
 from dil.coordination import wire
 from dil.coordination.pace import Ticket
-from dil.coordination.services import Limits, RunServices
+from dil.coordination.services import RequestLimits, RunServices
 from dil.errors import TransientSourceError
 from dil.model.secret import Secret
 from dil.model.task import CoordinatorAddress
@@ -39,10 +39,10 @@ class DriverServices:
     once, and asks no more: ``is_lost``. A token or a budget cannot be shared like that: they fail.
     """
 
-    def __init__(self, address: CoordinatorAddress, limits: Limits) -> None:
+    def __init__(self, address: CoordinatorAddress, limits: RequestLimits) -> None:
         self._address = address
         self._limits = limits
-        share = Limits(limits.interval_s * address.tasks)
+        share = RequestLimits(limits.interval_s * address.tasks)
         self._alone = RunServices(share, clock=time.monotonic)
         self._connection: Connection | None = None
         self.is_lost = False

@@ -26,7 +26,7 @@ _BREATH_S = 0.2
 _MOST_STRANGERS = 128
 
 
-class Server:
+class CoordinatorServer:
     """Listens from its making until it is closed; runs on the driver.
 
     Args:

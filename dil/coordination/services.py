@@ -21,7 +21,7 @@ _QUOTA_FIX = "The next run goes on with what is missing."
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RequestLimits:
     """What a run may send: seconds between requests (0: no limit), requests in all (0 likewise).
 
     Requests that are sent again count: each has to be permitted.
@@ -31,7 +31,7 @@ class Limits:
     most_requests: int = 0
 
     @classmethod
-    def of(cls, job: Job) -> Limits:
+    def of(cls, job: Job) -> RequestLimits:
         """Read the properties of a job."""
         limits = job.properties.section(LimitsSection)
         rate = limits.rate_limit
@@ -42,7 +42,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class SharedTotals:
     """What all tasks together did so far, without requests that were sent again; in bytes."""
 
     requests: int = 0
@@ -91,7 +91,7 @@ class RunServices:
 
     def __init__(
         self,
-        limits: Limits,
+        limits: RequestLimits,
         source: CredentialSource | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -101,7 +101,7 @@ class RunServices:
         self._lock = threading.Lock()
         self._granted = 0
         self._spent: QuotaError | None = None
-        self._totals = Totals()
+        self._totals = SharedTotals()
 
     @property
     def granted(self) -> int:
@@ -109,7 +109,7 @@ class RunServices:
         return self._granted
 
     @property
-    def totals(self) -> Totals:
+    def totals(self) -> SharedTotals:
         """Return what all tasks reported so far."""
         return self._totals
 
@@ -164,6 +164,6 @@ class RunServices:
         """Add to what all tasks did."""
         with self._lock:
             so_far = self._totals
-            self._totals = Totals(
+            self._totals = SharedTotals(
                 so_far.requests + requests, so_far.rows + rows, so_far.size + size
             )

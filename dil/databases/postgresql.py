@@ -82,6 +82,34 @@ _BROKE_OFF = (
 _PLACE = re.compile(r'connection to server (?:at|on socket) ".*?".*?failed: ')
 
 
+class AdbcDatabase:
+    """Connections to one database, which ADBC asks about its types only once.
+
+    That costs ten times as much as to connect. Types that people make later come as bytes.
+    """
+
+    def __init__(self, conninfo: str) -> None:
+        """Connect to the database, and close that connection again.
+
+        Raises:
+            ImportError: ADBC is not installed.
+        """
+        self._connections = driver()
+        self._database = import_module("adbc_driver_postgresql").connect(conninfo)
+
+    def connect(self) -> Any:  # noqa: ANN401 - untyped driver
+        """Return a new connection in autocommit mode."""
+        connection = _manager().AdbcConnection(self._database)
+        return self._connections.Connection(_Shared(), connection, autocommit=True)
+
+
+class _Shared:
+    """The database of a connection that leaves it open when it is closed itself."""
+
+    def close(self) -> None:
+        """Leave the database open for the next connection."""
+
+
 def driver() -> Any:  # noqa: ANN401 - a module, which ships no types
     """Return ADBC's driver, which is imported here and nowhere else.
 

@@ -196,7 +196,7 @@ class LatenessMeter:
             return replace(self, runs_since_probe=runs, rest=rest)
         return LatenessMeter((*self.commits, commit)[-KEPT_COMMITS:], runs, self.largest, rest)
 
-    def reaching(self, largest: int | None) -> LatenessMeter:
+    def with_largest(self, largest: int | None) -> LatenessMeter:
         """Return it once rows up to an event time are published, None for none."""
         if largest is None or (self.largest is not None and largest <= self.largest):
             return self

@@ -86,10 +86,10 @@ class EventWatermark:
         self._previous = stored.previous
         window = self._spec.adaptive.window
         self._streams = {
-            name: stored.streams[name].cut_to(window) for name in self._that_go_on(stored)
+            name: stored.streams[name].cut_to(window) for name in self._live_streams(stored)
         }
 
-    def _that_go_on(self, stored: StoredWatermark) -> list[str]:
+    def _live_streams(self, stored: StoredWatermark) -> list[str]:
         """Return the streams that may have rows again: any other would hold the watermark for ever.
 
         Those of another ``ms.event.partition.column`` may not, nor those that have no delay now.

@@ -14,7 +14,7 @@ from dil.model.task import Failure, RunContext
 from dil.observe.progress import counted, human_bytes
 from dil.spi.connector import Connector
 from dil.spi.registry import load
-from dil.task.outlook import quota_spent
+from dil.task.early_stop import quota_spent
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BindAddress:
     """Where the driver listens, the host at which tasks reach it, and how many run at once."""
 
     host: str = LOOPBACK
@@ -31,7 +31,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Coordinated:
+class CoordinatedRun:
     """A run whose tasks know their coordinator; ``services`` is None when they share nothing."""
 
     run: RunContext
@@ -51,7 +51,7 @@ class Coordinated:
 
 
 @contextmanager
-def coordinated(run: RunContext, place: Place) -> Iterator[Coordinated]:
+def coordinated(run: RunContext, place: BindAddress) -> Iterator[CoordinatedRun]:
     """Open the coordinator where the job needs one; it is closed at the end, whatever happened.
 
     Raises:
@@ -59,12 +59,12 @@ def coordinated(run: RunContext, place: Place) -> Iterator[Coordinated]:
     """
     services = coordination.services_of(run.job)
     if services is None:
-        yield Coordinated(run)
+        yield CoordinatedRun(run)
         return
-    with coordination.served(services, place.host, place.reached_at, place.tasks) as server:
+    with coordination.serve_tasks(services, place.host, place.reached_at, place.tasks) as server:
         connector: type[Connector] = load(run.job.source.connector)
         coordinated = replace(run, job=connector.for_tasks(run.job), coordinator=server.address)
-        yield Coordinated(coordinated, services)
+        yield CoordinatedRun(coordinated, services)
     totals = services.totals
     log.info(
         "the tasks shared %s, for %s and %s",

@@ -20,15 +20,15 @@ import pyarrow as pa
 from dil import coordination
 from dil.errors import TransientSourceError
 from dil.execution import worker
-from dil.execution.coordinated import Coordinated
+from dil.execution.coordinated import CoordinatedRun
 from dil.execution.executor import Execution, Watch
 from dil.execution.jdbc_columns import refuse_lossy
 from dil.execution.jdbc_drivers import add_jars, driver_for
+from dil.execution.job_monitor import SparkJobMonitor
 from dil.execution.jvm_errors import source_errors
 from dil.execution.memory import workers_at_once
-from dil.execution.overseer import Overseer
 from dil.extraction.paging.position import initial_values
-from dil.extraction.parameters import Scope, evaluate
+from dil.extraction.parameters import ParameterScope, evaluate
 from dil.model.task import Counters, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe.redaction import redactor, secrets_of
@@ -51,7 +51,7 @@ class Frames:
     def __init__(
         self,
         context: Any,  # noqa: ANN401 - a SparkContext; pyspark comes late
-        shared: Coordinated,
+        shared: CoordinatedRun,
         watch: Watch,
         reader: SparkReader,
     ) -> None:
@@ -62,7 +62,7 @@ class Frames:
         self._workers = workers_at_once(context)
         self._session = own_session(context)
         self._reports: list[TaskReport] = []
-        self._overseer = Overseer(context, shared, watch, lambda: tuple(self._reports))
+        self._monitor = SparkJobMonitor(context, shared, watch, lambda: tuple(self._reports))
         self._clocks = Clocks(sleep=self._sleep)
         self._clean = redactor((*secrets_of(self._run.job), *self._run.secondary.secrets))
 
@@ -73,12 +73,12 @@ class Frames:
             threading.Thread(target=self._work, args=(waiting,), daemon=True, name="dil-frames")
             for _ in range(min(len(units), self._run.job.running.threads))
         ]
-        with self._overseer.looking():
+        with self._monitor.looking():
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
-        stopped = self._overseer.conclude(len(units))
+        stopped = self._monitor.conclude(len(units))
         order = {unit.signature: number for number, unit in enumerate(units)}
         reports = sorted(self._reports, key=lambda report: order[report.signature])
         return Execution(tuple(reports), stopped)
@@ -86,14 +86,14 @@ class Frames:
     def _work(self, waiting: deque[WorkUnit]) -> None:
         """Run one work unit after the other until none waits, or the run is stopped."""
         try:
-            self._overseer.take_in()
-            while self._overseer.stopped is None and (unit := _next(waiting)) is not None:
+            self._monitor.join_group()
+            while self._monitor.stopped is None and (unit := _next(waiting)) is not None:
                 attempt = partial(self._attempt, unit)
                 self._reports.append(repeat_attempts(self._run, unit, attempt, self._clocks))
         except _NotRunError:
             return
         except BaseException as error:  # noqa: BLE001 - what a thread raises reaches nobody
-            self._overseer.give_up(error)
+            self._monitor.give_up(error)
 
     def _attempt(self, unit: WorkUnit, number: int) -> TaskReport:
         """Run one Spark job; what Spark or the database refuses is a failure of this attempt.
@@ -122,7 +122,7 @@ class Frames:
     def _read(self, unit: WorkUnit) -> SparkRead:
         """Return what Spark is to read, from the values that the task's only request has."""
         run = self._run
-        scope = Scope.of(unit, full_extract=run.full_extract, secondary=run.secondary)
+        scope = ParameterScope.of(unit, full_extract=run.full_extract, secondary=run.secondary)
         pages = initial_values(run.job.extraction)
         return self._reader.read(evaluate(run.job.extraction.parameters, scope, pages))
 
@@ -154,11 +154,11 @@ class Frames:
         return frame
 
     def _go_on(self) -> None:
-        if self._overseer.is_over.is_set():
+        if self._monitor.is_over.is_set():
             raise _NotRunError
 
     def _sleep(self, seconds: float) -> None:
-        self._overseer.is_over.wait(seconds)
+        self._monitor.is_over.wait(seconds)
 
 
 def _next(waiting: deque[WorkUnit]) -> WorkUnit | None:
@@ -184,7 +184,7 @@ class _Body:
     names: tuple[str, ...] = ()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with worker.begun(self.run, self.workers) as run:
+        with worker.prepared(self.run, self.workers) as run:
             if coordination.is_spent(run):
                 return
             rows = unmarked(batches, self.names)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dil.errors import DilError, RunInterruptedError
 from dil.execution import worker
-from dil.execution.coordinated import Coordinated, Place, coordinated
+from dil.execution.coordinated import BindAddress, CoordinatedRun, coordinated
 from dil.execution.executor import Execution, Watch
 from dil.execution.hive import require_metastore
+from dil.execution.job_monitor import SparkJobMonitor
 from dil.execution.jvm_errors import stopping_error
 from dil.execution.memory import workers_at_once
-from dil.execution.overseer import Overseer
 from dil.execution.session import SparkSettings, spark_context
 from dil.execution.shares import lanes_of, share_out
 from dil.model.job import Job
@@ -163,7 +163,7 @@ class _Stages:
     def __init__(
         self,
         context: Any,  # noqa: ANN401 - a SparkContext; pyspark comes late
-        shared: Coordinated,
+        shared: CoordinatedRun,
         watch: Watch,
         lanes: int,
     ) -> None:
@@ -171,7 +171,7 @@ class _Stages:
         self._run = shared.run
         self._lanes = lanes
         self._arrived = context.accumulator([], reports_parameter())
-        self._overseer = Overseer(context, shared, watch, lambda: self.reports)
+        self._monitor = SparkJobMonitor(context, shared, watch, lambda: self.reports)
 
     @property
     def reports(self) -> list[TaskReport]:
@@ -181,25 +181,25 @@ class _Stages:
 
     def run(self, units: Sequence[WorkUnit], slots: int) -> Failure | None:
         """Run all work units; return why that was stopped, None when it came to its end."""
-        overseer = self._overseer
+        monitor = self._monitor
         try:
-            with overseer.looking():
+            with monitor.looking():
                 self._run_jobs(units, slots)
         except RunInterruptedError:
             raise
         except Exception as error:
-            if overseer.stopped is None:
+            if monitor.stopped is None:
                 log.debug("the tasks broke off", exc_info=error)
-                overseer.stopped = Failure.of(stopping_error(error))
-        return overseer.conclude(len(units))
+                monitor.stopped = Failure.of(stopping_error(error))
+        return monitor.conclude(len(units))
 
     def _run_jobs(self, units: Sequence[WorkUnit], slots: int) -> None:
         """Run jobs until all work units have a report; a task may leave some to the next job."""
         left: Sequence[WorkUnit] = units
         seconds_each: float | None = None
-        while left and self._overseer.stopped is None:
+        while left and self._monitor.stopped is None:
             before = len(self.reports)
-            self._overseer.take_in()
+            self._monitor.join_group()
             shares = list(islice(share_out(left, slots, self._lanes, seconds_each), STAGE_TASKS))
             body = _Body(self._run, self._arrived, self._lanes, workers_at_once(self._context))
             self._context.parallelize(shares, len(shares)).foreachPartition(body)
@@ -228,7 +228,7 @@ class _Body:
 
         spark = TaskContext.get()
         is_repeated = spark is not None and spark.attemptNumber() > 0
-        with worker.begun(self._run, self._workers) as run:
+        with worker.prepared(self._run, self._workers) as run:
             for units in shares:
                 self._arrived.add(run_group(run, units, self._lanes, is_repeated=is_repeated))
         return ()
@@ -246,13 +246,13 @@ def _reader(job: Job) -> SparkReader | None:
     return connector.spark_reader(job) if issubclass(connector, Connector) else None
 
 
-def _place(context: Any) -> Place:  # noqa: ANN401 - a SparkContext
+def _place(context: Any) -> BindAddress:  # noqa: ANN401 - a SparkContext
     """Return where tasks reach this driver: as Spark's own executors do."""
     if context.master == "local" or context.master.startswith("local["):
-        return Place(tasks=context.defaultParallelism)
+        return BindAddress(tasks=context.defaultParallelism)
     conf = context.getConf()
     host = conf.get("spark.driver.host")
-    return Place(conf.get("spark.driver.bindAddress", host), host, context.defaultParallelism)
+    return BindAddress(conf.get("spark.driver.bindAddress", host), host, context.defaultParallelism)
 
 
 def reports_parameter() -> Any:  # noqa: ANN401 - its base class comes with pyspark

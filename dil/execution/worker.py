@@ -15,7 +15,7 @@ from dil.spi.registry import join_import_path
 
 
 @contextmanager
-def begun(run: RunContext, workers: int) -> Iterator[RunContext]:
+def prepared(run: RunContext, workers: int) -> Iterator[RunContext]:
     """Let a worker log as the run does, find the job's own plug-ins, and keep to its memory.
 
     Yields what the task is to work with: the run, with the limit of this worker's memory. So many

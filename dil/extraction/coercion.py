@@ -21,7 +21,7 @@ from dil.extraction.excerpt import bracketed_form, kind_of
 from dil.extraction.numbers import NumberText
 from dil.extraction.shapes import member_values
 from dil.model.arrow import type_word
-from dil.model.number_texts import plain
+from dil.types.number_texts import plain
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _MAX_EXPONENT = 400  # more digits than any type holds, few enough to calculate with
@@ -38,7 +38,7 @@ Coerce: TypeAlias = Callable[[object], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RowPosition:
     """Where a stretch of values comes from: its page and first row, both counted from 1.
 
     ``path`` ends with a point when it is not empty.
@@ -48,11 +48,11 @@ class Place:
     first_row: int
     path: str = ""
 
-    def later(self, rows: int) -> Place:
+    def later(self, rows: int) -> RowPosition:
         """Return the place so many rows later."""
         return replace(self, first_row=self.first_row + rows)
 
-    def below(self, name: str) -> Place:
+    def below(self, name: str) -> RowPosition:
         """Return the place of a member's values."""
         return replace(self, path=f"{self.path}{name}.")
 
@@ -74,7 +74,7 @@ class _UnfitError(ValueError):
 
 
 def coerced_batch(
-    rows: Sequence[Mapping[str, Any]], schema: pa.Schema, place: Place
+    rows: Sequence[Mapping[str, Any]], schema: pa.Schema, place: RowPosition
 ) -> pa.RecordBatch:
     """Return rows as a batch of exactly this schema; missing members are null.
 
@@ -89,7 +89,7 @@ def coerced_batch(
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _column(values: Sequence[Any], field: pa.Field, place: Place) -> pa.Array:
+def _column(values: Sequence[Any], field: pa.Field, place: RowPosition) -> pa.Array:
     """Return one column, nested ones member by member; ``values`` has one entry for each row."""
     kinds = set(map(type, values)) - {type(None)}
     kind = field.type
@@ -118,7 +118,7 @@ def _is_native(kinds: set[type], kind: pa.DataType, values: Sequence[Any]) -> bo
     return kinds <= _NATIVE.get(kind, set())
 
 
-def _coerced(values: Sequence[Any], field: pa.Field, place: Place) -> list[object]:
+def _coerced(values: Sequence[Any], field: pa.Field, place: RowPosition) -> list[object]:
     coerce = _coercion(field)
     fitting: list[object] = []
     for number, value in enumerate(values, place.first_row):

@@ -50,10 +50,10 @@ def as_text(response: Response) -> Response:
     except SourceContractError:
         body.close()
         raise
-    return replace(response, body=joined(begin, body))
+    return replace(response, body=stream_of(begin, body))
 
 
-def joined(begin: bytes, rest: BinaryIO) -> BinaryIO:
+def stream_of(begin: bytes, rest: BinaryIO) -> BinaryIO:
     """Return bytes that were read already and the stream that they came from, as one stream."""
     return cast("BinaryIO", _Joined(begin, rest))
 

@@ -34,7 +34,7 @@ class PageValues:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ParameterScope:
     """What parameters of one work unit can see; ``low`` and ``high`` are epoch ms UTC.
 
     ``variables`` are the unit's members and, over them, authentication fields (rule G31), secrets
@@ -53,7 +53,7 @@ class Scope:
         *,
         full_extract: bool,
         secondary: SecondaryVariables | None = None,
-    ) -> Scope:
+    ) -> ParameterScope:
         """Build the scope of a work unit: pruned low, partition end, and what its unit gives."""
         given = secondary or SecondaryVariables()
         return cls(work_unit.low, work_unit.high, full_extract, given.over(work_unit.unit))
@@ -61,7 +61,7 @@ class Scope:
 
 def evaluate(
     parameters: Sequence[Parameter],
-    scope: Scope,
+    scope: ParameterScope,
     pages: PageValues,
     *,
     page: int = 0,
@@ -123,7 +123,7 @@ def _is_sent(name: str, value: JsonValue, parameters: Sequence[Parameter]) -> bo
 
 
 def _members(
-    parameters: Iterable[Parameter], scope: Scope, pages: PageValues
+    parameters: Iterable[Parameter], scope: ParameterScope, pages: PageValues
 ) -> dict[str, JsonValue]:
     """Return the values of those parameters that are not left out; a later name wins."""
     members: dict[str, JsonValue] = {}
@@ -135,7 +135,9 @@ def _members(
     return members
 
 
-def _value(parameter: Parameter, scope: Scope, pages: PageValues) -> tuple[bool, JsonValue]:
+def _value(
+    parameter: Parameter, scope: ParameterScope, pages: PageValues
+) -> tuple[bool, JsonValue]:
     """Return whether the parameter has a value now, and the value."""
     match parameter.type:
         case "list":
@@ -185,7 +187,7 @@ def _plain(value: object) -> JsonValue:
     return value  # type: ignore[return-value] # the JSON edge: Parameter.value is Any
 
 
-def _watermark(parameter: Parameter, scope: Scope) -> tuple[bool, JsonValue]:
+def _watermark(parameter: Parameter, scope: ParameterScope) -> tuple[bool, JsonValue]:
     """Return the low or high watermark in the parameter's format (rule G35)."""
     is_low = str(parameter.value).lower() == "low"
     instant = scope.low if is_low else scope.high

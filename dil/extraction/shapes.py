@@ -16,7 +16,6 @@ from dil.errors import SourceContractError
 from dil.extraction.names import below
 from dil.extraction.numbers import EXACT_IN_DOUBLE
 from dil.extraction.sizes import Width
-from dil.model.number_texts import plain
 from dil.model.schema import (
     TYPE_SYNONYMS,
     ArrayType,
@@ -27,17 +26,18 @@ from dil.model.schema import (
     RecordType,
     Schema,
 )
+from dil.types.lattice import MOST_DIGITS
+from dil.types.number_texts import plain
 
 T = TypeVar("T")
 
 _INT = 2**31
 _LONG = 2**63
-_DIGITS = 38
 _DOUBLE_SCALE = 15
 
 
 @dataclass(slots=True)
-class Numbers:
+class FoundNumbers:
     """What is known of the numbers of one column.
 
     ``scale`` and ``digits`` count decimal places and integer digits; they are kept only as long
@@ -63,8 +63,8 @@ class Numbers:
                 if isinstance(value, float | Decimal):
                     self._measure(Decimal(str(value)))
 
-    def widen(self, other: Numbers) -> None:
-        """Take over what another page's numbers say; see ``Shape.holds_decimals``."""
+    def widen(self, other: FoundNumbers) -> None:
+        """Take over what another page's numbers say; see ``FoundShape.holds_decimals``."""
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
         self._note(fractions=other.has_fractions, decimals=other.needs_decimal)
         self.scale, self.digits = max(self.scale, other.scale), max(self.digits, other.digits)
@@ -75,13 +75,15 @@ class Numbers:
         if self.has_fractions and not self.needs_decimal:
             return Primitive("double")
         if self.has_fractions:
-            fits = digits + self.scale <= _DIGITS
-            return Primitive("decimal", _DIGITS, self.scale) if fits else Primitive("string")
+            fits = digits + self.scale <= MOST_DIGITS
+            return Primitive("decimal", MOST_DIGITS, self.scale) if fits else Primitive("string")
         if self.low >= -_INT and self.high < _INT:
             return Primitive("int")
         if self.low >= -_LONG and self.high < _LONG:
             return Primitive("long")
-        return Primitive("decimal", _DIGITS, 0) if digits <= _DIGITS else Primitive("string")
+        return (
+            Primitive("decimal", MOST_DIGITS, 0) if digits <= MOST_DIGITS else Primitive("string")
+        )
 
     @property
     def _is_wide(self) -> bool:
@@ -106,16 +108,16 @@ class Numbers:
 
 
 @dataclass(slots=True)
-class Shape:
+class FoundShape:
     """What is known of one column; a column that was only ever null has no kinds.
 
     ``width`` counts the columns of all shapes that belong together.
     """
 
     kinds: set[str] = field(default_factory=set)
-    numbers: Numbers = field(default_factory=Numbers)
-    members: dict[str, Shape] = field(default_factory=dict)
-    items: Shape | None = None
+    numbers: FoundNumbers = field(default_factory=FoundNumbers)
+    members: dict[str, FoundShape] = field(default_factory=dict)
+    items: FoundShape | None = None
     width: Width = field(default_factory=lambda: Width(most=0), compare=False, repr=False)
 
     def observe(self, values: Sequence[Any]) -> None:
@@ -132,11 +134,11 @@ class Shape:
         if dict in kinds:
             self._observe_objects([value for value in values if type(value) is dict])
         if list in kinds:
-            self.items = self.items or Shape(width=self.width)
+            self.items = self.items or FoundShape(width=self.width)
             arrays = (value for value in values if type(value) is list)
             self.items.observe(list(chain.from_iterable(arrays)))
 
-    def widen(self, other: Shape) -> None:
+    def widen(self, other: FoundShape) -> None:
         """Take over what another page says; new members come last.
 
         Raises:
@@ -148,7 +150,7 @@ class Shape:
         for name, shape in other.members.items():
             self.members[name].widen(shape)
         if other.items is not None:
-            self.items = self.items or Shape(width=self.width)
+            self.items = self.items or FoundShape(width=self.width)
             self.items.widen(other.items)
 
     def holds_decimals(self) -> bool:
@@ -215,7 +217,7 @@ class Shape:
                 "Rows of one source must agree; describe the column in ms.output.schema.",
             )
         if "array" in self.kinds:
-            items = self.items or Shape()
+            items = self.items or FoundShape()
             return ArrayType(items.data_type("", defaults, f"{path}[]"), name=name)
         if not self.members:
             return MapType(Primitive("string"), name=name)
@@ -235,7 +237,7 @@ class Shape:
     def _add_members(self, names: Iterable[str]) -> None:
         new = [name for name in names if name not in self.members]
         self.width.add(len(new))
-        self.members.update((name, Shape(width=self.width)) for name in new)
+        self.members.update((name, FoundShape(width=self.width)) for name in new)
 
 
 _WORDS: dict[type, str] = {

@@ -28,6 +28,8 @@ _TYPED: dict[str, pa.DataType] = {
     "time": pa.time64("us"),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
+# What writers receive of each flat word but decimal, whose type depends on its digits.
+TYPED_WORDS: dict[str, pa.DataType] = {**_COMMON, **_TYPED, "enum": pa.string()}
 
 
 def raw_schema(columns: Schema) -> pa.Schema:
@@ -48,11 +50,12 @@ def type_word(field: pa.Field) -> str:
 
 
 def word_of(data_type: pa.DataType) -> str:
-    """Return the word that declares a flat Arrow type; ``string`` where none does exactly."""
+    """Return the word that declares an Arrow type; ``string`` where none does exactly."""
     for word, known in (*_COMMON.items(), *_TYPED.items()):
         if known == data_type:
             return word
     kinds = (
+        (pa.types.is_struct, "record"), (pa.types.is_map, "map"), (pa.types.is_list, "array"),
         (pa.types.is_integer, "long"), (pa.types.is_floating, "double"),
         (pa.types.is_decimal, "decimal"), (pa.types.is_timestamp, "timestamp"),
         (pa.types.is_date, "date"), (pa.types.is_time, "time"), (pa.types.is_binary, "bytes"),

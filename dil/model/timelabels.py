@@ -23,7 +23,7 @@ class LabelUnit(StrEnum):
     MONTH = "month"
 
 
-class Closing(StrEnum):
+class LabelClosing(StrEnum):
     """``ms.timelabel.close``: who closes the books of a timelabel (rule T30)."""
 
     NEVER = "never"
@@ -73,14 +73,14 @@ class TimelabelSpec:
     splits: bool = False
     catches_up: bool = True
     first_period: bool = False
-    closing: Closing = Closing.NEVER
+    closing: LabelClosing = LabelClosing.NEVER
     after_close: AfterClose = AfterClose.SIDE_TABLE
     earlier: tuple[EarlierSchedule, ...] = ()
 
     @property
     def closes(self) -> bool:
         """Return whether the job keeps books of its labels."""
-        return self.closing is not Closing.NEVER
+        return self.closing is not LabelClosing.NEVER
 
     @property
     def leaves_out(self) -> bool:

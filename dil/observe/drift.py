@@ -11,6 +11,7 @@ from dil.model.destination import DELETED_AT
 from dil.model.job import Job, PublishMode
 from dil.model.report import RowsAside, SchemaDrift
 from dil.model.task import TaskReport
+from dil.types.schema_lines import column_types
 
 LEFT_OUT = "left out"
 _DECLARE = "declare it in ms.output.schema to keep it; ms.schema.contract says what else to do"
@@ -77,8 +78,7 @@ def rows_aside(published: Iterable[TaskReport], folder: str) -> RowsAside:
 
 def _columns(text: str) -> Mapping[str, str]:
     """Return the types by column of the source; whether null is allowed is no part of a type."""
-    pairs = (line.partition(": ") for line in text.splitlines())
-    return {name: kind.removesuffix(" not null") for name, _, kind in pairs if name != DELETED_AT}
+    return {name: kind for name, kind in column_types(text).items() if name != DELETED_AT}
 
 
 def _refill(job: Job) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 from dil.model.messages import shortened
 from dil.model.secret import MASK, Secret, SecretUrl
-from dil.observe.disguises import base64_pieces, without_beginnings, without_disguised
+from dil.observe.encoded_secrets import base64_pieces, without_beginnings, without_encoded
 from dil.observe.own_words import is_word, outside_own_words
 from dil.secrets import learned
 
@@ -92,7 +92,7 @@ class _Known:
     def masked(self, text: str) -> str:
         """Return a text in which no form of these secrets stands."""
         found = text if self.pattern is None else self.pattern.sub(MASK, text)
-        return without_beginnings(without_disguised(found, self.texts), self.forms)
+        return without_beginnings(without_encoded(found, self.texts), self.forms)
 
 
 def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:

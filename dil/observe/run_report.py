@@ -154,7 +154,7 @@ def remainders(units: Sequence[WorkUnit]) -> tuple[str, ...]:
     )
 
 
-def failed_and_gone(signatures: Sequence[str]) -> tuple[str, ...]:
+def failed_and_missing(signatures: Sequence[str]) -> tuple[str, ...]:
     """Return a note for files that failed and that no run tries again."""
     if not signatures:
         return ()

@@ -33,7 +33,7 @@ from dil.state import open_store
 from dil.state.blocks.events import ConfigEvent, DataEvent
 from dil.state.blocks.source_state import KIND, UnitSummary
 from dil.state.chain.chain_rows import config_event_at, read_block_at
-from dil.state.derived.dataset_rows import DatasetChain
+from dil.state.derived.dataset_chain import DatasetChain
 from dil.state.derived.inputs import StoredInput
 from dil.state.opening import open_snapshot
 
@@ -114,7 +114,7 @@ class Tracer:
         own = _of_job(self.job)
         if _OFFSET.fullmatch(text):
             with _chain(own, self.clock) as chain:
-                DatasetChain(chain).reaching(int(text))
+                DatasetChain(chain).position_of_offset(int(text))
                 return self._blocks(own, chain, [(int(text), int(text))], None)
         column, is_named, value = text.partition("=")
         if not is_named:
@@ -154,7 +154,7 @@ class Tracer:
             if sequence is None:
                 dataset = DatasetChain(chain)
                 last = max(dataset.head.offset, 0)
-                sequence = dataset.reaching(last).block
+                sequence = dataset.position_of_offset(last).block
             found = list(chain.blocks_with_data(sequence - 1, sequence))
             offsets = offsets_in(found[0]) if found else None
             if offsets is None:

@@ -8,7 +8,7 @@ from itertools import islice
 
 from dil import planning, publishing
 from dil.errors import ConfigError
-from dil.extraction.parameters import Scope
+from dil.extraction.parameters import ParameterScope
 from dil.model.job import Job
 from dil.model.secondary import SecondaryRows, SecondaryVariables
 from dil.model.work_unit import WorkUnit
@@ -78,8 +78,10 @@ def _no_such_unit(job: Job, signature: str | None) -> ConfigError:
     )
 
 
-def scope_of(work_unit: WorkUnit, variables: SecondaryVariables, *, full_extract: bool) -> Scope:
+def scope_of(
+    work_unit: WorkUnit, variables: SecondaryVariables, *, full_extract: bool
+) -> ParameterScope:
     """Return what parameters can see; secrets among it are masked from now on."""
     for secret in variables.used_by(work_unit.unit):
         learn(secret)
-    return Scope.of(work_unit, full_extract=full_extract, secondary=variables)
+    return ParameterScope.of(work_unit, full_extract=full_extract, secondary=variables)

@@ -19,15 +19,14 @@ from dil.execution.queries.query import Query, QueryExecutor, QueryResult, View,
 from dil.execution.stages import Executors
 from dil.model.derived import InputSlice
 from dil.model.event_tally import EventContext
+from dil.model.file_rows import FileRows
 from dil.model.interval import Interval
 from dil.model.job import ClassRef, Job, PublishMode, QueryMode, QuerySpec
 from dil.model.json import JsonObject
-from dil.model.schema_text import parse_schema
 from dil.model.task import RunContext
 from dil.model.windows import Closing
 from dil.model.work_unit import Reason, WorkUnit
-from dil.reshaping.dataset_rows import WantedRows
-from dil.reshaping.files import Workshop
+from dil.reshaping.files import DatasetFiles
 from dil.reshaping.row_hash import logical_hash
 from dil.run.lease import new_run_id
 from dil.run.options import RunOptions
@@ -36,13 +35,14 @@ from dil.spi.state_store import StateStore
 from dil.state.blocks.block import read_block
 from dil.state.blocks.canonical import instant_of
 from dil.state.blocks.events import ConfigEvent, DataEvent
-from dil.state.derived.dataset_rows import START
+from dil.state.derived.dataset_chain import START
 from dil.state.derived.input_rows import InputRows, Stretch, place_of
 from dil.state.derived.inputs import StoredInput
 from dil.storage import filesystem_for
+from dil.types.schema_text import parse_schema
 
 
-class Outcome(StrEnum):
+class ReplayOutcome(StrEnum):
     """What a replay found."""
 
     SAME = "same"
@@ -57,15 +57,15 @@ class ReplayedBlock:
     """What the replay of one block found; ``why`` says more, empty where nothing is to be said."""
 
     sequence: int
-    outcome: Outcome
+    outcome: ReplayOutcome
     why: str = ""
 
     @property
     def problem(self) -> str:
         """Return what is wrong, empty where nothing is."""
-        if self.outcome is Outcome.FAILED:
+        if self.outcome is ReplayOutcome.FAILED:
             return f"the query of block {self.sequence} cannot be run again: {self.why}"
-        if self.outcome is not Outcome.DIFFERS:
+        if self.outcome is not ReplayOutcome.DIFFERS:
             return ""
         return (
             f"the query of block {self.sequence} gives other rows than were published: {self.why}"
@@ -168,13 +168,13 @@ class _Replayer:
             views = tuple(self._views(recorded, chains))
             was_run = any(view.tasks for view in views) and _was_run(recorded, chains)
             if not was_run and recorded.event.new_data is None:
-                return ReplayedBlock(recorded.sequence, Outcome.SAME)
+                return ReplayedBlock(recorded.sequence, ReplayOutcome.SAME)
             result = self._run(recorded, views)
             return self._compared(recorded, result)
         except _SkippedError as reason:
-            return ReplayedBlock(recorded.sequence, Outcome.SKIPPED, str(reason))
+            return ReplayedBlock(recorded.sequence, ReplayOutcome.SKIPPED, str(reason))
         except DilError as error:
-            return ReplayedBlock(recorded.sequence, Outcome.FAILED, error.message)
+            return ReplayedBlock(recorded.sequence, ReplayOutcome.FAILED, error.message)
 
     def _judging(self, recorded: _Recorded) -> EventContext | None:
         """Return what judged the rows of a block, None where nothing did."""
@@ -245,24 +245,26 @@ class _Replayer:
         rows, published = sum(file.rows for file in files), 0 if data is None else data.rows
         if rows != published:
             why = f"{rows:,} rows now, {published:,} then"
-            return ReplayedBlock(number, Outcome.DIFFERS, why)
+            return ReplayedBlock(number, ReplayOutcome.DIFFERS, why)
         if data is None or not rows:
-            return ReplayedBlock(number, Outcome.SAME)
-        workshop = Workshop(self.job.publishing.final_dir, "", self.job.writing)
+            return ReplayedBlock(number, ReplayOutcome.SAME)
+        dataset_files = DatasetFiles(self.job.publishing.final_dir, "", self.job.writing)
         schema = parse_schema(recorded.schema)
         if data.logical_hash is not None:
             paths = [file.path for file in files]
-            if logical_hash(workshop, paths, schema) == data.logical_hash:
-                return ReplayedBlock(number, Outcome.SAME)
-        uri = workshop.filesystem.uri
-        now = tuple((WantedRows(uri(file.path), file.rows, 0, file.rows),) for file in files)
-        then = tuple((WantedRows(part.path, part.rows, 0, part.rows),) for part in data.parts or ())
+            if logical_hash(dataset_files, paths, schema) == data.logical_hash:
+                return ReplayedBlock(number, ReplayOutcome.SAME)
+        uri = dataset_files.filesystem.uri
+        now = tuple((FileRows.whole(uri(file.path), file.rows),) for file in files)
+        then = tuple((FileRows.whole(part.path, part.rows),) for part in data.parts or ())
         count = self._started().differing(
-            View("now", schema, now, workshop), View("then", schema, then, workshop)
+            View("now", schema, now, dataset_files), View("then", schema, then, dataset_files)
         )
         if count:
-            return ReplayedBlock(number, Outcome.DIFFERS, f"{count:,} of {rows:,} rows are others")
-        return ReplayedBlock(number, Outcome.SAME_ROWS)
+            return ReplayedBlock(
+                number, ReplayOutcome.DIFFERS, f"{count:,} of {rows:,} rows are others"
+            )
+        return ReplayedBlock(number, ReplayOutcome.SAME_ROWS)
 
     def _started(self) -> QueryExecutor:
         if self._executor is None:

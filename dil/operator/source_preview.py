@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from dil.conversion.chain import ConversionChain, build_chain
-from dil.coordination import local
+from dil.coordination import local_coordinator
 from dil.errors import ConfigError, DilError
 from dil.execution.memory import memory_limited
 from dil.extraction.absent_columns import left_out_note
 from dil.extraction.paging.notes import emphasized
-from dil.extraction.paging.position import Position
+from dil.extraction.paging.position import PagingPosition
 from dil.extraction.paging.rules import PagingRules
 from dil.extraction.paging.walk import Walk, WalkCounters
 from dil.model.job import Job
@@ -49,7 +49,7 @@ from dil.task.secondary_inputs import (
     authentication_reader,
     validation_reader,
 )
-from dil.writing.widening import Widening, conform
+from dil.types.widening import Widening, conform
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def _ignore(view: RequestView) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class LookRules:
+class PreviewLimits:
     """What a look at a source may do.
 
     Attributes:
@@ -111,7 +111,7 @@ def preview_source(
     rows: int,
     signature: str | None = None,
     clock: Callable[[], int] | None = None,
-    rules: LookRules = LookRules(),
+    rules: PreviewLimits = PreviewLimits(),
 ) -> SourcePreview:
     """Read the first rows of one work unit; change nothing.
 
@@ -195,7 +195,9 @@ class _Reading:
         gate = _PageGate()
         walk = Walk(job.extraction, scope, time, counters=counters, on_page=gate.let_through)
         renewed = authentication_reader(job)
-        context = SessionContext(job, work_unit, RUN_ID, self.now_ms, 1, local(job), renewed)
+        context = SessionContext(
+            job, work_unit, RUN_ID, self.now_ms, 1, local_coordinator(job), renewed
+        )
         with (
             masking(redactor((*secrets_of(job), *variables.secrets))),
             translated_plugin_errors(job.source.connector.qualname),
@@ -228,7 +230,7 @@ class _PageGate:
 
     is_closed: bool = False
 
-    def let_through(self, position: Position) -> None:
+    def let_through(self, position: PagingPosition) -> None:
         """Let the walk go on to its next page, or end it."""
         del position
         if self.is_closed:

@@ -24,14 +24,14 @@ from dil.state.databases.database import Database
 from dil.state.databases.sqlite_database import SqliteDatabase
 from dil.state.opening import open_database, open_store
 from dil.state.store.sql_store import SqlStateStore
-from dil.state.transfer import Holdings
+from dil.state.transfer import StoredState
 from dil.storage import LocalFilesystem
 
 Clock = Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True)
-class UpgradeLook:
+class UpgradePreview:
     """A store's format, and where it would be kept as it is, empty when there is nothing to do."""
 
     place: str
@@ -42,22 +42,22 @@ class UpgradeLook:
 
 
 @dataclass(frozen=True, slots=True)
-class TransferLook:
+class TransferPreview:
     """What would go from one place to another, and what the other one holds now."""
 
     source: str
     target: str
-    moved: Holdings
-    replaced: Holdings
+    moved: StoredState
+    replaced: StoredState
 
 
-def look_at_upgrade(job: Job, clock: Clock) -> UpgradeLook:
+def preview_upgrade(job: Job, clock: Clock) -> UpgradePreview:
     """Say what an upgrade of the job's store would do."""
     with closing(open_database(job.state, job.name, clock=clock)) as database:
         with database.read() as tx:
             found, jobs = transfer.holdings(tx, job.name).format, tuple(transfer.jobs_in(tx))
         copy = database.copy_place(found) if found < tables.FORMAT else ""
-        return UpgradeLook(database.place, found, copy, jobs)
+        return UpgradePreview(database.place, found, copy, jobs)
 
 
 def upgrade(job: Job, clock: Clock) -> None:
@@ -72,7 +72,7 @@ def upgrade(job: Job, clock: Clock) -> None:
         store.release_lease(store.acquire_lease(run_id, lease_s=job.running.lease_s, upgrade=True))
 
 
-def look_at_backup(job: Job, file: Path, clock: Clock) -> TransferLook:
+def preview_backup(job: Job, file: Path, clock: Clock) -> TransferPreview:
     """Say what a backup would hold.
 
     Raises:
@@ -85,7 +85,7 @@ def look_at_backup(job: Job, file: Path, clock: Clock) -> TransferLook:
     with closing(open_database(job.state, job.name, clock=clock)) as database:
         found = _holdings(database, job.name)
         _require_state(found, job.name, database.place)
-        return TransferLook(database.place, str(file), found, _NOTHING)
+        return TransferPreview(database.place, str(file), found, _NOTHING)
 
 
 def back_up(job: Job, file: Path, clock: Clock) -> None:
@@ -98,7 +98,7 @@ def back_up(job: Job, file: Path, clock: Clock) -> None:
         _write_backup(database, job, file, clock)
 
 
-def look_at_restore(job: Job, file: Path, clock: Clock) -> TransferLook:
+def preview_restore(job: Job, file: Path, clock: Clock) -> TransferPreview:
     """Say what a file holds of the job, and what would be replaced by it.
 
     Raises:
@@ -131,7 +131,7 @@ def look_at_restore(job: Job, file: Path, clock: Clock) -> TransferLook:
             )
         there = _holdings(database, job.name)
         _refuse_to_forget_publish(job, saved, there)
-        return TransferLook(str(file), database.place, found, there)
+        return TransferPreview(str(file), database.place, found, there)
 
 
 def restore(job: Job, file: Path, clock: Clock) -> Path | None:
@@ -161,7 +161,7 @@ def restore(job: Job, file: Path, clock: Clock) -> Path | None:
     return kept if is_replacing else None
 
 
-def look_at_copy(job: Job, other: Job, clock: Clock) -> TransferLook:
+def preview_copy(job: Job, other: Job, clock: Clock) -> TransferPreview:
     """Say what would be copied to the store that ``other``, the same job, names.
 
     Raises:
@@ -185,7 +185,7 @@ def look_at_copy(job: Job, other: Job, clock: Clock) -> TransferLook:
                 "Name a store that does not. To replace what is there, use `dil state backup` here"
                 " and `dil state restore` there.",
             )  # fmt: skip
-        return TransferLook(database.place, target.place, found, there)
+        return TransferPreview(database.place, target.place, found, there)
 
 
 def copy(job: Job, other: Job, clock: Clock) -> None:
@@ -208,22 +208,22 @@ def copy(job: Job, other: Job, clock: Clock) -> None:
         _replace(database, target, job.name, lease)
 
 
-_NOTHING = Holdings(tables.FORMAT, {}, None, None, None)
+_NOTHING = StoredState(tables.FORMAT, {}, None, None, None)
 
 
-def _holdings(database: Database, job: str) -> Holdings:
+def _holdings(database: Database, job: str) -> StoredState:
     with database.read() as tx:
         return transfer.holdings(tx, job)
 
 
-def _require_state(found: Holdings, job: str, place: str) -> None:
+def _require_state(found: StoredState, job: str, place: str) -> None:
     if found.is_empty:
         raise ConfigError.single(
             "JOB.conf", f"{place} remembers nothing of {job}", "The first run makes its state."
         )
 
 
-def _refuse_to_forget_publish(job: Job, saved: Database, there: Holdings) -> None:
+def _refuse_to_forget_publish(job: Job, saved: Database, there: StoredState) -> None:
     """Refuse to replace the intent of a publish: its files are visible, and would come again.
 
     A backup that has the same intent, or the commit that ended it, remembers the publish.

@@ -15,7 +15,7 @@ from dil.operator.session import refuse_unfinished_publish
 from dil.publishing.timeseries.access import TimeseriesAccess, open_access
 from dil.publishing.timeseries.changes import DROP
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
-from dil.publishing.timeseries.turn import Turn
+from dil.publishing.timeseries.rotation_rules import Rotation
 from dil.run.lease import leased
 from dil.spi.state_store import StateStore
 from dil.storage import filesystem_for
@@ -122,7 +122,7 @@ class LabelTable:
         self._require_append_only()
         text = label or label_text(windows_of(self.schedule).of_run(now_ms).low)
         _require_label(text)
-        return text, self.access.rotate(Turn(text, clock(), takes_empty=takes_empty))
+        return text, self.access.rotate(Rotation(text, clock(), takes_empty=takes_empty))
 
     def _require_append_only(self) -> None:
         if self.spec.kind is not TableKind.REGULAR:

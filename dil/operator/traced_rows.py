@@ -11,16 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.model.derived import InputSlice
+from dil.model.file_rows import FileRows
 from dil.model.job import QueryMode, WritingSpec
 from dil.model.json import JsonObject
-from dil.model.schema_text import parse_schema
-from dil.reshaping.dataset_rows import DatasetReading, WantedRows
-from dil.reshaping.files import Workshop
+from dil.reshaping.dataset_reading import DatasetReading
+from dil.reshaping.files import DatasetFiles
 from dil.state.blocks.block import Block
 from dil.state.blocks.events import DataEvent, Event, SideFile
-from dil.state.derived.dataset_rows import NONE_YET, DatasetChain, PartRows
+from dil.state.derived.dataset_chain import NONE_YET, DatasetChain
 from dil.state.derived.input_rows import Stretch, one_after_the_other, place_of
 from dil.state.derived.inputs import StoredInput
+from dil.types.schema_text import parse_schema
 
 _MOST_ROWS = 10
 
@@ -59,7 +60,7 @@ class TakenRows:
     last: int | None
     beside: Sequence[tuple[int, SideFile]]
     schema_beside: str
-    closed: Sequence[PartRows] | None = None
+    closed: Sequence[FileRows] | None = None
 
     def holding(self) -> dict[int, Sequence[TracedFile]]:
         """Return the blocks that published what was taken, with their files."""
@@ -82,7 +83,7 @@ class TakenRows:
         wanted = [(each, each) for each in offsets]
         return self._files(wanted, [self.beside[number] for number in found])
 
-    def _rows(self, last: int) -> tuple[PartRows, ...]:
+    def _rows(self, last: int) -> tuple[FileRows, ...]:
         """Return the rows as they were when the query took them."""
         block = self.item.last_block
         sequence = None if block is None else self.chain.sequence_of(block)
@@ -141,7 +142,7 @@ def holding(
     dataset = DatasetChain(chain)
     found: dict[int, Sequence[TracedFile]] = {}
     for first, last in wanted:
-        begin, end = dataset.reaching(first).block, dataset.reaching(last).block
+        begin, end = dataset.position_of_offset(first).block, dataset.position_of_offset(last).block
         for block in chain.blocks_with_data(begin - 1, end):
             if block.sequence not in found and offsets_in(block) is not None:
                 found[block.sequence] = tuple(_files(block.event, wanted))
@@ -180,7 +181,7 @@ def schema_of(chain: DatasetChain) -> pa.Schema:
 
 
 def offsets_of(
-    writing: WritingSpec, known: pa.Schema, parts: Sequence[PartRows], key: Key
+    writing: WritingSpec, known: pa.Schema, parts: Sequence[FileRows], key: Key
 ) -> list[int] | None:
     """Return the offsets of the first rows with a value, None where there is no such column."""
     if key.column not in known.names:
@@ -188,9 +189,9 @@ def offsets_of(
     target = pa.schema([known.field(key.column)])
     found: list[int] = []
     for part in parts:
-        reading = DatasetReading(Workshop(part.uri, "", writing), known, target)
+        reading = DatasetReading(DatasetFiles(part.uri, "", writing), known, target)
         at = part.offset
-        for batch in reading.rows(WantedRows(part.uri, part.rows, part.first, part.count)):
+        for batch in reading.rows(part):
             found += (at + place for place in _matches(batch.column(0), key.text))
             at += batch.num_rows
             if len(found) >= _MOST_ROWS:

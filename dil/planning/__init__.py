@@ -1,7 +1,7 @@
 """From watermarks and history to the plan of one run."""
 
 from dil.planning.bare_history import BareHistory
-from dil.planning.partitions import WATERMARK_KEY, is_shape, shape, shape_beside_others
+from dil.planning.partitions import WATERMARK_KEY, is_shape, shape, shape_among_others
 from dil.planning.plan_file import SavedPlan
 from dil.planning.planner import plan, plan_on_demand
 from dil.planning.recorded_grid import grid_until
@@ -17,5 +17,5 @@ __all__ = [
     "plan_on_demand",
     "remainders_past_backfill",
     "shape",
-    "shape_beside_others",
+    "shape_among_others",
 ]

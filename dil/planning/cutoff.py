@@ -13,7 +13,7 @@ from dil.model.work_unit import Reason
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class CutoffDecision:
     """What the rule says of one candidate; times epoch ms UTC.
 
     ``low`` is where reading starts, None when the candidate is not due. ``cutoff`` is the
@@ -49,7 +49,7 @@ class CutoffRule:
 
     def decide(
         self, partition: Interval, record: UnitRecord | None, overall: int | None
-    ) -> Decision:
+    ) -> CutoffDecision:
         """Apply rules P19 and P20 to one candidate.
 
         Without a record, or with one that never succeeded, [s, e) is due. Else, with
@@ -63,10 +63,10 @@ class CutoffRule:
             overall: The cutoff O(u) of its unit.
         """
         if record is None or record.skipped:
-            return Decision(None if record else partition.low, Reason.NEW)
+            return CutoffDecision(None if record else partition.low, Reason.NEW)
         high = successful_high(record)
         if high is None:
-            return Decision(partition.low, Reason.RETRY, waits=record.failed)
+            return CutoffDecision(partition.low, Reason.RETRY, waits=record.failed)
         cutoff = high + self.shift_ms
         reason = Reason.RETRY if record.failed else Reason.INCREMENTAL
         low = partition.low if self.from_partition_start else max(partition.low, cutoff)
@@ -74,7 +74,7 @@ class CutoffRule:
         is_payable = record.failed and (record.owed is None or partition.high >= record.owed)
         is_open = not self.once and partition.high > threshold
         is_due = (is_payable or is_open) and low < partition.high
-        return Decision(low if is_due else None, reason, cutoff, waits=record.failed)
+        return CutoffDecision(low if is_due else None, reason, cutoff, waits=record.failed)
 
     def overall(self, highs: Iterable[int | None]) -> int | None:
         """Return O(u): the newest successful high of one unit, shifted; None without any."""

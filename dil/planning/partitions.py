@@ -196,7 +196,7 @@ def shape(spec: PlanningSpec) -> str:
     )
 
 
-def shape_beside_others(text: str) -> str:
+def shape_among_others(text: str) -> str:
     """Return a shape as it is kept where units that were away have records of another grid."""
     return f"{text[:-1]}{_APART}}}"
 

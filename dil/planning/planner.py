@@ -23,8 +23,8 @@ from dil.planning.unit_history import Unit, UnitHistory, look_up, weigh, without
 
 if TYPE_CHECKING:
     from dil.model.books import Books
-    from dil.planning.attendance import Absence
     from dil.planning.closed_labels import ClosedLabels
+    from dil.planning.missed_periods import MissedPeriods
 
 ACTIVATION_NAME = "activation"
 
@@ -89,7 +89,7 @@ def plan_on_demand(
     away = None if ignored else _absence(spec, partitions, now_ms, attendance)
     before_first = 0
     if away is not None:
-        away = away.begun(partial(_lowest, history, units, partitions))
+        away = away.after_first_run(partial(_lowest, history, units, partitions))
         before_first = (len(partitions) - len(away.partitions)) * len(units)
         partitions = away.partitions
     if ignored:
@@ -102,7 +102,7 @@ def plan_on_demand(
         views = [look_up(history, unit, partitions, rule, fully=explain) for unit in units]
     if spec.probed is not None:
         views = _without_probed(views, units, partitions, spec.probed)
-    views, missed = (views, []) if away is None else away.without_missed(views, rule.shift_ms)
+    views, missed = (views, []) if away is None else away.skip_missed(views, rule.shift_ms)
     shut = None if books is None else _closed_labels(spec, books, now_ms)
     views, closed = (views, []) if shut is None else shut.without_closed(views, partitions)
     fresh_reason = Reason.BACKFILL if spec.backfill else Reason.NEW
@@ -161,14 +161,14 @@ def _without_probed(
 
 def _absence(
     spec: PlanningSpec, partitions: Partitions, now_ms: int, attendance: Attendance | None
-) -> Absence | None:
+) -> MissedPeriods | None:
     """Return what says which periods the run leaves out, None where it leaves out none."""
     labels = spec.timelabel
     if labels is None or not labels.leaves_out or spec.once:
         return None
-    from dil.planning.attendance import absence  # few jobs leave anything out
+    from dil.planning.missed_periods import missed_periods  # few jobs leave anything out
 
-    return absence(spec, labels, partitions, now_ms, attendance)
+    return missed_periods(spec, labels, partitions, now_ms, attendance)
 
 
 def _closed_labels(spec: PlanningSpec, books: Books, now_ms: int) -> ClosedLabels | None:

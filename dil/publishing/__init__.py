@@ -7,12 +7,11 @@ from dil.publishing.books import (
     waits_for_events,
     window_of,
 )
-from dil.publishing.bounds import own_runs, split_runs
 from dil.publishing.decision import (
     Finished,
-    Shaped,
+    PublishableResults,
+    PublishTarget,
     SharedFile,
-    Target,
     decide,
     folder_of,
     shared_moves,
@@ -20,14 +19,6 @@ from dil.publishing.decision import (
 )
 from dil.publishing.destination import destination_for
 from dil.publishing.dumps import check_places, folds_names, without_clashes, without_seizures
-from dil.publishing.landed import (
-    ANEW,
-    is_newest_state,
-    newer_dataset,
-    refuse_lost_state,
-    refuse_older_state,
-    refuse_other_place,
-)
 from dil.publishing.late_files import is_other_dataset, late_files, late_rows_there
 from dil.publishing.layout import (
     META,
@@ -40,9 +31,18 @@ from dil.publishing.layout import (
     refused_dir,
     run_staging_dir,
 )
+from dil.publishing.lost_state import (
+    ANEW,
+    is_newest_state,
+    newer_dataset,
+    refuse_lost_state,
+    refuse_older_state,
+    refuse_other_place,
+)
 from dil.publishing.manifest import live_files, live_paths
 from dil.publishing.marks import mark_labels
 from dil.publishing.metadata import write_metadata
+from dil.publishing.own_folders import own_runs, split_runs
 from dil.publishing.owner import claim, owning_jobs, refuse_other_owners
 from dil.publishing.page_log import drop_logs, keep_logs
 from dil.publishing.publisher import (
@@ -60,7 +60,7 @@ from dil.publishing.publisher import (
 )
 from dil.publishing.recorded import goes_on_with_changelog, recorded_schema
 from dil.publishing.recovery import (
-    Adoptable,
+    AdoptableWork,
     ReusePolicy,
     SentResults,
     UnfinishedUnits,
@@ -83,16 +83,16 @@ from dil.publishing.staged import (
 __all__ = [
     "ANEW",
     "META",
-    "Adoptable",
+    "AdoptableWork",
     "Finished",
     "LabelMark",
+    "PublishTarget",
+    "PublishableResults",
     "ReusePolicy",
     "SentResults",
-    "Shaped",
     "SharedFile",
     "StagedPlan",
     "StagedResult",
-    "Target",
     "UnfinishedUnits",
     "append_block",
     "audit_dir",

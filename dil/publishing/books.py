@@ -10,12 +10,12 @@ from dil.model.dataset import Commit, Move, PublishedFile
 from dil.model.destination import TableKind
 from dil.model.event_time import Strategy
 from dil.model.job import Job
-from dil.model.timelabels import AfterClose, Closing
+from dil.model.timelabels import AfterClose, LabelClosing
 from dil.text.windows import Windows, label_start, windows_of
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CommitWithBooks:
     """A commit that keeps the books, and how many rows it leaves out of each closed label."""
 
     commit: Commit
@@ -40,7 +40,7 @@ class LabelMark:
 
 def keep_books(
     job: Job, books: Books | None, commit: Commit, own: Collection[str], *, grace_ms: int
-) -> Kept:
+) -> CommitWithBooks:
     """Return a commit with what it does to the books; rows that are rejected are left out of it.
 
     Rows for closed labels that go beside the dataset are beside it already: tasks took them out of
@@ -57,7 +57,7 @@ def keep_books(
     """
     spec = job.planning.timelabel
     if books is None or spec is None:
-        return Kept(commit, {})
+        return CommitWithBooks(commit, {})
     windows = windows_of(spec)
     read = {each.signature for each in commit.run.outcomes if each.succeeded}
     if commit.act is not None:
@@ -83,13 +83,13 @@ def keep_books(
     keeping = BookKeeping(
         reopens=tuple(closed) if has_files else (),
         closes=tuple(named),
-        sweeps=spec if spec.closing is Closing.AUTO and commit.act is None else None,
+        sweeps=spec if spec.closing is LabelClosing.AUTO and commit.act is None else None,
         wait_ms=max(0, grace_ms - job.planning.abstinent_ms),
-        again=spec.closing is Closing.MANUAL,
+        again=spec.closing is LabelClosing.MANUAL,
         by_event_time=waits_for_events(job),
         marks=keeps_registry(job),
     )
-    return Kept(replace(commit, books=keeping), rejected)
+    return CommitWithBooks(replace(commit, books=keeping), rejected)
 
 
 def waits_for_events(job: Job) -> bool:

@@ -66,7 +66,7 @@ class SharedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Shaped:
+class PublishableResults:
     """A run's results in the form in which they are published.
 
     ``rewritten`` are staged files that hold the rows of live files which stay, and ``replaced`` are
@@ -85,7 +85,7 @@ class Shaped:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class PublishTarget:
     """Where a run publishes: its id, its folder, what is live there, and the clocks.
 
     ``untracked`` are ``publisher.untracked_files``.
@@ -111,7 +111,9 @@ class Target:
     begins_changelog: bool = False
 
 
-def decide(job: Job, target: Target, shaped: Shaped, filesystem: Filesystem) -> Commit:
+def decide(
+    job: Job, target: PublishTarget, shaped: PublishableResults, filesystem: Filesystem
+) -> Commit:
     """Return the commit of a run: files of what succeeded, outcomes of what succeeded or failed.
 
     With mode ``window_replace`` the files of each successful work unit take the place of all that
@@ -168,7 +170,11 @@ def decide(job: Job, target: Target, shaped: Shaped, filesystem: Filesystem) -> 
 
 
 def _with_changelog(
-    job: Job, target: Target, shaped: Shaped, commit: Commit, filesystem: Filesystem
+    job: Job,
+    target: PublishTarget,
+    shaped: PublishableResults,
+    commit: Commit,
+    filesystem: Filesystem,
 ) -> Commit:
     """Return a commit with the rows that it changes, where it changes any file."""
     if shaped.changelog is None or not (commit.moves or commit.removes):
@@ -214,13 +220,13 @@ def _skipped(unit: WorkUnit) -> WorkUnitOutcome:
     )
 
 
-def _schema(mode: PublishMode, target: Target, good: Sequence[Finished]) -> str:
+def _schema(mode: PublishMode, target: PublishTarget, good: Sequence[Finished]) -> str:
     """Return the schema that the live files fit, those of earlier runs too unless they go."""
     texts = [each.report.schema for each in good if each.report.schema]
     known = "" if mode is PublishMode.REPLACE else target.known_schema
     if not texts or {known, *texts} == {known}:
         return known if texts else ""
-    from dil.model.schema_text import merged_text  # Arrow costs a run that needs none of it
+    from dil.types.schema_text import merged_text  # Arrow costs a run that needs none of it
 
     try:
         return merged_text(known, texts)
@@ -230,7 +236,7 @@ def _schema(mode: PublishMode, target: Target, good: Sequence[Finished]) -> str:
 
 
 def _quarantine_moves(
-    job: Job, target: Target, each: Finished, filesystem: Filesystem
+    job: Job, target: PublishTarget, each: Finished, filesystem: Filesystem
 ) -> Iterable[Move]:
     """Move rows that broke the contract, that the receiver refused, or that came late."""
     for folder, files in (
@@ -247,7 +253,7 @@ def _quarantine_moves(
 
 
 def _quarantine_removes(
-    mode: PublishMode, target: Target, good: Sequence[Finished]
+    mode: PublishMode, target: PublishTarget, good: Sequence[Finished]
 ) -> tuple[str, ...]:
     """Return the older files of rows that this run read again; never its own."""
     older = (uri for uri in target.quarantined if f"/part-{target.run_id}-" not in uri)
@@ -259,7 +265,9 @@ def _quarantine_removes(
     return ()
 
 
-def _late_removes(mode: PublishMode, target: Target, good: Sequence[Finished]) -> tuple[str, ...]:
+def _late_removes(
+    mode: PublishMode, target: PublishTarget, good: Sequence[Finished]
+) -> tuple[str, ...]:
     """Return the older files of late rows whose rows this run has read again; never its own.
 
     Under a merge, and under append, a work unit may be read from where an earlier run ended: then
@@ -274,7 +282,9 @@ def _late_removes(mode: PublishMode, target: Target, good: Sequence[Finished]) -
     return tuple(uri for uri in older if unit_hash_in(uri) in hashes)
 
 
-def _moves(job: Job, target: Target, each: Finished, uri: Callable[[str], str]) -> Iterable[Move]:
+def _moves(
+    job: Job, target: PublishTarget, each: Finished, uri: Callable[[str], str]
+) -> Iterable[Move]:
     for number, file in enumerate(each.report.files):
         if file.name:
             path = dump_path(job.publishing, file.name)
@@ -311,7 +321,7 @@ def folder_of(job: Job, output: str, unit: WorkUnit, file: StagedFile) -> str:
 
 
 def _rewritten_moves(
-    job: Job, target: Target, rewritten: Iterable[StagedFile], uri: Callable[[str], str]
+    job: Job, target: PublishTarget, rewritten: Iterable[StagedFile], uri: Callable[[str], str]
 ) -> Iterable[Move]:
     """Move files that hold rows of many work units; they belong to none."""
     for number, file in enumerate(rewritten):
@@ -365,7 +375,7 @@ def _name(job: Job, run_id: str, unit_hash: str, number: int, file: StagedFile) 
     )
 
 
-def _move(file: StagedFile, uri: str, target: Target, unit: WorkUnit | None) -> Move:
+def _move(file: StagedFile, uri: str, target: PublishTarget, unit: WorkUnit | None) -> Move:
     return Move(
         source=file.path,
         target=PublishedFile(
@@ -382,7 +392,7 @@ def _move(file: StagedFile, uri: str, target: Target, unit: WorkUnit | None) -> 
 
 
 def _removes(
-    spec: PublishingSpec, target: Target, good: Sequence[Finished]
+    spec: PublishingSpec, target: PublishTarget, good: Sequence[Finished]
 ) -> tuple[PublishedFile, ...]:
     if spec.mode is PublishMode.REPLACE:
         return (*target.live, *target.untracked)
@@ -402,7 +412,10 @@ def _removes(
 
 
 def _missing(
-    spec: PublishingSpec, destination: Destination, target: Target, finished: Sequence[Finished]
+    spec: PublishingSpec,
+    destination: Destination,
+    target: PublishTarget,
+    finished: Sequence[Finished],
 ) -> tuple[PublishedFile, ...]:
     """Return what tells a database to take away the rows that the run did not read."""
     is_whole = target.is_whole and all(each.report.failure is None for each in finished)
@@ -411,12 +424,12 @@ def _missing(
     return () if missing is None else (missing,)
 
 
-def _expired(destination: Destination, target: Target) -> tuple[PublishedFile, ...]:
+def _expired(destination: Destination, target: PublishTarget) -> tuple[PublishedFile, ...]:
     """Return the files that go because they are kept no longer; only a run that has any asks."""
     return destination.expired(target.system_time) if target.live else ()
 
 
-def _replaced(target: Target, moves: Sequence[Move]) -> tuple[PublishedFile, ...]:
+def _replaced(target: PublishTarget, moves: Sequence[Move]) -> tuple[PublishedFile, ...]:
     """Return the dumped files whose names this run writes again."""
     again = {move.target.uri for move in moves if move.target.is_dump}
     return tuple(file for file in target.live if file.uri in again) if again else ()

@@ -14,7 +14,7 @@ from deltalake import Schema
 from deltalake.transaction import AddAction, RemoveAction
 
 from dil.model.dataset import Commit, PublishedFile
-from dil.publishing.table_files import unfit
+from dil.types.table_formats import unfit
 
 
 def add_action(

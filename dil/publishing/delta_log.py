@@ -35,11 +35,11 @@ from dil.publishing.table_files import (
     refuse_marked,
     refuse_marked_since,
     replaces_everything,
-    unfit,
     uris,
     words,
 )
 from dil.storage import Filesystem
+from dil.types.table_formats import unfit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,7 +117,7 @@ class DeltaLog:
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
         """Refuse staged files whose columns or partition values the table cannot take."""
-        from dil.publishing import delta_columns as columns
+        from dil.types import delta as columns
 
         table = self._table()
         if table is not None and not replaces_everything(self._spec, commit):
@@ -208,7 +208,7 @@ class DeltaLog:
         Raises:
             CommitFailedError: another writer was first.
         """
-        from dil.publishing import delta_columns as columns
+        from dil.types import delta as columns
 
         commit, table = intent.commit, self._table()
         if table is None:
@@ -305,8 +305,8 @@ class DeltaLog:
             WriteError: a column's type would change, and files that have the old one stay; or its
                 name would, in nothing but capital letters.
         """
-        from dil.model.schema_text import parse_schema
-        from dil.publishing import delta_columns as columns
+        from dil.types import delta as columns
+        from dil.types.schema_text import parse_schema
 
         if known is not None and not commit.schema:
             return known

@@ -32,15 +32,8 @@ from pyiceberg.transforms import IdentityTransform
 from dil.errors import CommitUnknownError, DilError, StateError, WriteError
 from dil.model.dataset import Commit, Intent
 from dil.model.job import PublishingSpec
-from dil.model.schema_text import parse_schema
 from dil.publishing import layout
 from dil.publishing.iceberg_catalog import metadata_location, open_catalog
-from dil.publishing.iceberg_columns import (
-    iceberg_schema,
-    partition_spec,
-    refuse_retyped,
-    undated_column,
-)
 from dil.publishing.iceberg_io import location_of, path_of, uri_of
 from dil.publishing.iceberg_vacuum import IcebergVacuum, marked_files, marks_deleted_rows
 from dil.publishing.manifest import given_up_name
@@ -53,13 +46,20 @@ from dil.publishing.table_files import (
     refuse_marked_since,
     replaces_everything,
     taken_apart,
-    unfit,
     uris,
     words,
 )
 from dil.storage import Filesystem
 from dil.storage.side_by_side import call_each
 from dil.text.instants import HOUR_MS
+from dil.types.iceberg import (
+    iceberg_schema,
+    partition_spec,
+    refuse_retyped,
+    undated_column,
+)
+from dil.types.schema_text import parse_schema
+from dil.types.table_formats import unfit
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from dil.errors import WriteError
-from dil.publishing.bounds import is_inside
 from dil.publishing.iceberg_io import path_of
 from dil.publishing.layout import META
+from dil.publishing.own_folders import is_inside
 from dil.publishing.table_files import words
 from dil.storage import Filesystem
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from dil.model.job import PublishingSpec
-from dil.publishing import act_asides, layout, withdrawal
+from dil.publishing import layout, set_aside, withdrawal
 from dil.storage import FileInfo, Filesystem
 from dil.storage.side_by_side import call_each
 
@@ -53,7 +53,7 @@ def old_leftovers(
     What the last act put away or aside stays: undo asks for it. What an act withdrew goes together.
     """
     found: dict[str, list[FileInfo]] = {}
-    for root in (withdrawal.act_folder(spec, ""), act_asides.act_folder(spec, "")):
+    for root in (withdrawal.act_folder(spec, ""), set_aside.act_folder(spec, "")):
         found[root.rstrip("/")] = list(
             _of_acts(filesystem, spec, root.rstrip("/"), owner, before_ms)
         )

@@ -65,7 +65,7 @@ class RefusedRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class LoggedCheckpoint:
     """What one checkpoint adds to those before it.
 
     ``position`` is where paging goes on. ``files`` and ``refused`` are those that were not logged
@@ -94,7 +94,7 @@ class PageLog:
     """
 
     folder: str
-    last: Checkpoint
+    last: LoggedCheckpoint
     files: tuple[LoggedFile, ...]
     refused: tuple[RefusedRequest, ...] = ()
 
@@ -104,7 +104,7 @@ class PageLog:
 
 
 def write_checkpoint(
-    filesystem: Filesystem, folder: str, number: int, checkpoint: Checkpoint
+    filesystem: Filesystem, folder: str, number: int, checkpoint: LoggedCheckpoint
 ) -> None:
     """Add checkpoint ``number``, counted from 0, to the log of an attempt.
 
@@ -131,7 +131,7 @@ def read_log(filesystem: Filesystem, folder: str) -> PageLog | None:
         return None  # complete, and its files may have been put together since
     files: list[LoggedFile] = []
     refused: list[RefusedRequest] = []
-    last: Checkpoint | None = None
+    last: LoggedCheckpoint | None = None
     for path in _checkpoints(sizes, folder):
         found = _read(filesystem, path)
         if found is None or (last is not None and found.owner != last.owner):
@@ -247,10 +247,10 @@ def _checkpoints(paths: Collection[str], folder: str) -> Iterator[str]:
         yield f"{folder}/page-{number:08d}.json"
 
 
-def _read(filesystem: Filesystem, path: str) -> Checkpoint | None:
+def _read(filesystem: Filesystem, path: str) -> LoggedCheckpoint | None:
     try:
         with filesystem.open_input(path) as stream:
-            found = msgspec.json.decode(stream.read(), type=Checkpoint)
+            found = msgspec.json.decode(stream.read(), type=LoggedCheckpoint)
     except (OSError, DilError, msgspec.MsgspecError):
         return None  # damaged, or of another version of dil
     return found if found.format == LOG_FORMAT else None

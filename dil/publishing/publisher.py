@@ -16,9 +16,9 @@ from dil.model.dataset import Commit, Intent, Lease, Move, PublishedFile
 from dil.model.destination import TableFormat
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.json import JsonObject
-from dil.publishing import bounds, dumps, layout, start_marker
+from dil.publishing import dumps, layout, own_folders, start_marker
 from dil.publishing.destination import described, destination_for, place
-from dil.publishing.landed import refuse_older_state
+from dil.publishing.lost_state import refuse_older_state
 from dil.spi.destination import Destination
 from dil.spi.state_store import StateStore
 from dil.storage import FileInfo, Filesystem
@@ -109,7 +109,7 @@ def _refuse_unfit(
     destination.require_fit(commit)
     if spec.keeps_files:
         _refuse_unfit_names(commit, filesystem)
-    bounds.refuse_strays(commit, spec, job, filesystem)
+    own_folders.refuse_outside_files(commit, spec, job, filesystem)
 
 
 def _refuse_unfit_names(commit: Commit, filesystem: Filesystem) -> None:
@@ -160,7 +160,7 @@ def finish_pending(
         return None
     log.info("finishing the publish of run %s", intent.commit.run_id)
     refuse_other_destination(intent, spec, filesystem)
-    bounds.refuse_strange_intent(intent, spec, lease.job, filesystem)
+    own_folders.refuse_outside_intent(intent, spec, lease.job, filesystem)
     refuse_given_up(intent, destination_for(spec, filesystem))
     _refuse_lost_files(intent, spec, filesystem)
     carry_out(intent, spec, filesystem)

@@ -140,7 +140,7 @@ def resumable(
     }
 
 
-class Adoptable:
+class AdoptableWork:
     """Staged work of earlier runs that a run may adopt in place of reading it again.
 
     Only first readings are adopted. A second reading is there for what arrived since, so an older

@@ -14,8 +14,8 @@ from dil.model.destination import TableFormat
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.work_unit import unit_hash
 from dil.publishing import manifest
-from dil.publishing.landed import newer_dataset
 from dil.publishing.layout import MERGED, SHARED, dataset_dir, unit_hash_in
+from dil.publishing.lost_state import newer_dataset
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem
 from dil.storage.side_by_side import call_each

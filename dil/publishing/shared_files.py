@@ -11,7 +11,7 @@ from dil.model.job import PublishingSpec, PublishMode
 from dil.publishing.layout import MERGED, META, SHARED, dataset_dir, unit_hash_in
 
 
-class Sized(Protocol):
+class SizedFile(Protocol):
     """A staged or a published file."""
 
     @property
@@ -19,10 +19,10 @@ class Sized(Protocol):
         """Return the bytes of the file."""
 
 
-F = TypeVar("F", bound=Sized)
+F = TypeVar("F", bound=SizedFile)
 
 
-def is_small(file: Sized, target: int) -> bool:
+def is_small(file: SizedFile, target: int) -> bool:
     """Return whether a file has less than half the bytes that files are to have."""
     return 2 * file.bytes < target
 

@@ -47,7 +47,7 @@ class MarkState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class StartMark:
     """What a marker says. ``since`` is epoch ms UTC, ``folder`` that of the attempt."""
 
     format: int
@@ -68,7 +68,7 @@ class StartMarker:
         self._unit_folder = f"{run.staging_dir}/{unit.hash}"
         self._signature = unit.signature
         self._path = f"{run.staging_dir.rpartition('/')[0]}/{SENDING}/{unit.hash}.json"
-        self._mark: Mark | None = None
+        self._mark: StartMark | None = None
 
     def earlier_result(self) -> TaskReport | None:
         """Return what a lost execution of this very run completed; Spark asks for it once more."""
@@ -107,7 +107,7 @@ class StartMarker:
         Raises:
             WriteError: the file system refused.
         """
-        self._mark = Mark(_FORMAT, self._run.run_id, attempt, now_ms, folder)
+        self._mark = StartMark(_FORMAT, self._run.run_id, attempt, now_ms, folder)
         self._write(self._mark)
 
     def complete(self) -> None:
@@ -121,7 +121,7 @@ class StartMarker:
             mark = self._mark
             self._end(None if state is None else replace(mark, state=state, error=failure.error))
 
-    def _end(self, mark: Mark | None) -> None:
+    def _end(self, mark: StartMark | None) -> None:
         """Change the marker, or take it away; one that stays as it is is only too careful."""
         try:
             if mark is None:
@@ -131,23 +131,23 @@ class StartMarker:
         except WriteError as error:
             _LOG.warning("the start marker stays: %s", error.message)
 
-    def _goes_on_from(self, mark: Mark) -> bool:
+    def _goes_on_from(self, mark: StartMark) -> bool:
         """Return whether this run knows the progress that an attempt kept."""
         return mark.run_id == self._run.run_id or bool(self._run.resume_from.get(self._signature))
 
-    def _answers(self, mark: Mark) -> str:
+    def _answers(self, mark: StartMark) -> str:
         """Return what became of the answers; a publish would have taken the marker away."""
         if read_result(self._filesystem, mark.folder) is not None:
             return f"its answers are staged in {mark.folder} and not published"
         return f"its answers were in {mark.folder}, are gone from there, and were not published"
 
-    def _write(self, mark: Mark) -> None:
+    def _write(self, mark: StartMark) -> None:
         self._filesystem.put(self._path, msgspec.json.encode(mark))
         folder = self._path.rpartition("/")[0]
         staging = folder.rpartition("/")[0]
         self._filesystem.sync_folders([folder, staging, staging.rpartition("/")[0]])
 
-    def _read(self) -> Mark:
+    def _read(self) -> StartMark:
         try:
             mark = _read(self._filesystem, self._path)
         except (OSError, DilError, msgspec.MsgspecError) as error:
@@ -199,9 +199,9 @@ def forget_committed(filesystem: Filesystem, folder: str, runs: Iterable[RunReco
             _LOG.warning("the start marker %s stays: %s", file.path, error)
 
 
-def _read(filesystem: Filesystem, path: str) -> Mark:
+def _read(filesystem: Filesystem, path: str) -> StartMark:
     with filesystem.open_input(path) as stream:
-        return msgspec.json.decode(stream.read(), type=Mark)
+        return msgspec.json.decode(stream.read(), type=StartMark)
 
 
 def _utc(epoch_ms: int) -> str:

@@ -276,12 +276,3 @@ def refuse_other_partitions(spec: PublishingSpec, found: Sequence[str]) -> None:
 def words(error: Exception | str) -> str:
     """Return what a library says, which may be many coloured lines, as one line."""
     return " ".join(_COLOURS.sub("", str(error)).split())[:_MOST_WORDS]
-
-
-def unfit(column: str, kind: object, why: str) -> WriteError:
-    """Return the error for a column that cannot be published; nothing was."""
-    return WriteError(
-        f'column "{column}" is {kind}, {why}',
-        "Nothing was published. Give the column another type with ms.output.schema or at the"
-        " source, or publish to another extract.table.name.",
-    )

@@ -18,13 +18,13 @@ from dil.errors import ConversionError
 from dil.model.beside import OP
 from dil.model.destination import DELETED_AT
 from dil.model.task import StagedFile
-from dil.reshaping.changes import Drops, StagedRows
-from dil.reshaping.files import Workshop, read_table
-from dil.reshaping.keys import DELETED_TYPE, flat, is_among, joined, row_numbers
+from dil.reshaping.changes import DroppedRows, NumberedFile
+from dil.reshaping.files import DatasetFiles, read_table
+from dil.reshaping.keys import DELETED_TYPE, flat, is_among, merged_row_numbers, row_numbers
 from dil.reshaping.matching import Candidate, Change, ChangedRows
 from dil.reshaping.reshaping import Stage
 from dil.text.hive_folders import hive_values
-from dil.writing.widening import conform
+from dil.types.widening import conform
 
 OP_TYPE = pa.int32()
 APPENDED, RETRACTED, CORRECTED_FROM, CORRECTED_TO = range(4)
@@ -39,7 +39,7 @@ _DOUBLED = pa.schema([("candidate", pa.int64()), ("position", pa.int64()), ("is_
 class StagedSource:
     """A staged file of a run, and the folder that it goes to."""
 
-    rows: StagedRows
+    rows: NumberedFile
     folder: str
 
 
@@ -58,7 +58,7 @@ class Recording:
     ``deleted_at`` is when rows are marked as deleted, epoch ms UTC.
     """
 
-    workshop: Workshop
+    dataset_files: DatasetFiles
     target: pa.Schema
     deleted_at: int
 
@@ -79,7 +79,7 @@ class Recording:
     def changelog(
         self,
         staged: Sequence[StagedSource],
-        drops: Sequence[Drops],
+        drops: Sequence[DroppedRows],
         changed: Sequence[ChangedFile],
         before: Sequence[Candidate],
         stage: Stage,
@@ -122,7 +122,7 @@ class Recording:
 
     def write(self, name: str, batches: Iterator[pa.RecordBatch]) -> tuple[StagedFile, ...]:
         """Write rows that have ``op``."""
-        return self.workshop.write(name, batches, _ANYWHERE)
+        return self.dataset_files.write(name, batches, _ANYWHERE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,16 +136,16 @@ class _Appended:
     """Writes the rows of a staged file that are new; finds live rows that it replaces together."""
 
     recording: Recording
-    drops: tuple[Drops, ...]
+    drops: tuple[DroppedRows, ...]
     changed: tuple[tuple[int, ChangedRows], ...]
 
     def __call__(self, staged: StagedSource) -> _Added:
-        workshop, number = self.recording.workshop, staged.rows.number
+        dataset_files, number = self.recording.dataset_files, staged.rows.number
         replacing = pa.concat_tables(
             [
                 _REPLACING.empty_table(),
                 *(
-                    _replacing(read_table(workshop, rows.path), number, candidate)
+                    _replacing(read_table(dataset_files, rows.path), number, candidate)
                     for candidate, rows in self.changed
                     if number in rows.files
                 ),
@@ -155,9 +155,9 @@ class _Appended:
             table.filter(pc.equal(table["file"], number))["row"]
             for each in self.drops
             if number in each.files
-            for table in [read_table(workshop, each.path)]
+            for table in [read_table(dataset_files, each.path)]
         )
-        known = joined([replacing["row"], *dropped])
+        known = merged_row_numbers([replacing["row"], *dropped])
         new = (
             _with_op(
                 self.recording.whole(
@@ -165,7 +165,7 @@ class _Appended:
                 ),
                 APPENDED,
             )
-            for start, batch in staged.rows.source.numbered(workshop)
+            for start, batch in staged.rows.source.numbered(dataset_files)
         )
         return _Added(self.recording.write(f"appended-{number}", new), _doubled(replacing))
 
@@ -209,7 +209,7 @@ class _Copied:
     def __call__(self, item: Candidate) -> tuple[StagedFile, ...]:
         rows = (
             _with_op(self.recording.whole(batch, item.folder), APPENDED)
-            for batch in item.source.batches(self.recording.workshop)
+            for batch in item.source.batches(self.recording.dataset_files)
         )
         return self.recording.write(f"before-{item.number}", rows)
 
@@ -231,12 +231,12 @@ class _Corrected:
     def _rows(
         self, changed: ChangedFile, sources: Mapping[int, StagedSource]
     ) -> Iterator[pa.RecordBatch]:
-        workshop, item = self.recording.workshop, changed.item
-        entries = self._entries(read_table(workshop, changed.rows.path), item.number)
+        dataset_files, item = self.recording.dataset_files, changed.item
+        entries = self._entries(read_table(dataset_files, changed.rows.path), item.number)
         positions = flat(entries["position"])
         held: list[pa.RecordBatch] = []
         done = count = 0
-        for start, batch in item.source.numbered(workshop):
+        for start, batch in item.source.numbered(dataset_files):
             found = batch.filter(is_among(start, batch.num_rows, positions))
             if found.num_rows:
                 held.append(self.recording.whole(found, item.folder))
@@ -297,8 +297,8 @@ class _Corrected:
             is_here = flat(pc.equal(pairs["file"], number))
             wanted = flat(pairs["row"].filter(is_here))
             order.append(place.filter(is_here).take(pc.sort_indices(wanted)))
-            rows, source = joined([wanted]), sources[number]
-            for start, batch in source.rows.source.numbered(self.recording.workshop):
+            rows, source = merged_row_numbers([wanted]), sources[number]
+            for start, batch in source.rows.source.numbered(self.recording.dataset_files):
                 chosen = batch.filter(is_among(start, batch.num_rows, rows))
                 whole = self.recording.whole(chosen, source.folder)
                 found.append(pa.Table.from_batches([whole]))

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from dil.errors import ConversionError
 from dil.observe.progress import counted
-from dil.reshaping.files import RowFile, Workshop, read_table, write_table
-from dil.reshaping.keys import Keyed, bucket_of, row_numbers
+from dil.reshaping.files import DatasetFiles, RowFile, read_table, write_table
+from dil.reshaping.keys import KeyReader, bucket_of, row_numbers
 from dil.reshaping.reshaping import Stage
 
 _SAMPLE_EVERY = 4096
@@ -26,7 +26,7 @@ DROPS = pa.schema([("file", pa.int32()), ("row", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
-class StagedRows:
+class NumberedFile:
     """One staged file by its number in the run: rows of greater numbers were read later.
 
     Of files of one work unit that holds only for those of one ``lane``, the rows that were kept
@@ -41,7 +41,7 @@ class StagedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Drops:
+class DroppedRows:
     """Staged rows that are not published: a table of ``DROPS``, and the files that it names."""
 
     path: str
@@ -49,12 +49,12 @@ class Drops:
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
+class KeyRangeChanges:
     """The newest change of each key of a range; ``path`` is a table in the order of the keys."""
 
     path: str
     keys: int
-    drops: Drops | None
+    drops: DroppedRows | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,25 +62,31 @@ class Changes:
     """All changes of a run. ``bounds`` are the keys at which a new bucket begins."""
 
     bounds: pa.Table
-    buckets: tuple[Bucket, ...]
+    buckets: tuple[KeyRangeChanges, ...]
 
 
 def changes_of(
-    files: Sequence[StagedRows], rows: int, workshop: Workshop, keyed: Keyed, stage: Stage
+    files: Sequence[NumberedFile],
+    rows: int,
+    dataset_files: DatasetFiles,
+    keyed: KeyReader,
+    stage: Stage,
 ) -> Changes | dict[int, ConversionError]:
     """Return the changes in staged files, not more than about ``rows`` keys in a bucket.
 
     Or the numbers of files whose rows cannot be merged, and why.
     """
     size = sum(file.bytes for file in files)
-    total = sum(stage(_Counted(workshop), files, 0))
+    total = sum(stage(_Counted(dataset_files), files, 0))
     bounds = keyed.schema.empty_table().select(keyed.keys)
     if total > rows:
-        sample = pa.concat_tables(stage(_Sampled(workshop, keyed), files, size))
+        sample = pa.concat_tables(stage(_Sampled(dataset_files, keyed), files, size))
         bounds = _bounds(sample, -(-total // rows), keyed)
     pieces: dict[int, list[str]] = defaultdict(list)
     errors: dict[int, ConversionError] = {}
-    for file, found in zip(files, stage(_Split(workshop, keyed, bounds), files, size), strict=True):
+    for file, found in zip(
+        files, stage(_Split(dataset_files, keyed, bounds), files, size), strict=True
+    ):
         if isinstance(found, ConversionError):
             errors[file.number] = found
             continue
@@ -90,23 +96,23 @@ def changes_of(
         return errors
     paths = [tuple(pieces[number]) for number in range(bounds.num_rows + 1)]
     buckets = []
-    for settled in stage(_Settled(workshop, keyed, _lanes(files)), paths, size):
-        if isinstance(settled, Bucket):
+    for settled in stage(_Settled(dataset_files, keyed, _lanes(files)), paths, size):
+        if isinstance(settled, KeyRangeChanges):
             buckets.append(settled)
         else:
             errors.update(settled)
     return errors or Changes(bounds, tuple(buckets))
 
 
-def write_drops(workshop: Workshop, name: str, rows: pa.Table) -> Drops | None:
+def write_drops(dataset_files: DatasetFiles, name: str, rows: pa.Table) -> DroppedRows | None:
     """Keep which staged rows are not published; None for none."""
     if not rows.num_rows:
         return None
-    path = write_table(workshop, name, [rows.select(DROPS.names).cast(DROPS)], DROPS)
-    return Drops(path, frozenset(pc.unique(rows["file"]).to_pylist()))
+    path = write_table(dataset_files, name, [rows.select(DROPS.names).cast(DROPS)], DROPS)
+    return DroppedRows(path, frozenset(pc.unique(rows["file"]).to_pylist()))
 
 
-def _bounds(sample: pa.Table, buckets: int, keyed: Keyed) -> pa.Table:
+def _bounds(sample: pa.Table, buckets: int, keyed: KeyReader) -> pa.Table:
     order = [(name, "ascending") for name in keyed.keys]
     ordered = sample.take(pc.sort_indices(sample, sort_keys=order))
     ordered = ordered.filter(keyed.is_last(ordered))
@@ -114,7 +120,7 @@ def _bounds(sample: pa.Table, buckets: int, keyed: Keyed) -> pa.Table:
     return ordered.take(pa.array(range(step, ordered.num_rows, step), pa.int64()))
 
 
-def _lanes(files: Sequence[StagedRows]) -> pa.Table | None:
+def _lanes(files: Sequence[NumberedFile]) -> pa.Table | None:
     """Return unit and lane of each file, None where no work unit has several lanes."""
     if len({file.lane for file in files}) == len({file.unit for file in files}):
         return None
@@ -128,23 +134,23 @@ def _lanes(files: Sequence[StagedRows]) -> pa.Table | None:
 class _Counted:
     """Counts the rows of a staged file, from the footer where there is one."""
 
-    workshop: Workshop
+    dataset_files: DatasetFiles
 
-    def __call__(self, item: StagedRows) -> int:
-        return item.source.count(self.workshop)
+    def __call__(self, item: NumberedFile) -> int:
+        return item.source.count(self.dataset_files)
 
 
 @dataclass(frozen=True, slots=True)
 class _Sampled:
     """Reads every n-th key of a staged file."""
 
-    workshop: Workshop
-    keyed: Keyed
+    dataset_files: DatasetFiles
+    keyed: KeyReader
 
-    def __call__(self, item: StagedRows) -> pa.Table:
+    def __call__(self, item: NumberedFile) -> pa.Table:
         found = [self.keyed.schema.empty_table().select(self.keyed.keys)]
         columns = self.keyed.here(item.source.schema)
-        for start, batch in item.source.numbered(self.workshop, columns):
+        for start, batch in item.source.numbered(self.dataset_files, columns):
             keys = self.keyed.of(batch).select(self.keyed.keys)
             chosen = range(-start % _SAMPLE_EVERY, batch.num_rows, _SAMPLE_EVERY)
             found.append(keys.take(pa.array(chosen, pa.int64())).drop_null())
@@ -155,12 +161,12 @@ class _Sampled:
 class _Split:
     """Writes the changes of a staged file into a table for each bucket; returns their paths."""
 
-    workshop: Workshop
-    keyed: Keyed
+    dataset_files: DatasetFiles
+    keyed: KeyReader
     bounds: pa.Table
 
-    def __call__(self, item: StagedRows) -> dict[int, str] | ConversionError:
-        folder = self.workshop.new_folder(f"keys-{item.number}")
+    def __call__(self, item: NumberedFile) -> dict[int, str] | ConversionError:
+        folder = self.dataset_files.new_folder(f"keys-{item.number}")
         paths: dict[int, str] = {}
         sinks: dict[int, pa.ipc.RecordBatchFileWriter] = {}
         with ExitStack() as stack:
@@ -169,7 +175,7 @@ class _Split:
                     for number, part in self._parts(table):
                         if number not in sinks:
                             paths[number] = f"{folder}/bucket-{number}.arrow"
-                            stream = self.workshop.filesystem.open_output(paths[number])
+                            stream = self.dataset_files.filesystem.open_output(paths[number])
                             stack.enter_context(stream)
                             sink = pa.ipc.new_file(stream, part.schema)
                             sinks[number] = stack.enter_context(sink)
@@ -178,9 +184,9 @@ class _Split:
                 return error
         return paths
 
-    def _tables(self, item: StagedRows) -> Iterator[pa.Table]:
+    def _tables(self, item: NumberedFile) -> Iterator[pa.Table]:
         columns = self.keyed.here(item.source.schema)
-        for start, batch in item.source.numbered(self.workshop, columns):
+        for start, batch in item.source.numbered(self.dataset_files, columns):
             table = self.keyed.of(batch)
             self.keyed.refuse_nulls(table, start)
             count = batch.num_rows
@@ -206,14 +212,14 @@ class _Settled:
     Or returns the files with keys of which nothing tells the newest.
     """
 
-    workshop: Workshop
-    keyed: Keyed
+    dataset_files: DatasetFiles
+    keyed: KeyReader
     lanes: pa.Table | None
 
-    def __call__(self, paths: tuple[str, ...]) -> Bucket | dict[int, ConversionError]:
-        tables = [read_table(self.workshop, path) for path in paths]
+    def __call__(self, paths: tuple[str, ...]) -> KeyRangeChanges | dict[int, ConversionError]:
+        tables = [read_table(self.dataset_files, path) for path in paths]
         if not tables:
-            return Bucket("", 0, None)
+            return KeyRangeChanges("", 0, None)
         ordered = self.keyed.sorted_rows(pa.concat_tables(tables), "file", "row")
         is_last = self.keyed.is_last(ordered)
         undecided = self._undecided(ordered, is_last)
@@ -221,10 +227,10 @@ class _Settled:
             return undecided
         newest = ordered.filter(is_last)
         dropped = ordered.filter(pc.or_(pc.invert(is_last), ordered["is_delete"]))
-        return Bucket(
-            write_table(self.workshop, "newest", [newest], newest.schema),
+        return KeyRangeChanges(
+            write_table(self.dataset_files, "newest", [newest], newest.schema),
             newest.num_rows,
-            write_drops(self.workshop, "superseded", dropped),
+            write_drops(self.dataset_files, "superseded", dropped),
         )
 
     def _undecided(self, ordered: pa.Table, is_last: pa.Array) -> dict[int, ConversionError]:

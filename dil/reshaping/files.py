@@ -21,13 +21,13 @@ from dil.model.task import StagedFile
 from dil.storage import Filesystem, Folder, filesystem_for
 from dil.text.hive_folders import hive_values
 from dil.writing.formats import reader_for, writer_for, writer_of
-from dil.writing.rolling import Numbers, OutputFolder, RollingFiles
+from dil.writing.rolling import FileNumbers, OutputFolder, RollingFiles
 
 _HEAD_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Workshop:
+class DatasetFiles:
     """Where a run's files are read and rewritten; pickles, to be used by tasks.
 
     ``folder`` is below the run's staging. Each file has a folder of its own with a random name,
@@ -58,7 +58,7 @@ class Workshop:
         """
         writer = writer_of(self.writing)
         folder = Folder(self.filesystem, self.new_folder(name))
-        files = RollingFiles(OutputFolder(folder, self.writing, writer), Numbers())
+        files = RollingFiles(OutputFolder(folder, self.writing, writer), FileNumbers())
         try:
             for batch in batches:
                 files.write(batch)
@@ -80,23 +80,23 @@ class RowFile:
     schema: pa.Schema
 
     def batches(
-        self, workshop: Workshop, columns: Sequence[str] | None = None
+        self, dataset_files: DatasetFiles, columns: Sequence[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows, of all columns or of some that are there."""
-        for _, batch in self.numbered(workshop, columns):
+        for _, batch in self.numbered(dataset_files, columns):
             yield batch
 
-    def count(self, workshop: Workshop) -> int:
+    def count(self, dataset_files: DatasetFiles) -> int:
         """Return the number of rows; of Parquet and ORC the footer tells it."""
         kind = format_of(self.path)
         if kind in {OutputFormat.PARQUET, OutputFormat.ORC}:
-            with opened(workshop.filesystem, self.path) as stream:
+            with opened(dataset_files.filesystem, self.path) as stream:
                 return _counted(stream, kind)
-        return sum(batch.num_rows for batch in self.batches(workshop))
+        return sum(batch.num_rows for batch in self.batches(dataset_files))
 
     def numbered(
         self,
-        workshop: Workshop,
+        dataset_files: DatasetFiles,
         columns: Sequence[str] | None = None,
         groups: Sequence[int] | None = None,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -104,15 +104,15 @@ class RowFile:
 
         ``groups`` are the row groups of a Parquet file that are wanted, None for all.
         """
-        with opened(workshop.filesystem, self.path) as stream:
+        with opened(dataset_files.filesystem, self.path) as stream:
             if format_of(self.path) is OutputFormat.PARQUET:
-                yield from _of_groups(stream, workshop.writing.row_group_rows, columns, groups)
+                yield from _of_groups(stream, dataset_files.writing.row_group_rows, columns, groups)
                 return
             read = reader_for(writer_for(format_of(self.path)))
             if read is None:  # pragma: no cover - each of our formats has one
                 raise ConversionError(f"{self.path} cannot be read back")
             start = 0
-            for batch in read(stream, self.schema, workshop.writing):
+            for batch in read(stream, self.schema, dataset_files.writing):
                 yield start, batch if columns is None else batch.select(list(columns))
                 start += batch.num_rows
 
@@ -227,17 +227,20 @@ def _names(stream: BinaryIO, kind: OutputFormat) -> list[str]:
 
 
 def write_table(
-    workshop: Workshop, name: str, batches: Iterable[pa.Table], schema: pa.Schema
+    dataset_files: DatasetFiles, name: str, batches: Iterable[pa.Table], schema: pa.Schema
 ) -> str:
     """Write a table of a stage for the next one to read; return its path."""
-    path = f"{workshop.new_folder(name)}/table.arrow"
-    with workshop.filesystem.open_output(path) as stream, pa.ipc.new_file(stream, schema) as sink:
+    path = f"{dataset_files.new_folder(name)}/table.arrow"
+    with (
+        dataset_files.filesystem.open_output(path) as stream,
+        pa.ipc.new_file(stream, schema) as sink,
+    ):
         for batch in batches:
             sink.write_table(batch)
     return path
 
 
-def read_table(workshop: Workshop, path: str) -> pa.Table:
+def read_table(dataset_files: DatasetFiles, path: str) -> pa.Table:
     """Return a table that ``write_table`` wrote."""
-    with opened(workshop.filesystem, path) as stream:
+    with opened(dataset_files.filesystem, path) as stream:
         return pa.ipc.open_file(stream).read_all()

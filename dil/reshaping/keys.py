@@ -15,14 +15,14 @@ import pyarrow.compute as pc
 
 from dil.errors import ConversionError
 from dil.model.destination import MergeSpec
-from dil.writing.widening import conform
+from dil.types.widening import conform
 
 DELETED_TYPE = pa.timestamp("us", tz="UTC")
 KEYS = "extract.primary.key.fields"
 
 
 @dataclass(frozen=True, slots=True)
-class Keyed:
+class KeyReader:
     """How keys and delta fields are found in rows; types are those of the dataset."""
 
     spec: MergeSpec
@@ -206,7 +206,7 @@ def is_among(start: int, rows: int, numbers: pa.Array) -> pa.Array:
     return pc.is_in(row_numbers(start, rows), value_set=part)
 
 
-def joined(tables: Iterable[pa.Array]) -> pa.Array:
+def merged_row_numbers(tables: Iterable[pa.Array]) -> pa.Array:
     """Return row numbers of several findings in order, each once."""
     found = pa.concat_arrays([pa.array([], pa.int64()), *map(flat, tables)])
     return found.take(pc.sort_indices(found)) if len(found) else found

@@ -18,10 +18,10 @@ from dil.model.dataset import PublishedFile
 from dil.model.destination import DELETED_AT
 from dil.model.job import OutputFormat
 from dil.model.task import StagedFile
-from dil.reshaping.changes import DROPS, Bucket, Changes, Drops, write_drops
+from dil.reshaping.changes import DROPS, Changes, DroppedRows, KeyRangeChanges, write_drops
 from dil.reshaping.files import (
+    DatasetFiles,
     RowFile,
-    Workshop,
     format_of,
     opened,
     read_table,
@@ -31,15 +31,15 @@ from dil.reshaping.files import (
 )
 from dil.reshaping.keys import (
     DELETED_TYPE,
-    Keyed,
+    KeyReader,
     bucket_of,
     flat,
     is_among,
-    joined,
+    merged_row_numbers,
     places_of,
     row_numbers,
 )
-from dil.writing.widening import conform
+from dil.types.widening import conform
 
 _NONE = pa.array([], pa.int64())
 
@@ -95,7 +95,7 @@ class ChangedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FileMatch:
     """What became of a candidate; ``drops`` are staged rows that are older than its own.
 
     ``updated`` of its rows went for newer ones, ``deleted`` without, or are marked. ``met`` are
@@ -105,15 +105,15 @@ class Outcome:
 
     is_changed: bool
     rewritten: tuple[StagedFile, ...] = ()
-    drops: Drops | None = None
+    drops: DroppedRows | None = None
     updated: int = 0
     deleted: int = 0
-    met: Drops | None = None
+    met: DroppedRows | None = None
     changed: ChangedRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class LiveRowCount:
     """The rows of a live file that are not deleted, and those that the run did not read."""
 
     rows: int
@@ -143,20 +143,20 @@ class Matching:
     that change.
     """
 
-    workshop: Workshop
-    keyed: Keyed
+    dataset_files: DatasetFiles
+    keyed: KeyReader
     changes: Changes
     detects_missing: bool
     deleted_at: int
     keeps_met: bool = False
     keeps_changed: bool = False
 
-    def count(self, item: Candidate) -> Count:
+    def count(self, item: Candidate) -> LiveRowCount:
         """Count the rows of a live file whose key the run did not read; runs in a task."""
         found = self._find(item)
-        return Count(found.rows, found.missing)
+        return LiveRowCount(found.rows, found.missing)
 
-    def merge(self, item: Candidate) -> Outcome | ConversionError:
+    def merge(self, item: Candidate) -> FileMatch | ConversionError:
         """Write a live file again without the rows that go, if any go; runs in a task."""
         strange = [name for name in item.source.schema.names if name not in item.target.names]
         if strange:
@@ -167,18 +167,20 @@ class Matching:
             return ConversionError(f"{item.file.uri}: {error.message}", error.fix)
         drops = None
         if found.lost:
-            drops = write_drops(self.workshop, f"older-{item.number}", pa.concat_tables(found.lost))
+            drops = write_drops(
+                self.dataset_files, f"older-{item.number}", pa.concat_tables(found.lost)
+            )
         met = None
         if found.met:
-            met = write_drops(self.workshop, f"met-{item.number}", pa.concat_tables(found.met))
+            met = write_drops(self.dataset_files, f"met-{item.number}", pa.concat_tables(found.met))
         if not (item.must or found.gone or found.marked):
-            return Outcome(is_changed=False, drops=drops, met=met)
+            return FileMatch(is_changed=False, drops=drops, met=met)
         model = StagedFile("", 0, 0, "", folder=item.folder, timelabel=item.file.timelabel or "")
         try:
-            made = self.workshop.write(f"live-{item.number}", self._rows(item, found), model)
+            made = self.dataset_files.write(f"live-{item.number}", self._rows(item, found), model)
         except ConversionError as error:
             return ConversionError(f"{item.file.uri}: {error.message}", error.fix)
-        return Outcome(
+        return FileMatch(
             is_changed=True,
             rewritten=made,
             drops=drops,
@@ -192,13 +194,13 @@ class Matching:
         if not found.changed or not self.keeps_changed:
             return None
         table = pa.concat_tables(found.changed)
-        path = write_table(self.workshop, f"changed-{item.number}", [table], CHANGED)
+        path = write_table(self.dataset_files, f"changed-{item.number}", [table], CHANGED)
         return ChangedRows(path, frozenset(pc.unique(table["file"].drop_null()).to_pylist()))
 
     def _rows(self, item: Candidate, found: _Found) -> Iterator[pa.RecordBatch]:
-        gone, marked = joined(found.gone), joined(found.marked)
+        gone, marked = merged_row_numbers(found.gone), merged_row_numbers(found.marked)
         at = pa.scalar(self.deleted_at * 1000, DELETED_TYPE)
-        for start, batch in item.source.numbered(self.workshop):
+        for start, batch in item.source.numbered(self.dataset_files):
             rows = conform(batch, item.target)
             if len(marked):
                 place = rows.schema.get_field_index(DELETED_AT)
@@ -229,7 +231,7 @@ class Matching:
             .append_column("position", _NONE)
             .append_column("is_marked", pa.array([], pa.bool_()))
         )
-        for start, batch in item.source.numbered(self.workshop, columns, item.groups):
+        for start, batch in item.source.numbered(self.dataset_files, columns, item.groups):
             marks = pa.repeat(pa.scalar(value=False), batch.num_rows)
             if DELETED_AT in columns:
                 marks = batch.column(DELETED_AT).is_valid()
@@ -253,9 +255,9 @@ class Matching:
                 continue
             yield live, self._newest(bucket)
 
-    def _newest(self, bucket: Bucket) -> pa.Table:
+    def _newest(self, bucket: KeyRangeChanges) -> pa.Table:
         if bucket.path:
-            return read_table(self.workshop, bucket.path)
+            return read_table(self.dataset_files, bucket.path)
         more = [("is_delete", pa.bool_()), *zip(DROPS.names, DROPS.types, strict=True)]
         return pa.schema([*self.keyed.schema, *(pa.field(*each) for each in more)]).empty_table()
 
@@ -300,11 +302,11 @@ class Matching:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class BoundsReader:
     """Reads what a live file tells without its rows: its schema, and where keys may be."""
 
-    workshop: Workshop
-    keyed: Keyed
+    dataset_files: DatasetFiles
+    keyed: KeyReader
     known: pa.Schema
 
     def __call__(self, path: str) -> tuple[RowFile, pa.Table | None]:
@@ -318,8 +320,8 @@ class Look:
             WriteError: it cannot be read.
         """
         if format_of(path) is not OutputFormat.PARQUET:
-            return row_file(self.workshop.filesystem, path, self.known), None
-        with opened(self.workshop.filesystem, path) as stream:
+            return row_file(self.dataset_files.filesystem, path, self.known), None
+        with opened(self.dataset_files.filesystem, path) as stream:
             file = pq.ParquetFile(stream)
             source, footer = RowFile(path, file.schema_arrow), file.metadata
         return source, self._bounds(source.schema, footer)
@@ -368,11 +370,11 @@ def _bounds_of(statistics: Any, kind: pa.DataType) -> tuple[Any, Any]:  # noqa: 
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class KeySearch:
     """Looks for the live files that may hold changed keys; runs on the driver."""
 
-    workshop: Workshop
-    keyed: Keyed
+    dataset_files: DatasetFiles
+    keyed: KeyReader
     changes: Changes
 
     def narrowed(
@@ -380,7 +382,7 @@ class Search:
     ) -> list[Candidate]:
         """Return the files that may hold changed keys, with the buckets and row groups.
 
-        ``bounds`` are those that ``Look`` found for each file; one without any may hold any key.
+        ``bounds`` are what ``BoundsReader`` found for each file; one without any may hold any key.
         """
         buckets: list[list[int]] = [[] for _ in files]
         groups: list[set[int]] = [set() for _ in files]
@@ -393,7 +395,7 @@ class Search:
         for number, bucket in enumerate(self.changes.buckets):
             if not bucket.keys:
                 continue
-            keys = read_table(self.workshop, bucket.path).select(self.keyed.keys)
+            keys = read_table(self.dataset_files, bucket.path).select(self.keyed.keys)
             hits = bounded.take(may_hold(bounded, keys))
             for at, group in zip(hits["file"].to_pylist(), hits["group"].to_pylist(), strict=True):
                 groups[at].add(group)
@@ -426,7 +428,7 @@ class Search:
 def may_hold(groups: pa.Table, keys: pa.Table) -> pa.Array:
     """Return the places of the row groups within whose bounds there is a key.
 
-    ``groups`` has bounds as ``Look`` finds them; ``keys`` has key columns alone, in their order.
+    ``groups`` has bounds as ``BoundsReader`` finds them; ``keys`` has key columns alone, in order.
     """
     first = pa.repeat(pa.scalar(0, pa.int64()), groups.num_rows)
     last = pa.repeat(pa.scalar(keys.num_rows, pa.int64()), groups.num_rows)

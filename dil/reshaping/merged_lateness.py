@@ -12,9 +12,9 @@ from dil.eventtime.lateness import Histogram, histogram_of
 from dil.eventtime.lateness import merge as merged
 from dil.model.event_tally import EventTally, UnitLateness
 from dil.publishing import Finished
-from dil.reshaping.changes import Drops
-from dil.reshaping.files import RowFile, Workshop, read_table
-from dil.reshaping.keys import is_among, joined
+from dil.reshaping.changes import DroppedRows
+from dil.reshaping.files import DatasetFiles, RowFile, read_table
+from dil.reshaping.keys import is_among, merged_row_numbers
 from dil.reshaping.reshaping import EventTimes, Stage
 
 
@@ -33,21 +33,21 @@ class MergedFile:
 class _Measured:
     """Measures the rows of a staged file that are not in ``known``; runs in a task."""
 
-    workshop: Workshop
+    dataset_files: DatasetFiles
     times: EventTimes
-    known: tuple[Drops, ...]
+    known: tuple[DroppedRows, ...]
 
     def __call__(self, item: MergedFile) -> Histogram:
         if self.times.column not in item.source.schema.names:
             return Histogram()
-        known = joined(
+        known = merged_row_numbers(
             table.filter(pc.equal(table["file"], item.number))["row"]
             for each in self.known
             if item.number in each.files
-            for table in [read_table(self.workshop, each.path)]
+            for table in [read_table(self.dataset_files, each.path)]
         )
         found = Histogram()
-        for start, batch in item.source.numbered(self.workshop, [self.times.column]):
+        for start, batch in item.source.numbered(self.dataset_files, [self.times.column]):
             new = batch.filter(pc.invert(is_among(start, batch.num_rows, known)))
             found = merged([found, histogram_of(self.times(new), item.largest_before)])
         return found
@@ -56,9 +56,9 @@ class _Measured:
 def with_lateness(
     finished: Sequence[Finished],
     files: Sequence[MergedFile],
-    known: Sequence[Drops],
+    known: Sequence[DroppedRows],
     times: EventTimes,
-    workshop: Workshop,
+    dataset_files: DatasetFiles,
     stage: Stage,
 ) -> tuple[Finished, ...]:
     """Return results that say how late the rows are that a merge inserts.
@@ -68,11 +68,11 @@ def with_lateness(
         files: The files that they staged.
         known: The rows among them that are not new, or not published.
         times: How event times are found.
-        workshop: Where files are read.
+        dataset_files: Where files are read.
         stage: Who reads them.
     """
     items = list(files)
-    measure = _Measured(workshop, times, tuple(known))
+    measure = _Measured(dataset_files, times, tuple(known))
     found: dict[str, Histogram] = {}
     size = sum(item.bytes for item in items)
     for item, histogram in zip(items, stage(measure, items, size), strict=True):

@@ -16,15 +16,15 @@ import pyarrow.compute as pc
 from dil.errors import ConversionError, SourceContractError
 from dil.model.report import MergedRows
 from dil.model.task import StagedFile
-from dil.publishing import Finished, Shaped
+from dil.publishing import Finished, PublishableResults
 from dil.reshaping.changelog import ChangedFile, Recording, StagedSource
-from dil.reshaping.changes import Drops, StagedRows, changes_of
-from dil.reshaping.files import Workshop, read_table, target_of
-from dil.reshaping.keys import Keyed, is_among, joined
-from dil.reshaping.matching import Candidate, Look, Matching, Outcome, Search
+from dil.reshaping.changes import DroppedRows, NumberedFile, changes_of
+from dil.reshaping.files import DatasetFiles, read_table, target_of
+from dil.reshaping.keys import KeyReader, is_among, merged_row_numbers
+from dil.reshaping.matching import BoundsReader, Candidate, FileMatch, KeySearch, Matching
 from dil.reshaping.merged_lateness import MergedFile, lateness_of, with_lateness
 from dil.reshaping.reshaping import Reshaping, rows_of
-from dil.reshaping.unifying import MisfitError, has_other_types, parts_of
+from dil.reshaping.unifying import SchemaConflictError, has_other_types, parts_of
 
 log = logging.getLogger(__name__)
 
@@ -46,31 +46,31 @@ class Schemas:
 
 
 def merge(
-    work: Reshaping, finished: Sequence[Finished], schemas: Schemas, workshop: Workshop
-) -> Shaped:
+    work: Reshaping, finished: Sequence[Finished], schemas: Schemas, dataset_files: DatasetFiles
+) -> PublishableResults:
     """Return the results without the rows that lose, and live files without those that go.
 
     Raises:
-        MisfitError: a key is null, or it cannot be told which row of a key is the newest.
+        SchemaConflictError: a key is null, or it cannot be told which row of a key is the newest.
         ConversionError: there is no such column, or a live file cannot be rewritten.
         SourceContractError: more rows are missing at the source than may be deleted.
     """
     if work.merge is None or not (work.live or rows_of(finished)):
-        return Shaped(finished)
-    keyed = Keyed(work.merge, schemas.target)
+        return PublishableResults(finished)
+    keyed = KeyReader(work.merge, schemas.target)
     keyed.check()
     recording = None
     if work.keeps_changelog:
-        recording = Recording(workshop, schemas.target, work.now)
+        recording = Recording(dataset_files, schemas.target, work.now)
         recording.refuse_own_column()
-    staged = _staged(finished, workshop)
+    staged = _staged(finished, dataset_files)
     rows = [each.rows for each in staged]
-    changes = changes_of(rows, work.bucket_rows, workshop, keyed, work.stage)
+    changes = changes_of(rows, work.bucket_rows, dataset_files, keyed, work.stage)
     if isinstance(changes, dict):
-        raise MisfitError((staged[number].work, error) for number, error in changes.items())
+        raise SchemaConflictError((staged[number].work, error) for number, error in changes.items())
     measured = _measured_files(work, staged)
     matching = Matching(
-        workshop,
+        dataset_files,
         keyed,
         changes,
         work.detects_missing,
@@ -78,14 +78,14 @@ def merge(
         keeps_met=bool(measured),
         keeps_changed=recording is not None,
     )
-    files, bounds = _live(work, schemas, keyed, workshop)
+    files, bounds = _live(work, schemas, keyed, dataset_files)
     before = files if work.begins_changelog else []
     if work.detects_missing:
         every = tuple(range(len(changes.buckets)))
         files = [replace(item, buckets=every) for item in files]
         _refuse_many_deletes(work, matching, files)
     else:
-        files = Search(workshop, keyed, changes).narrowed(files, bounds)
+        files = KeySearch(dataset_files, keyed, changes).narrowed(files, bounds)
     outcomes = _outcomes(work, matching, files)
     changed = [
         (item, outcome) for item, outcome in zip(files, outcomes, strict=True) if outcome.is_changed
@@ -100,12 +100,14 @@ def merge(
             ChangedFile(item, outcome.changed) for item, outcome in changed if outcome.changed
         ]
         changelog = recording.changelog(sources, gone, touched, before, work.stage)
-    thinned = _thinned(staged, gone, work, workshop)
+    thinned = _thinned(staged, gone, work, dataset_files)
     results = tuple(_with_files(each, thinned) for each in finished)
     if measured and work.event_times is not None:
         known = [*gone, *(each.met for each in outcomes if each.met is not None)]
-        results = with_lateness(results, measured, known, work.event_times, workshop, work.stage)
-    return Shaped(
+        results = with_lateness(
+            results, measured, known, work.event_times, dataset_files, work.stage
+        )
+    return PublishableResults(
         results,
         rewritten=tuple(file for _, outcome in changed for file in outcome.rewritten),
         replaced=tuple(item.file for item, _ in changed),
@@ -114,7 +116,7 @@ def merge(
     )
 
 
-def _counted(finished: Sequence[Finished], outcomes: Sequence[Outcome]) -> MergedRows:
+def _counted(finished: Sequence[Finished], outcomes: Sequence[FileMatch]) -> MergedRows:
     rows = sum(each.report.rows for each in rows_of(finished))
     # Rows of one key may be several where other modes published before.
     updated = min(sum(each.updated for each in outcomes), rows)
@@ -127,20 +129,20 @@ class _Staged:
 
     work: Finished
     file: StagedFile
-    rows: StagedRows
+    rows: NumberedFile
 
 
-def _staged(finished: Sequence[Finished], workshop: Workshop) -> list[_Staged]:
+def _staged(finished: Sequence[Finished], dataset_files: DatasetFiles) -> list[_Staged]:
     found = [
         (unit, part.work, file, source)
-        for unit, part in enumerate(parts_of(finished, workshop))
+        for unit, part in enumerate(parts_of(finished, dataset_files))
         for file, source in zip(part.work.report.files, part.files, strict=True)
     ]
     lanes: dict[tuple[int, str, str], int] = {}
     staged = []
     for number, (unit, work, file, source) in enumerate(found):
         lane = lanes.setdefault((unit, file.folder, file.timelabel), len(lanes))
-        staged.append(_Staged(work, file, StagedRows(number, source, file.bytes, unit, lane)))
+        staged.append(_Staged(work, file, NumberedFile(number, source, file.bytes, unit, lane)))
     return staged
 
 
@@ -157,12 +159,12 @@ def _measured_files(work: Reshaping, staged: Sequence[_Staged]) -> list[MergedFi
 
 
 def _live(
-    work: Reshaping, schemas: Schemas, keyed: Keyed, workshop: Workshop
+    work: Reshaping, schemas: Schemas, keyed: KeyReader, dataset_files: DatasetFiles
 ) -> tuple[list[Candidate], list[pa.Table | None]]:
     """Return all live files as candidates that may hold any key, and the bounds of their keys."""
     live = [each for each in work.live if not each.is_dump]
-    paths = [workshop.filesystem.path_of(file.uri) for file in live]
-    look = Look(workshop, keyed, schemas.known)
+    paths = [dataset_files.filesystem.path_of(file.uri) for file in live]
+    look = BoundsReader(dataset_files, keyed, schemas.known)
     looked = work.stage(look, paths, len(paths) * _BYTES_OF_A_LOOK)
     found = []
     for number, (file, (source, _)) in enumerate(zip(live, looked, strict=True)):
@@ -194,7 +196,7 @@ def _refuse_many_deletes(work: Reshaping, matching: Matching, files: Sequence[Ca
     )
 
 
-def _outcomes(work: Reshaping, matching: Matching, files: Sequence[Candidate]) -> list[Outcome]:
+def _outcomes(work: Reshaping, matching: Matching, files: Sequence[Candidate]) -> list[FileMatch]:
     outcomes = []
     for outcome in work.stage(matching.merge, files, _bytes(files)):
         if isinstance(outcome, ConversionError):
@@ -211,32 +213,35 @@ def _bytes(files: Sequence[Candidate]) -> int:
 class _Thinned:
     """Writes a staged file again without the rows that are not published."""
 
-    workshop: Workshop
-    drops: tuple[Drops, ...]
+    dataset_files: DatasetFiles
+    drops: tuple[DroppedRows, ...]
 
     def __call__(self, item: _Staged) -> tuple[StagedFile, ...]:
         number = item.rows.number
-        places = joined(
+        places = merged_row_numbers(
             table.filter(pc.equal(table["file"], number))["row"]
             for each in self.drops
             if number in each.files
-            for table in [read_table(self.workshop, each.path)]
+            for table in [read_table(self.dataset_files, each.path)]
         )
         kept = (
             batch.filter(pc.invert(is_among(start, batch.num_rows, places)))
-            for start, batch in item.rows.source.numbered(self.workshop)
+            for start, batch in item.rows.source.numbered(self.dataset_files)
         )
-        return self.workshop.write(f"kept-{number}", kept, item.file)
+        return self.dataset_files.write(f"kept-{number}", kept, item.file)
 
 
 def _thinned(
-    staged: Sequence[_Staged], drops: Sequence[Drops], work: Reshaping, workshop: Workshop
+    staged: Sequence[_Staged],
+    drops: Sequence[DroppedRows],
+    work: Reshaping,
+    dataset_files: DatasetFiles,
 ) -> dict[str, tuple[StagedFile, ...]]:
     """Return what takes the place of staged files that lose rows, by their paths."""
     numbers = frozenset[int]().union(*(each.files for each in drops))
     items = [item for item in staged if item.rows.number in numbers]
     size = sum(item.file.bytes for item in items)
-    made = work.stage(_Thinned(workshop, tuple(drops)), items, size)
+    made = work.stage(_Thinned(dataset_files, tuple(drops)), items, size)
     return {item.file.path: files for item, files in zip(items, made, strict=True)}
 
 

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from dil.errors import ConversionError
 from dil.model.job import WritingSpec
-from dil.publishing import Finished, Shaped
+from dil.publishing import Finished, PublishableResults
 from dil.reshaping.reshaping import Reshaping, are_files_shared, fits_as_it_is
 from dil.storage import Filesystem
 
 
-def reshape(work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem) -> Shaped:
+def reshape(
+    work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem
+) -> PublishableResults:
     """Return results whose files have one schema, merged or put together where the job says so.
 
     Raises:
@@ -22,12 +24,12 @@ def reshape(work: Reshaping, finished: Sequence[Finished], filesystem: Filesyste
         SourceContractError: more rows are missing at the source than may be deleted.
         WriteError: files cannot be written.
     """
-    shaped = Shaped(finished)
+    shaped = PublishableResults(finished)
     if not fits_as_it_is(work, finished):
         _refuse_unreadable(work.job.writing)
-        from dil.reshaping.steps import carry_out
+        from dil.reshaping.steps import apply_steps
 
-        shaped = carry_out(work, finished, filesystem)
+        shaped = apply_steps(work, finished, filesystem)
     if are_files_shared(work, shaped.finished):
         from dil.reshaping.sharing import share
 

@@ -12,7 +12,8 @@ from dil.errors import ConversionError
 from dil.model.dataset import PublishedFile
 from dil.model.destination import MergeSpec
 from dil.model.job import Job, OutputFormat, PublishMode
-from dil.publishing import Finished, Target, run_staging_dir
+from dil.publishing import Finished, PublishTarget, run_staging_dir
+from dil.types.schema_lines import column_types, regardless_of_nulls
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class Reshaping:
     """
 
     job: Job
-    target: Target
+    target: PublishTarget
     now: int
     is_whole: bool
     stage: Stage
@@ -162,11 +163,11 @@ def _refuse_unknown_op(work: Reshaping, finished: Sequence[Finished]) -> None:
     texts = {each.report.schema for each in rows_of(finished)}
     if merge is None or not merge.op_field or not texts:
         return
-    columns = [line.partition(": ")[0] for text in sorted(texts) for line in text.splitlines()]
+    columns = [name for text in sorted(texts) for name in column_types(text)]
     if merge.op_field in columns:
         return
     name = f'ms.merge.op.field names "{merge.op_field}"'
-    if any(line.partition(": ")[0] == merge.op_field for line in work.known.splitlines()):
+    if merge.op_field in column_types(work.known):
         log.warning("%s, which no row of this run has: none of them counts as deleted", name)
         return
     near = get_close_matches(merge.op_field, columns, n=1)
@@ -189,9 +190,8 @@ def _has_unlike_schemas(work: Reshaping, finished: Sequence[Finished]) -> bool:
 
 def _fits(known: str, text: str) -> bool:
     """Return whether no known column comes in another type; null or not is no other type."""
-    types = dict(line.partition(": ")[::2] for line in known.replace(" not null", "").splitlines())
-    lines = (line.partition(": ")[::2] for line in text.replace(" not null", "").splitlines())
-    return all(types.get(name, kind) == kind for name, kind in lines)
+    types, found = column_types(regardless_of_nulls(known)), column_types(regardless_of_nulls(text))
+    return all(types.get(name, kind) == kind for name, kind in found.items())
 
 
 def _is_merged(work: Reshaping, finished: Sequence[Finished]) -> bool:

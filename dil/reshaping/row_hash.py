@@ -13,14 +13,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from dil.reshaping.files import Workshop, row_file
-from dil.writing.widening import conform
+from dil.reshaping.files import DatasetFiles, row_file
+from dil.types.widening import conform
 
 PREFIX = "f1220"
 _BATCH_ROWS = 65_536
 
 
-def logical_hash(workshop: Workshop, paths: Sequence[str], schema: pa.Schema) -> str:
+def logical_hash(dataset_files: DatasetFiles, paths: Sequence[str], schema: pa.Schema) -> str:
     """Return the hash of the rows of files, one file after the other, in one schema.
 
     Raises:
@@ -30,8 +30,8 @@ def logical_hash(workshop: Workshop, paths: Sequence[str], schema: pa.Schema) ->
 
     def rows() -> Iterator[pa.RecordBatch]:
         for path in paths:
-            file = row_file(workshop.filesystem, path, schema)
-            for batch in file.batches(workshop):
+            file = row_file(dataset_files.filesystem, path, schema)
+            for batch in file.batches(dataset_files):
                 yield conform(batch, schema)
 
     return hash_of_batches(rows(), schema)

@@ -15,13 +15,13 @@ from dil.model.task import StagedFile
 from dil.observe.progress import counted
 from dil.publishing import SharedFile
 from dil.publishing.shared_files import refuse_misfit
-from dil.reshaping.files import RowFile, Workshop, row_file, unknown_column
+from dil.reshaping.files import DatasetFiles, RowFile, row_file, unknown_column
+from dil.types.widening import conform
 from dil.writing.ownership import give
-from dil.writing.widening import conform
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SharedFilePiece:
     """A file of ``rows`` rows that go into another one, all of them or those of some work units.
 
     ``units`` say which rows are taken and whose they are, in their order. Where nobody knows, it is
@@ -51,7 +51,7 @@ class SharedFilePlan:
     """Pieces that become one shared file; ``folder`` is the absolute one that it goes to."""
 
     name: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[SharedFilePiece, ...]
     folder: str
     timelabel: str = ""
 
@@ -81,7 +81,7 @@ class SharedFileWriter:
     does not tell.
     """
 
-    workshop: Workshop
+    dataset_files: DatasetFiles
     known: pa.Schema
 
     def __call__(self, plan: SharedFilePlan) -> SharedFile:
@@ -92,17 +92,19 @@ class SharedFileWriter:
             WriteError: the file system refused.
         """
         # However large the rows become in another schema: they were cut to the target before.
-        writing = replace(self.workshop.writing, target_bytes=sys.maxsize)
-        workshop = replace(self.workshop, writing=writing)
-        sources = [row_file(workshop.filesystem, piece.path, self.known) for piece in plan.pieces]
+        writing = replace(self.dataset_files.writing, target_bytes=sys.maxsize)
+        dataset_files = replace(self.dataset_files, writing=writing)
+        sources = [
+            row_file(dataset_files.filesystem, piece.path, self.known) for piece in plan.pieces
+        ]
         target = _common_schema(sources, self.known)
         batches = (
             conform(batch, target)
             for source, piece in zip(sources, plan.pieces, strict=True)
-            for batch in _taken_rows(source, piece, workshop)
+            for batch in _taken_rows(source, piece, dataset_files)
         )
         model = StagedFile("", 0, 0, "", timelabel=plan.timelabel)
-        (written,) = workshop.write(plan.name, batches, model)
+        (written,) = dataset_files.write(plan.name, batches, model)
         give([written], writing.owner, writing.group)
         return SharedFile(written, plan.folder, plan.units)
 
@@ -122,7 +124,7 @@ def shared_file_of(
     """
     for file in files:
         refuse_misfit(file)
-    pieces = tuple(Piece(path_of(file.uri), file.rows, file.unit_rows) for file in files)
+    pieces = tuple(SharedFilePiece(path_of(file.uri), file.rows, file.unit_rows) for file in files)
     folder = pieces[0].path.rpartition("/")[0]
     return SharedFilePlan(name, pieces, folder, files[0].timelabel or "")
 
@@ -146,17 +148,21 @@ def rest_of(
     if not units:
         return None
     folder = path.rpartition("/")[0]
-    return SharedFilePlan(name, (Piece(path, file.rows, units),), folder, file.timelabel or "")
+    return SharedFilePlan(
+        name, (SharedFilePiece(path, file.rows, units),), folder, file.timelabel or ""
+    )
 
 
-def _taken_rows(source: RowFile, piece: Piece, workshop: Workshop) -> Iterator[pa.RecordBatch]:
+def _taken_rows(
+    source: RowFile, piece: SharedFilePiece, dataset_files: DatasetFiles
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a piece, and check that its file has as many as were published.
 
     Raises:
         ConversionError: there are more or fewer.
     """
     rows = 0
-    for start, batch in source.numbered(workshop):
+    for start, batch in source.numbered(dataset_files):
         rows = start + batch.num_rows
         for low, high in piece.ranges:
             first, last = max(low, start), min(high, rows)

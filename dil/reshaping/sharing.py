@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dil.model.dataset import PublishedFile, UnitRows
-from dil.model.schema_text import parse_schema
 from dil.model.task import StagedFile
-from dil.publishing import Finished, Shaped, folder_of
+from dil.publishing import Finished, PublishableResults, folder_of
 from dil.publishing.shared_files import is_small, packed
-from dil.reshaping.files import Workshop
+from dil.reshaping.files import DatasetFiles
 from dil.reshaping.reshaping import Reshaping, replaced_in_part, replaced_units, rows_of
-from dil.reshaping.shared_files import Piece, SharedFilePlan, SharedFileWriter, rest_of
+from dil.reshaping.shared_files import SharedFilePiece, SharedFilePlan, SharedFileWriter, rest_of
 from dil.storage import Filesystem
+from dil.types.schema_text import parse_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,16 @@ class _SmallFile:
         return self.file.bytes
 
     @property
-    def piece(self) -> Piece:
+    def piece(self) -> SharedFilePiece:
         rows = self.file.rows
-        return Piece(self.file.path, rows, (UnitRows(self.work.work_unit.signature, 0, rows),))
+        return SharedFilePiece(
+            self.file.path, rows, (UnitRows(self.work.work_unit.signature, 0, rows),)
+        )
 
 
-def share(work: Reshaping, shaped: Shaped, filesystem: Filesystem) -> Shaped:
+def share(
+    work: Reshaping, shaped: PublishableResults, filesystem: Filesystem
+) -> PublishableResults:
     """Return results whose small files are put together, and whose replaced rows have left others.
 
     Raises:
@@ -47,19 +51,21 @@ def share(work: Reshaping, shaped: Shaped, filesystem: Filesystem) -> Shaped:
         WriteError: the file system refused.
     """
     filesystem.delete_tree(work.shared_folder)
-    workshop = Workshop(work.job.publishing.final_dir, work.shared_folder, work.job.writing)
+    dataset_files = DatasetFiles(
+        work.job.publishing.final_dir, work.shared_folder, work.job.writing
+    )
     planned = _together(work, shaped.finished) if work.job.publishing.shares_files else []
     sizes = {file.path: file.bytes for each in shaped.finished for file in each.report.files}
     taken = frozenset(piece.path for plan in planned for piece in plan.pieces)
     schema = next((each.report.schema for each in rows_of(shaped.finished)), "")
     together = work.stage(
-        SharedFileWriter(workshop, parse_schema(schema)),
+        SharedFileWriter(dataset_files, parse_schema(schema)),
         planned,
         sum(sizes[path] for path in taken),
     )
     touched = replaced_in_part(work, shaped.finished)
     rests = work.stage(
-        SharedFileWriter(workshop, parse_schema(work.known)),
+        SharedFileWriter(dataset_files, parse_schema(work.known)),
         _rests(touched, replaced_units(shaped.finished), filesystem),
         sum(file.bytes for file in touched),
     )

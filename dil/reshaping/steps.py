@@ -11,21 +11,23 @@ import pyarrow as pa
 
 from dil.errors import ConversionError
 from dil.model.destination import DELETED_AT
-from dil.model.schema_text import merged_text, parse_schema, schema_text
 from dil.model.task import Failure
-from dil.publishing import Finished, Shaped, drop_logs
+from dil.publishing import Finished, PublishableResults, drop_logs
 from dil.publishing.staged import delete_result
-from dil.reshaping.files import Workshop, row_file
+from dil.reshaping.files import DatasetFiles, row_file
 from dil.reshaping.keys import DELETED_TYPE
 from dil.reshaping.merging import Schemas, merge
 from dil.reshaping.reshaping import Reshaping, fits_as_it_is
-from dil.reshaping.unifying import MisfitError, parts_of, target_schema, unified
+from dil.reshaping.unifying import SchemaConflictError, parts_of, target_schema, unified
 from dil.storage import Filesystem
+from dil.types.schema_text import merged_text, parse_schema, schema_text
 
 log = logging.getLogger(__name__)
 
 
-def carry_out(work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem) -> Shaped:
+def apply_steps(
+    work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem
+) -> PublishableResults:
     """Return results of one schema, merged; whatever an earlier attempt left is done anew.
 
     Raises:
@@ -33,7 +35,7 @@ def carry_out(work: Reshaping, finished: Sequence[Finished], filesystem: Filesys
     """
     try:
         return _carried_out(work, finished, filesystem)
-    except MisfitError as misfit:
+    except SchemaConflictError as misfit:
         _discard(misfit, finished, work, filesystem)
         errors = misfit.errors
         if not work.keeps_others:
@@ -42,17 +44,23 @@ def carry_out(work: Reshaping, finished: Sequence[Finished], filesystem: Filesys
         log.error("%s", error.message)
     others = tuple(_without_misfits(each, errors) for each in finished)
     rest = replace(work, is_whole=False)
-    return Shaped(others) if fits_as_it_is(rest, others) else carry_out(rest, others, filesystem)
+    return (
+        PublishableResults(others)
+        if fits_as_it_is(rest, others)
+        else apply_steps(rest, others, filesystem)
+    )
 
 
-def _carried_out(work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem) -> Shaped:
+def _carried_out(
+    work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem
+) -> PublishableResults:
     filesystem.delete_tree(work.folder)
-    workshop = Workshop(work.job.publishing.final_dir, work.folder, work.job.writing)
-    parts = parts_of(finished, workshop)
+    dataset_files = DatasetFiles(work.job.publishing.final_dir, work.folder, work.job.writing)
+    parts = parts_of(finished, dataset_files)
     known = _known(work, filesystem)
-    target = _with_mark(target_schema(known, parts, workshop), work)
-    results = unified(finished, parts, target, workshop, work.stage)
-    return merge(work, results, Schemas(known, target), workshop)
+    target = _with_mark(target_schema(known, parts, dataset_files), work)
+    results = unified(finished, parts, target, dataset_files, work.stage)
+    return merge(work, results, Schemas(known, target), dataset_files)
 
 
 def _without_misfits(each: Finished, errors: Mapping[str, ConversionError]) -> Finished:
@@ -91,7 +99,10 @@ def _with_mark(target: pa.Schema, work: Reshaping) -> pa.Schema:
 
 
 def _discard(
-    misfit: MisfitError, finished: Sequence[Finished], work: Reshaping, filesystem: Filesystem
+    misfit: SchemaConflictError,
+    finished: Sequence[Finished],
+    work: Reshaping,
+    filesystem: Filesystem,
 ) -> None:
     """Take away what makes attempts complete, and pages that were kept: all is read anew."""
     for each in finished:

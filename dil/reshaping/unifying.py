@@ -15,12 +15,14 @@ import pyarrow as pa
 
 from dil.errors import ConversionError
 from dil.model.job import OutputFormat
-from dil.model.schema_text import parse_schema, schema_text
 from dil.model.task import StagedFile
 from dil.publishing import Finished
-from dil.reshaping.files import RowFile, Workshop, row_file, target_of
+from dil.reshaping.files import DatasetFiles, RowFile, row_file, target_of
 from dil.reshaping.reshaping import Stage, rows_of
-from dil.writing.widening import Widening, conform
+from dil.types.merging import is_all_seen
+from dil.types.schema_lines import regardless_of_nulls
+from dil.types.schema_text import parse_schema, schema_text
+from dil.types.widening import Widening, conform
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +44,7 @@ class UnitRowFiles:
     schema: pa.Schema
 
 
-class MisfitError(Exception):
+class SchemaConflictError(Exception):
     """Rows of work units do not go with the others; what they staged is not to be used again.
 
     ``errors`` say why by signature, and name the work unit.
@@ -57,13 +59,13 @@ class MisfitError(Exception):
         super().__init__(self.errors)
 
 
-def parts_of(finished: Sequence[Finished], workshop: Workshop) -> list[UnitRowFiles]:
+def parts_of(finished: Sequence[Finished], dataset_files: DatasetFiles) -> list[UnitRowFiles]:
     """Return the staged files of rows with their schemas, in plan order."""
     parts = []
     for each in rows_of(finished):
         declared = parse_schema(each.report.schema)
         files = tuple(
-            row_file(workshop.filesystem, file.path, declared) for file in each.report.files
+            row_file(dataset_files.filesystem, file.path, declared) for file in each.report.files
         )
         parts.append(UnitRowFiles(each, files, _described(declared, files[0].schema)))
     return parts
@@ -75,11 +77,14 @@ def _described(declared: pa.Schema, found: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_metadata(words.get(field.name)) for field in declared])
 
 
-def target_schema(known: pa.Schema, parts: Sequence[UnitRowFiles], workshop: Workshop) -> pa.Schema:
+def target_schema(
+    known: pa.Schema, parts: Sequence[UnitRowFiles], dataset_files: DatasetFiles
+) -> pa.Schema:
     """Return the schema of the dataset after the run, its columns in order of appearance.
 
     Raises:
-        MisfitError: a column is of records or lists in one place and of plain values in another.
+        SchemaConflictError: a column is of records or lists in one place and of plain values in
+            another.
     """
     names = dict.fromkeys([*known.names, *(name for part in parts for name in part.schema.names)])
     schemas = [*([known] if len(known) else []), *(part.schema for part in parts)]
@@ -89,13 +94,13 @@ def target_schema(known: pa.Schema, parts: Sequence[UnitRowFiles], workshop: Wor
         nullable = len(found) < len(schemas) or any(field.nullable for field in found)
         field = found[-1]
         if len({kind(each.type) for each in found}) > 1:
-            field = _settled(name, known, parts, workshop)
+            field = _settled(name, known, parts, dataset_files)
         fields.append(field.with_nullable(nullable))
     return pa.schema(fields)
 
 
 def _settled(
-    name: str, known: pa.Schema, parts: Sequence[UnitRowFiles], workshop: Workshop
+    name: str, known: pa.Schema, parts: Sequence[UnitRowFiles], dataset_files: DatasetFiles
 ) -> pa.Field:
     """Return a column of unlike types in the type that holds all its values."""
     all_seen = Widening()
@@ -107,7 +112,7 @@ def _settled(
         if name not in part.schema.names:
             continue
         own = Widening()
-        for batch in _with_column(name, part, workshop):
+        for batch in _with_column(name, part, dataset_files):
             before = all_seen.schema
             try:
                 own.add(batch)
@@ -115,20 +120,22 @@ def _settled(
             except ConversionError as error:
                 misfits.append((part.work, _clash(name, before, batch.schema, error)))
                 break
-            if _is_seen(batch.schema.field(name).type, own.seen.field(name).type):
+            if is_all_seen(batch.schema.field(name).type, own.seen.field(name).type):
                 break
     if misfits:
-        raise MisfitError(misfits)
+        raise SchemaConflictError(misfits)
     settled = (all_seen.schema or known).field(name)
     log.info("column %s is published as %s", name, settled.type)
     return settled
 
 
-def _with_column(name: str, part: UnitRowFiles, workshop: Workshop) -> Iterator[pa.RecordBatch]:
+def _with_column(
+    name: str, part: UnitRowFiles, dataset_files: DatasetFiles
+) -> Iterator[pa.RecordBatch]:
     """Yield one column of a work unit's rows; without values where files do not have it."""
     for file in part.files:
         if name in file.schema.names:
-            yield from file.batches(workshop, [name])
+            yield from file.batches(dataset_files, [name])
         else:
             yield pa.RecordBatch.from_arrays([[]], schema=pa.schema([part.schema.field(name)]))
 
@@ -143,22 +150,9 @@ def _clash(
     )
 
 
-def _is_seen(declared: pa.DataType, seen: pa.DataType) -> bool:
-    """Return whether every type inside was found with values, so that more rows tell no more."""
-    if pa.types.is_null(seen):
-        return False
-    if pa.types.is_struct(declared):
-        return all(_is_seen(field.type, seen.field(field.name).type) for field in declared)
-    if pa.types.is_map(declared):
-        return _is_seen(declared.item_type, seen.item_type)
-    if pa.types.is_list(declared):
-        return _is_seen(declared.value_type, seen.value_type)
-    return True
-
-
 def kind(data_type: pa.DataType) -> str:
     """Return a type as text, whether values may be null or not."""
-    return str(data_type).replace(" not null", "")
+    return regardless_of_nulls(str(data_type))
 
 
 def differs(schema: pa.Schema, target: pa.Schema, form: OutputFormat) -> bool:
@@ -193,12 +187,12 @@ class _Staged:
 class _InSchema:
     """Writes a staged file again in another schema."""
 
-    workshop: Workshop
+    dataset_files: DatasetFiles
 
     def __call__(self, item: _Staged) -> tuple[StagedFile, ...] | ConversionError:
-        batches = item.source.batches(self.workshop)
+        batches = item.source.batches(self.dataset_files)
         try:
-            return self.workshop.write(
+            return self.dataset_files.write(
                 f"unified-{item.number}",
                 (conform(each, item.target) for each in batches),
                 item.file,
@@ -211,32 +205,32 @@ def unified(
     finished: Sequence[Finished],
     parts: Sequence[UnitRowFiles],
     target: pa.Schema,
-    workshop: Workshop,
+    dataset_files: DatasetFiles,
     stage: Stage,
 ) -> tuple[Finished, ...]:
     """Return the results with files of the target schema; those that deviate are rewritten.
 
     Raises:
-        MisfitError: a value does not fit its new type exactly.
+        SchemaConflictError: a value does not fit its new type exactly.
     """
     staged = [
         (part, source, file, target_of(source, target, file.folder))
         for part in parts
         for source, file in zip(part.files, part.work.report.files, strict=True)
     ]
-    form = workshop.writing.format
+    form = dataset_files.writing.format
     unlike = [each for each in staged if differs(each[1].schema, each[3], form)]
     items = [_Staged(number, *each) for number, each in enumerate(unlike)]
     size = sum(item.file.bytes for item in items)
     made: dict[str, tuple[StagedFile, ...]] = {}
     misfits = []
-    for item, files in zip(items, stage(_InSchema(workshop), items, size), strict=True):
+    for item, files in zip(items, stage(_InSchema(dataset_files), items, size), strict=True):
         if isinstance(files, ConversionError):
             misfits.append((item.part.work, ConversionError(files.message, _FIX)))
         else:
             made[item.file.path] = files
     if misfits:
-        raise MisfitError(misfits)
+        raise SchemaConflictError(misfits)
     text = schema_text(target)
     return tuple(_with_files(each, made, text) for each in finished)
 

@@ -19,7 +19,7 @@ from dil.observe.progress import counted
 from dil.spi.state_store import StateStore
 
 if TYPE_CHECKING:
-    from dil.publishing import Shaped, StagedResult
+    from dil.publishing import PublishableResults, StagedResult
     from dil.storage import Filesystem
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ def kept_books(job: Job, store: StateStore) -> Books | None:
     return books_of(store.checkpoint(BOOKS))
 
 
-def judging_books(job: Job, store: StateStore) -> Books | None:
+def books_for_side_table(job: Job, store: StateStore) -> Books | None:
     """Return what is closed where rows for closed timelabels go beside the dataset, else None."""
     labels = job.planning.timelabel
     if labels is None or labels.after_close is not AfterClose.SIDE_TABLE:
@@ -43,11 +43,11 @@ def judging_books(job: Job, store: StateStore) -> Books | None:
     return kept_books(job, store)
 
 
-def closed_alike(
+def staged_with_same_closed_labels(
     job: Job, store: StateStore, staged: Iterable[StagedResult]
 ) -> tuple[StagedResult, ...]:
     """Return the staged work whose rows went beside the dataset by what is closed now."""
-    books = judging_books(job, store)
+    books = books_for_side_table(job, store)
     judge = "" if books is None else books.digest
 
     def judged_by(report: TaskReport) -> str:
@@ -57,7 +57,7 @@ def closed_alike(
 
 
 def with_books(
-    job: Job, store: StateStore, shaped: Shaped, commit: Commit, grace_ms: int
+    job: Job, store: StateStore, shaped: PublishableResults, commit: Commit, grace_ms: int
 ) -> tuple[Commit, Mapping[str, int]]:
     """Return a commit with what it does to the books, and the rows it leaves out by closed label.
 
@@ -88,7 +88,7 @@ def rejected_notes(rows: Mapping[str, int]) -> tuple[str, ...]:
     )
 
 
-def beside_notes(reports: Iterable[TaskReport]) -> tuple[str, ...]:
+def side_table_notes(reports: Iterable[TaskReport]) -> tuple[str, ...]:
     """Return a note about rows for closed labels that are beside the dataset, none for none."""
     rows: Counter[str] = Counter()
     for report in reports:

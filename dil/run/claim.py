@@ -67,7 +67,7 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
     publishing.write_plan(run.files, run.staging, planned.staged_plan)
 
 
-def look(job: Job, options: RunOptions) -> None:
+def check_claim(job: Job, options: RunOptions) -> None:
     """Refuse what ``claim`` refuses of a dataset and its state, and enter or record nothing.
 
     Raises:

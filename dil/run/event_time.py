@@ -54,7 +54,7 @@ def event_context(run: ActiveRun, plan: Plan, history: History) -> EventContext 
     return EventContext(effective, known, meter_context(run, plan, files))
 
 
-def judged_alike(
+def staged_with_same_watermark(
     job: Job, store: StateStore, staged: Iterable[StagedResult]
 ) -> tuple[StagedResult, ...]:
     """Return the staged work that was judged by the watermark that judges now."""

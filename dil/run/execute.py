@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dil import publishing
-from dil.coordination import in_turn
+from dil.coordination import in_starting_order
 from dil.errors import LeaseLostError
 from dil.execution.executor import Execution, job_of_tasks
 from dil.model.job import QuerySpec
@@ -14,7 +14,7 @@ from dil.model.task import Failure, RunContext, TaskReport
 from dil.run.active_run import ActiveRun
 from dil.run.plan import PlannedRun, reuse_policy
 from dil.run.queries.slices import PlannedQuery
-from dil.task.outlook import Outlook
+from dil.task.early_stop import EarlyStop
 
 
 def execute(run: ActiveRun, planned: PlannedRun) -> Execution:
@@ -85,7 +85,7 @@ def _run_tasks(run: ActiveRun, planned: PlannedRun) -> Execution:
     executor = run.executors.for_units(len(units))
     options.progress.start(len(units))
     try:
-        return executor.execute(context, in_turn(job, units), _watch(run, len(units)))
+        return executor.execute(context, in_starting_order(job, units), _watch(run, len(units)))
     finally:
         options.progress.finish()
 
@@ -107,7 +107,7 @@ def _resumable(run: ActiveRun, planned: PlannedRun) -> dict[str, str]:
 def _watch(run: ActiveRun, units: int) -> Callable[[Sequence[TaskReport]], Failure | None]:
     """Return what shows progress, and stops a run that lost its lease or has no hope."""
     threads = run.job.running.threads
-    outlook = Outlook()
+    early_stop = EarlyStop()
     failed = rows = size = 0
 
     def watch(reports: Sequence[TaskReport]) -> Failure | None:
@@ -123,6 +123,6 @@ def _watch(run: ActiveRun, units: int) -> Callable[[Sequence[TaskReport]], Failu
         )
         if run.keeper.lost:
             return Failure(LeaseLostError.code, "another run took the lease over")
-        return outlook.look(reports)
+        return early_stop.look(reports)
 
     return watch

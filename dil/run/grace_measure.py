@@ -143,7 +143,7 @@ def lateness_checkpoints(
     ]
     largest = max((each.largest for each in units if each.largest is not None), default=None)
     if not is_measured(job) or not units:
-        after = meter.reaching(largest)
+        after = meter.with_largest(largest)
         return {} if after == meter else {LATENESS: after.members()}
     reach = max(each.grace_ms for each in units) if grace_ms is None else grace_ms
     planning = job.planning
@@ -155,7 +155,7 @@ def lateness_checkpoints(
     is_whole = is_probe or bool(planning.once) or planning.ignore_history
     commit = _commit(meter, units, largest, reach, is_whole=is_whole)
     after = meter.after(commit, is_probe=is_probe, rest=rest)
-    return {LATENESS: after.reaching(largest).members()}
+    return {LATENESS: after.with_largest(largest).members()}
 
 
 def _rest(before: ProbeRest | None, left: ProbeRest | None) -> ProbeRest | None:

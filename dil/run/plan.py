@@ -20,8 +20,8 @@ from dil.model.task import TaskReport
 from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.run import plan_builder, plan_checks
 from dil.run.active_run import ActiveRun
-from dil.run.books import closed_alike, judging_books
-from dil.run.event_time import event_context, judged_alike
+from dil.run.books import books_for_side_table, staged_with_same_closed_labels
+from dil.run.event_time import event_context, staged_with_same_watermark
 from dil.run.inputs import read_inputs
 from dil.run.schedules import record_schedule
 from dil.spi.state_store import StateStore
@@ -118,7 +118,7 @@ def plan(run: ActiveRun) -> PlannedRun:
         known_schema=publishing.recorded_schema(store) or run.options.known_schema,
         usual_rows=store.last_rows(),
         events=event_context(run, due, history),
-        books=judging_books(job, store),
+        books=books_for_side_table(job, store),
     )
 
 
@@ -201,8 +201,10 @@ def _adopt(run: ActiveRun, plan: Plan) -> tuple[tuple[TaskReport, ...], tuple[Wo
     pool = (
         publishing.SentResults(staged, job.known_digests)
         if is_sent
-        else publishing.Adoptable(
-            closed_alike(job, run.store, judged_alike(job, run.store, staged)),
+        else publishing.AdoptableWork(
+            staged_with_same_closed_labels(
+                job, run.store, staged_with_same_watermark(job, run.store, staged)
+            ),
             job.known_digests,
             reuse_policy(job, plan),
         )

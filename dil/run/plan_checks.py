@@ -66,7 +66,7 @@ def shape_to_record(job: Job, store: StateStore, now_ms: int) -> str:
         if each.status != PENDING and not _is_planned(each, spec)
     ]
     is_apart = _first_misfit(spec, away, known, now_ms) is not None
-    return planning.shape_beside_others(shape) if is_apart else shape
+    return planning.shape_among_others(shape) if is_apart else shape
 
 
 def _first_misfit(

@@ -128,7 +128,7 @@ def require_catalog(job: Job, live: Iterable[PublishedFile] = ()) -> None:
             _refuse([_problem(job, METASTORE, spec.metastore, why)])
 
 
-def look(job: Job, environ: Mapping[str, str], cache: Path | None) -> tuple[str, ...]:
+def check_outputs(job: Job, environ: Mapping[str, str], cache: Path | None) -> tuple[str, ...]:
     """Check where rows would go, as a run does and further; return what was found, for people.
 
     Makes and writes nothing, so it cannot say whether this user may write to a remote store. Names

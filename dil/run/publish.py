@@ -24,7 +24,7 @@ from dil.observe.progress import counted
 from dil.reshaping import Reshaping, reshape
 from dil.run import event_time
 from dil.run.active_run import ActiveRun
-from dil.run.books import beside_notes, rejected_notes, with_books
+from dil.run.books import rejected_notes, side_table_notes, with_books
 from dil.run.plan import PlannedRun
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class ResultsToPublish:
     """The results that a run publishes.
 
     Attributes:
@@ -73,7 +73,7 @@ class Visible:
         events: What became of event time, None for a job without event column.
     """
 
-    results: Results
+    results: ResultsToPublish
     commit: Commit
     output_dir: str
     files: tuple[str, ...]
@@ -130,9 +130,11 @@ def publish(run: ActiveRun, planned: PlannedRun, executed: Execution) -> Publish
     return Published(_verdict(job, plan, settled), settled, visible)
 
 
-def _results(run: ActiveRun, planned: PlannedRun, reports: Sequence[TaskReport]) -> Results:
+def _results(
+    run: ActiveRun, planned: PlannedRun, reports: Sequence[TaskReport]
+) -> ResultsToPublish:
     plan, by_signature = planned.plan, {report.signature: report for report in reports}
-    return Results(
+    return ResultsToPublish(
         run.run_id,
         plan.now,
         plan.full_extract,
@@ -150,7 +152,7 @@ def _results(run: ActiveRun, planned: PlannedRun, reports: Sequence[TaskReport])
     )
 
 
-def publish_results(run: ActiveRun, results: Results) -> Visible:
+def publish_results(run: ActiveRun, results: ResultsToPublish) -> Visible:
     """Bring results into the form of the dataset and make them visible.
 
     Raises:
@@ -196,7 +198,7 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
         (
             *run_report.unchanged_labels(publishing.unchanged_labels(shaped.finished, commit)),
             *rejected_notes(rejected),
-            *beside_notes(good),
+            *side_table_notes(good),
             *_file_notes(run, target, commit),
         ),
         _merged(run, shaped, commit),
@@ -204,7 +206,7 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
     )
 
 
-def _where_it_stopped(results: Results) -> ProbeRest | None:
+def _where_it_stopped(results: ResultsToPublish) -> ProbeRest | None:
     """Return where a run stopped that did not read all that was due."""
     low = results.unfinished.low
     if low is None:
@@ -214,21 +216,23 @@ def _where_it_stopped(results: Results) -> ProbeRest | None:
     return ProbeRest(low, units[-1] if units else "")
 
 
-def _stream(run: ActiveRun, results: Results) -> Mapping[str, JsonObject]:
+def _stream(run: ActiveRun, results: ResultsToPublish) -> Mapping[str, JsonObject]:
     """Return which micro-batch publishes these results; nothing for those of an earlier run."""
     if run.batch is None or results.run_id != run.run_id:
         return {}
     return {STREAM: run.batch.members()}
 
 
-def _merged(run: ActiveRun, shaped: publishing.Shaped, commit: Commit) -> MergedRows | None:
+def _merged(
+    run: ActiveRun, shaped: publishing.PublishableResults, commit: Commit
+) -> MergedRows | None:
     """Return what a merge did, here or in a database."""
     if not run.destination.merges:
         return shaped.merged
     return run.destination.merged if commit.moves or commit.removes else None
 
 
-def _target(run: ActiveRun, results: Results) -> publishing.Target:
+def _target(run: ActiveRun, results: ResultsToPublish) -> publishing.PublishTarget:
     """Return where results go, and what is there now."""
     spec, files = run.job.publishing, run.files
     live = run.destination.live()
@@ -239,7 +243,7 @@ def _target(run: ActiveRun, results: Results) -> publishing.Target:
     if spec.mode is PublishMode.REPLACE:
         untracked = (*untracked, *_left_behind(run, live))
     system_time = run.options.clock()
-    return publishing.Target(
+    return publishing.PublishTarget(
         run_id=results.run_id,
         output_dir=publishing.output_dir(
             spec,
@@ -275,7 +279,9 @@ def _left_behind(run: ActiveRun, live: Sequence[PublishedFile]) -> Iterator[Publ
         yield PublishedFile(part.path, "", part.rows, part.size, digest, "unknown", part.timelabel)
 
 
-def _file_notes(run: ActiveRun, target: publishing.Target, commit: Commit) -> tuple[str, ...]:
+def _file_notes(
+    run: ActiveRun, target: publishing.PublishTarget, commit: Commit
+) -> tuple[str, ...]:
     """Return notes for files of others that were replaced, and for files that do not fit others."""
     spec = run.job.publishing
     removed = commit.removes if spec.mode is PublishMode.REPLACE else ()

@@ -22,13 +22,13 @@ from dil.model.dataset import (
     source_name,
 )
 from dil.model.job import Job
-from dil.model.schema_text import merged_text
 from dil.model.work_unit import WorkUnit
 from dil.publishing.layout import unit_hash_in
 from dil.spi.state_store import LAST_PUBLISH, StateStore
 from dil.state.blocks.canonical import SHA2_256
 from dil.state.blocks.verification import live_parts
 from dil.storage import filesystem_for
+from dil.types.schema_text import merged_text
 
 
 def rebuilt_intent(job: Job, store: StateStore, run_id: str, now_ms: int) -> Intent:

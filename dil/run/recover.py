@@ -15,7 +15,7 @@ from dil.publishing import layout, start_marker
 from dil.run.active_run import ActiveRun
 from dil.run.books import settle_registry
 from dil.run.commit import append
-from dil.run.publish import Results, publish_results
+from dil.run.publish import ResultsToPublish, publish_results
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ def _publish_successes(
     done = {each.work_unit.signature for each in staged}
     visible = publish_results(
         run,
-        Results(
+        ResultsToPublish(
             crashed.run_id,
             crashed.now,
             staged[0].full_extract,

@@ -38,7 +38,7 @@ def nothing_due(run: ActiveRun, planned: PlannedRun) -> RunReport:
         if planned.query is None
         else run_report.nothing_new(planned.query.waits),
         *run_report.left_out(planned.plan, is_recorded=False),
-        *run_report.failed_and_gone(planned.gone),
+        *run_report.failed_and_missing(planned.gone),
         *planned.secondary.notes,
     )
     return replace(summary(run, RunStatus.NOTHING_DUE), notes=notes)
@@ -63,7 +63,7 @@ def report(
         *run_report.no_progress(plan),
         *run_report.left_out(plan, is_recorded=is_recorded),
         *run_report.remainders(planned.remainders if is_recorded else ()),
-        *run_report.failed_and_gone(planned.gone),
+        *run_report.failed_and_missing(planned.gone),
         *(() if visible is None else visible.notes),
         *run_report.task_notes(tasks),
         *answer_notes(good, publishing.refused_dir(spec)),

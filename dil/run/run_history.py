@@ -10,7 +10,7 @@ from dil import publishing
 from dil.errors import StateError
 from dil.model.dataset import Intent, Lease, LeaseHolder, Move, RunRecord
 from dil.model.job import CommitPolicy, Job, PublishMode
-from dil.publishing import salvage
+from dil.publishing import abandoning
 from dil.publishing.layout import SENDING
 from dil.run.rebuilt_intent import rebuilt_intent
 from dil.spi.state_store import StateStore
@@ -119,7 +119,7 @@ def clean(job: Job, store: StateStore, lease: Lease, wanted: Sequence[Leftover])
 
 
 @dataclass(frozen=True, slots=True)
-class BegunPublish:
+class RecordedPublish:
     """A publish that was begun and not finished; ``lost`` names files that are gone.
 
     ``left_out`` is what it would be finished without, None where nothing is lost.
@@ -127,7 +127,7 @@ class BegunPublish:
 
     intent: Intent
     lost: tuple[Move, ...]
-    left_out: salvage.LeftOut | None = None
+    left_out: abandoning.OmittedFromPublish | None = None
 
     @property
     def lost_work_units(self) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ class BegunPublish:
         return tuple(dict.fromkeys(move.target.signature for move in self.lost))
 
 
-def begun_publish(job: Job, store: StateStore) -> BegunPublish | None:
+def recorded_publish(job: Job, store: StateStore) -> RecordedPublish | None:
     """Return the publish that the next run has to finish first, None without one.
 
     Raises:
@@ -146,14 +146,14 @@ def begun_publish(job: Job, store: StateStore) -> BegunPublish | None:
         return None
     spec, files = job.publishing, filesystem_for(job.publishing.final_dir)
     lost = publishing.lost_moves(intent, spec, files)
-    left_out = salvage.left_out(intent, lost, spec, files) if lost else None
-    return BegunPublish(intent, lost, left_out)
+    left_out = abandoning.left_out(intent, lost, spec, files) if lost else None
+    return RecordedPublish(intent, lost, left_out)
 
 
-def finish_publish(job: Job, store: StateStore, lease: Lease, found: BegunPublish) -> Intent:
+def finish_publish(job: Job, store: StateStore, lease: Lease, found: RecordedPublish) -> Intent:
     """Finish a publish under the job's lease, without what is lost; return what was published."""
     files = filesystem_for(job.publishing.final_dir)
-    return salvage.finish_without_lost(store, lease, found.intent, job.publishing, files)
+    return abandoning.finish_without_lost(store, lease, found.intent, job.publishing, files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ def doubtful_publish(job: Job, store: StateStore, now_ms: int) -> DoubtfulPublis
 def abandon_publish(job: Job, store: StateStore, lease: Lease, found: DoubtfulPublish) -> Intent:
     """Give up a publish under the job's lease; return what is left of it."""
     files = filesystem_for(job.publishing.final_dir)
-    return salvage.abandon(store, lease, found.intent, job.publishing, files)
+    return abandoning.abandon(store, lease, found.intent, job.publishing, files)
 
 
 def _leftover(

@@ -38,8 +38,8 @@ from dil.sections.grammars import (
     through_members,
 )
 from dil.sections.reading import (
+    ReadContext,
     ShapeError,
-    Surroundings,
     as_array,
     as_object,
     build,
@@ -68,7 +68,7 @@ _DERIVED_EXAMPLE = """\
   {"name": "total", "formula": {"type": "number", "source": "amount"}}]"""
 
 
-def _derived_fields(value: JsonValue, around: Surroundings) -> tuple[DerivedField, ...]:
+def _derived_fields(value: JsonValue, around: ReadContext) -> tuple[DerivedField, ...]:
     del around
     found = each(as_array(value), _derived_field)
     names = [field.name.lower() for field in found]
@@ -121,7 +121,7 @@ class DerivedSection(Section):
     )
 
 
-def _encryption_fields(value: JsonValue, around: Surroundings) -> tuple[str, ...]:
+def _encryption_fields(value: JsonValue, around: ReadContext) -> tuple[str, ...]:
     """Return the paths, each once.
 
     Raises:
@@ -235,7 +235,7 @@ class ConversionSection(Section):
     )
 
 
-def _attributes(value: JsonValue, around: Surroundings) -> ValidationAttributes:
+def _attributes(value: JsonValue, around: ReadContext) -> ValidationAttributes:
     del around
     attributes = build(ValidationAttributes, as_object(value))
     if found := path_problem("errorColumn", attributes.error_column or "", one_place):

@@ -30,7 +30,7 @@ from dil.model.section import (
     prop,
 )
 from dil.sections.grammars import DocumentPath
-from dil.sections.reading import ShapeError, Surroundings, as_object, build, texts
+from dil.sections.reading import ReadContext, ShapeError, as_object, build, texts
 from dil.sections.schema import primitive
 from dil.spi.registry import PluginKind, known_name
 
@@ -42,7 +42,7 @@ _CHARACTERS = ("fieldSeparator", "quoteCharacter", "escapeCharacter")
 _TYPES = "string int long double boolean float"
 
 
-def _default_types(value: JsonValue, around: Surroundings) -> dict[str, str]:
+def _default_types(value: JsonValue, around: ReadContext) -> dict[str, str]:
     del around
     found: dict[str, str] = {}
     for name, word in as_object(value).items():
@@ -132,7 +132,7 @@ def names_file_dump(extractor: str) -> bool:
     return known_name(PluginKind.EXTRACTOR, extractor) == "filedump"
 
 
-def _csv(value: JsonValue, around: Surroundings) -> CsvSettings:
+def _csv(value: JsonValue, around: ReadContext) -> CsvSettings:
     members = texts(as_object(value))
     settings = build(CsvSettings, members)
     findings: list[tuple[str, str]] = []

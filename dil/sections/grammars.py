@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 from dil.model.path import JsonPathError, Path, is_jsonpath
 from dil.model.section import ValueType, Written
 from dil.model.suggestions import REGEX_FIX
-from dil.sections.reading import Finding, ShapeError, Surroundings
+from dil.sections.reading import Finding, ReadContext, ShapeError
 from dil.text.paths import compile_path
 
 _SYNTAX = "Write names with other characters in quotes: $['a b'].c; `dil explain` shows the forms."
@@ -53,7 +53,7 @@ def path_problem(
     return (f"{subject}, which {what}", _SELECT) if what else None
 
 
-def _path(text: str, around: Surroundings) -> str:
+def _path(text: str, around: ReadContext) -> str:
     del around
     if found := path_problem("", text):
         raise ShapeError(found)

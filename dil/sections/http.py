@@ -20,14 +20,14 @@ from dil.model.section import (
     Written,
     prop,
 )
-from dil.sections.reading import ShapeError, Surroundings, as_object
+from dil.sections.reading import ReadContext, ShapeError, as_object
 
 METHOD = "ms.http.request.method"
 IDEMPOTENCY_HEADER = "ms.http.idempotency.header"
 BUDGET = "ms.http.requests.max"
 
 
-def _content_types(value: JsonValue, around: Surroundings) -> dict[str, str]:
+def _content_types(value: JsonValue, around: ReadContext) -> dict[str, str]:
     members = as_object(value)
     if "content-type" not in {name.lower() for name in members}:
         around.notice("has no Content-Type, so it has no effect", 'Name it "Content-Type".')

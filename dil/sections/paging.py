@@ -12,12 +12,12 @@ from dil.model.json import JsonValue
 from dil.model.section import Long, Scope, Section, ValueType, Written, prop
 from dil.model.settings import Pagination, SessionKeyField
 from dil.sections.grammars import DocumentPath, check_regex, path_problem
-from dil.sections.reading import ShapeError, Surroundings, as_object, build, texts
+from dil.sections.reading import ReadContext, ShapeError, as_object, build, texts
 
 PAGES, SESSION, TOTAL = "ms.pagination", "ms.session.key.field", "ms.total.count.field"
 
 
-def _pagination(value: JsonValue, around: Surroundings) -> Pagination:
+def _pagination(value: JsonValue, around: ReadContext) -> Pagination:
     del around
     pagination = build(Pagination, as_object(value))
     found = [
@@ -42,7 +42,7 @@ def _place(member: str, text: str, *, is_link: bool) -> Iterator[tuple[str, str]
         yield f'{member} is "{text}"', 'Write "link" for the Link header.'
 
 
-def _session_key(value: JsonValue, around: Surroundings) -> SessionKeyField:
+def _session_key(value: JsonValue, around: ReadContext) -> SessionKeyField:
     del around
     members = dict(as_object(value))
     if "initValue" in members:

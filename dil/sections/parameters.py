@@ -12,8 +12,8 @@ from dil.model.settings import Parameter, ParameterType
 from dil.model.suggestions import known_words
 from dil.sections.grammars import check_date_pattern
 from dil.sections.reading import (
+    ReadContext,
     ShapeError,
-    Surroundings,
     as_array,
     as_object,
     build,
@@ -27,7 +27,7 @@ _ISO = "yyyy-MM-dd'T'HH:mm:ssZZ"
 _TYPES: tuple[str, ...] = get_args(ParameterType)
 
 
-def _parameters(value: JsonValue, around: Surroundings) -> tuple[Parameter, ...]:
+def _parameters(value: JsonValue, around: ReadContext) -> tuple[Parameter, ...]:
     """Return the declared parameters.
 
     Raises:
@@ -39,7 +39,7 @@ def _parameters(value: JsonValue, around: Surroundings) -> tuple[Parameter, ...]
     return each(items, lambda item, where: _parameter(item, where, around))
 
 
-def _parameter(item: JsonValue, where: str, around: Surroundings) -> Parameter:
+def _parameter(item: JsonValue, where: str, around: ReadContext) -> Parameter:
     members = dict(as_object(item, where))
     name = members.get("name")
     place = f'{where} "{name}"' if isinstance(name, str) else where
@@ -54,7 +54,7 @@ def _parameter(item: JsonValue, where: str, around: Surroundings) -> Parameter:
     return build(Parameter, checked, where)
 
 
-def _value(kind: str, value: JsonValue, place: str, around: Surroundings) -> object:
+def _value(kind: str, value: JsonValue, place: str, around: ReadContext) -> object:
     match kind:
         case "list" if isinstance(value, list):
             return tuple(_list_item(item, place, around) for item in value)
@@ -77,7 +77,7 @@ def _value(kind: str, value: JsonValue, place: str, around: Surroundings) -> obj
             return value
 
 
-def _list_item(value: JsonValue, place: str, around: Surroundings) -> object:
+def _list_item(value: JsonValue, place: str, around: ReadContext) -> object:
     if not is_scalar(value):
         what = f"{place} holds an array or object inside a list"
         raise ShapeError((what, "Use type jsonarray or jsonobject."))
@@ -87,7 +87,7 @@ def _list_item(value: JsonValue, place: str, around: Surroundings) -> object:
 
 
 def _watermark(
-    members: Mapping[str, JsonValue], place: str, around: Surroundings
+    members: Mapping[str, JsonValue], place: str, around: ReadContext
 ) -> dict[str, object]:
     zone = str(members.get("timezone") or around.zone)
     try:

@@ -26,7 +26,7 @@ from dil.model.section import (
     Written,
     prop,
 )
-from dil.sections.reading import ShapeError, Surroundings, as_array, as_object, build, each
+from dil.sections.reading import ReadContext, ShapeError, as_array, as_object, build, each
 
 INPUTS = "ms.query.inputs"
 SQL, FILE, FUNCTION = "ms.query.sql", "ms.query.file", "ms.query.function"
@@ -83,7 +83,7 @@ class QueryInput(Setting):
     )
 
 
-def _inputs(value: JsonValue, around: Surroundings) -> tuple[QueryInput, ...]:
+def _inputs(value: JsonValue, around: ReadContext) -> tuple[QueryInput, ...]:
     found = each(as_array(value), _input)
     counts = Counter(item.view.lower() for item in found)
     twice = sorted(name for name, count in counts.items() if count > 1)

@@ -52,7 +52,7 @@ class ShapeError(ValueError):
         self.findings = findings
 
 
-class Surroundings(Protocol):
+class ReadContext(Protocol):
     """What a reader may need beside the value; ``zone`` is that of texts that name none."""
 
     @property

@@ -40,7 +40,7 @@ from dil.model.section import (
 from dil.model.settings import SchemaCleansing
 from dil.model.suggestions import nearest, suggestion
 from dil.sections.grammars import check_regex
-from dil.sections.reading import ShapeError, Surroundings, as_array, as_object, build
+from dil.sections.reading import ReadContext, ShapeError, as_array, as_object, build
 
 SCHEMA, TARGET, CONTRACT = "ms.output.schema", "ms.target.schema", "ms.schema.contract"
 PRIMITIVES = (
@@ -89,7 +89,7 @@ _COLUMN_TEXTS: tuple[MemberText, ...] = (
 )
 
 
-def _output_schema(value: JsonValue, around: Surroundings) -> Schema:
+def _output_schema(value: JsonValue, around: ReadContext) -> Schema:
     """Return the columns in order.
 
     Raises:
@@ -107,7 +107,7 @@ def _output_schema(value: JsonValue, around: Surroundings) -> Schema:
     return columns
 
 
-def _target_schema(value: JsonValue, around: Surroundings) -> Schema:
+def _target_schema(value: JsonValue, around: ReadContext) -> Schema:
     """Return the columns; a container without a definition holds the moved columns.
 
     Raises:
@@ -400,7 +400,7 @@ _TARGET_EXAMPLE = """\
       {"columnName": "total", "dataType": {"type": "double"}}]}}}}]"""
 
 
-def _cleansing(value: JsonValue, around: Surroundings) -> SchemaCleansing:
+def _cleansing(value: JsonValue, around: ReadContext) -> SchemaCleansing:
     del around
     cleansing = build(SchemaCleansing, as_object(value))
     check_regex(cleansing.pattern, "pattern")

@@ -15,7 +15,7 @@ from dil.model.section import Bool, Long, Section, ValueType, Written, prop
 from dil.model.settings import SecondaryInput
 from dil.model.suggestions import REGEX_FIX
 from dil.sections.grammars import path_problem, regex_error
-from dil.sections.reading import Finding, ShapeError, Surroundings, as_array, as_object, build, each
+from dil.sections.reading import Finding, ReadContext, ShapeError, as_array, as_object, build, each
 from dil.storage.locations import PathError, any_path, is_this_machine
 from dil.text.paths import name_of
 from dil.text.variables import placeholders
@@ -23,7 +23,7 @@ from dil.text.variables import placeholders
 KEY = "ms.secondary.input"
 
 
-def _inputs(value: JsonValue, around: Surroundings) -> tuple[SecondaryInput, ...]:
+def _inputs(value: JsonValue, around: ReadContext) -> tuple[SecondaryInput, ...]:
     sources = each(as_array(value), lambda item, where: _input(item, where, around))
     if sum(source.category == "authentication" for source in sources) > 1:
         around.notice(
@@ -37,7 +37,7 @@ def _inputs(value: JsonValue, around: Surroundings) -> tuple[SecondaryInput, ...
     return sources
 
 
-def _input(item: JsonValue, where: str, around: Surroundings) -> SecondaryInput:
+def _input(item: JsonValue, where: str, around: ReadContext) -> SecondaryInput:
     source = build(SecondaryInput, as_object(item, where), where)
     findings = [
         (f"{where}.filters.{column}: {error}", REGEX_FIX)
@@ -99,7 +99,7 @@ def _named_in_column(path: Path) -> str:
     return _in_column(path) or ("" if path.name else "does not end with a name for its value")
 
 
-def _located(path: str, around: Surroundings) -> str:
+def _located(path: str, around: ReadContext) -> str:
     """Return the absolute path; one of another kind, or one that a variable begins, as it is."""
     if path.startswith("{{"):
         is_here = not around.file_system or is_this_machine(around.file_system)

@@ -31,7 +31,7 @@ from dil.model.section import (
 )
 from dil.model.settings import TlsSettings
 from dil.model.suggestions import nearest
-from dil.sections.reading import ShapeError, Surroundings, as_object, build, note_missing
+from dil.sections.reading import ReadContext, ShapeError, as_object, build, note_missing
 
 URI = "ms.source.uri"
 USER, PASSWORD = "source.conn.username", "source.conn.password"
@@ -53,7 +53,7 @@ _TLS_VERSIONS = ("tls", "tlsv1.2", "tlsv1.3")
 _TLS_SECRETS = ("keyStorePassword", "keyPassword", "trustStorePassword")
 
 
-def _tls(value: JsonValue, around: Surroundings) -> TlsSettings:
+def _tls(value: JsonValue, around: ReadContext) -> TlsSettings:
     members: dict[str, object] = dict(as_object(value))
     for name in _TLS_SECRETS:
         text = members.get(name)
@@ -78,7 +78,7 @@ def _positive(seconds: int) -> int:
     return 60 if seconds < 0 else seconds
 
 
-def _located(member: str, text: str, around: Surroundings, findings: list[tuple[str, str]]) -> str:
+def _located(member: str, text: str, around: ReadContext, findings: list[tuple[str, str]]) -> str:
     if not text:
         return ""
     try:

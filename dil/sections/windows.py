@@ -10,13 +10,13 @@ from annotated_types import Ge
 
 from dil.model.json import JsonValue
 from dil.model.section import Duration, Scope, Section, Text, Texts, ValueType, Written, prop
-from dil.sections.reading import Finding, ShapeError, Surroundings, as_object
+from dil.sections.reading import Finding, ReadContext, ShapeError, as_object
 
 SIZE, SLIDE, KEYS = "ms.window.size", "ms.window.slide", "ms.window.keys"
 AGGS, COLUMN = "ms.window.aggs", "ms.window.column"
 
 
-def _aggs(value: JsonValue, around: Surroundings) -> Mapping[str, str]:
+def _aggs(value: JsonValue, around: ReadContext) -> Mapping[str, str]:
     del around
     found: dict[str, str] = {}
     wrong: list[Finding] = []

@@ -11,16 +11,17 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from dil.errors import ConfigError
+from dil.model.file_rows import FileRows
 from dil.model.job import Job
-from dil.model.schema_text import parse_schema
-from dil.reshaping.dataset_rows import DatasetReading, WantedRows, rows_of_tasks
-from dil.reshaping.files import Workshop
+from dil.reshaping.dataset_reading import DatasetReading, rows_of_tasks
+from dil.reshaping.files import DatasetFiles
 from dil.spark.failing import shown_errors
 from dil.spark.options import SourceOptions
 from dil.spark.pruning import pruning_of
+from dil.types.schema_text import parse_schema
 
 if TYPE_CHECKING:
-    from dil.state.derived.dataset_rows import DatasetChain, PartRows, Position
+    from dil.state.derived.dataset_chain import DatasetChain, Position
 
 
 def dataset_job(options: SourceOptions) -> Job:
@@ -53,7 +54,7 @@ def opened_chain(job: Job, now_ms: int) -> Iterator[DatasetChain]:
         StateError: nothing was published, or the store cannot be read.
     """
     # Imported here: what reads files needs no state.
-    from dil.state.derived.dataset_rows import DatasetChain
+    from dil.state.derived.dataset_chain import DatasetChain
     from dil.state.opening import open_snapshot
 
     with open_snapshot(job.state, job.name, clock=lambda: now_ms) as tx:
@@ -88,7 +89,7 @@ class DatasetView:
             elif as_of:
                 end = chain.at_instant(options.instant("asOf"))
             else:
-                end = chain.head if last is None else chain.reaching(last)
+                end = chain.head if last is None else chain.position_of_offset(last)
             if last is not None:
                 end = end._replace(offset=min(last, end.offset))
             known = parse_schema(chain.schema_at(end.block))
@@ -100,18 +101,18 @@ class TaskRows:
     """Rows of files that one task reads, and the schema in force at the end of them."""
 
     known: pa.Schema
-    rows: tuple[WantedRows, ...]
+    rows: tuple[FileRows, ...]
 
 
-def partitions_of(parts: Sequence[PartRows], known: pa.Schema) -> list[InputPartition]:
+def partitions_of(parts: Sequence[FileRows], known: pa.Schema) -> list[InputPartition]:
     """Return rows as partitions, small files together."""
     return [InputPartition(TaskRows(known, rows)) for rows in rows_of_tasks(parts)]
 
 
 def reading_of(job: Job, target: pa.Schema) -> DatasetReading:
     """Return how rows of a job's dataset are read; each task knows the schema of its rows."""
-    workshop = Workshop(job.publishing.final_dir, "", job.writing)
-    return DatasetReading(workshop, target, target)
+    dataset_files = DatasetFiles(job.publishing.final_dir, "", job.writing)
+    return DatasetReading(dataset_files, target, target)
 
 
 def read_partition(reading: DatasetReading, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from dil.errors import ConversionError, SourceContractError
-from dil.writing.widening import conform
+from dil.types.widening import conform
 
 _FIX = (
     'Give the columns: .schema("id bigint, name string"), or ms.output.schema in the job file. With'

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dil.reshaping.dataset_rows import Statistics
+from dil.reshaping.dataset_reading import Statistics
 
 _COMPARED: dict[str, Callable[[Any, Any, Any], bool]] = {
     "EqualTo": lambda least, most, value: least <= value <= most,

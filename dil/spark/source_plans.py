@@ -14,7 +14,7 @@ from dil.model.job import Job
 from dil.model.secondary import SecondaryRows
 from dil.model.task import RunContext
 from dil.model.work_unit import WorkUnit
-from dil.operator.source_preview import LookRules, preview_source
+from dil.operator.source_preview import PreviewLimits, preview_source
 from dil.planning import BareHistory
 from dil.run import plan_builder
 from dil.run.inputs import read_inputs
@@ -60,7 +60,7 @@ def source_schema(options: SourceOptions, job: Job) -> pa.Schema:
             job,
             now_ms=options.now_ms,
             rows=options.preview_rows,
-            rules=LookRules(skips_empty=True),
+            rules=PreviewLimits(skips_empty=True),
         )
         schema = found.rows.schema
     if not schema.names:

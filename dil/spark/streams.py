@@ -15,13 +15,13 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from dil.errors import ConfigError
 from dil.model.job import Job
-from dil.model.schema_text import parse_schema
-from dil.reshaping.dataset_rows import DatasetReading
+from dil.reshaping.dataset_reading import DatasetReading
 from dil.spark.datasets import opened_chain, partitions_of, read_partition, reading_of
 from dil.spark.failing import shown_errors
 from dil.spark.limits import SupportsTriggerAvailableNow, default_limit, limits_of
 from dil.spark.options import SourceOptions
-from dil.state.derived.dataset_rows import START, DatasetChain, Position, as_json, from_json
+from dil.state.derived.dataset_chain import START, DatasetChain, Position, as_json, from_json
+from dil.types.schema_text import parse_schema
 
 _LATEST, _EARLIEST = "latest", "earliest"
 
@@ -54,7 +54,7 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return START
         if self._starting == _LATEST:
             return chain.head
-        found = chain.reaching(int(self._starting))
+        found = chain.position_of_offset(int(self._starting))
         whole = chain.at(found.block)
         if whole.offset != found.offset:
             raise ConfigError.single(

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from dil import coordination
-from dil.coordination.services import Limits
+from dil.coordination.services import RequestLimits
 from dil.execution.memory import memory_limited
 from dil.model.task import RunContext
 from dil.model.work_unit import WorkUnit
@@ -49,7 +49,7 @@ class WorkUnitsReader(DataSourceReader):
         A job with a rate or a budget has one for all of them: its requests are counted in the
         process that sends them.
         """
-        if self._units and Limits.of(self._run.job):
+        if self._units and RequestLimits.of(self._run.job):
             return [UnitsPartition(self._units)]
         return [UnitsPartition((unit,)) for unit in self._units]
 
@@ -66,7 +66,7 @@ class WorkUnitsReader(DataSourceReader):
         clean = redactor((*secrets_of(run.job), *run.secondary.secrets))
         with memory_limited(run.job) as job, closing(Shared()) as shared:
             here = replace(run, job=job)
-            coordinator = coordination.local(job)
+            coordinator = coordination.local_coordinator(job)
             for unit in units:
                 try:
                     with closing(read_rows(here, unit, coordinator, shared, clean)) as rows:

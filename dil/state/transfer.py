@@ -22,7 +22,7 @@ _COUNT = "SELECT COUNT(*) FROM {} WHERE dataset_id = ?"
 
 
 @dataclass(frozen=True, slots=True)
-class Holdings:
+class StoredState:
     """The state of one job: rows by table, the newest block, an unfinished publish."""
 
     format: int
@@ -37,11 +37,11 @@ class Holdings:
         return not any(self.rows.values())
 
 
-def holdings(tx: Transaction, job: str) -> Holdings:
+def holdings(tx: Transaction, job: str) -> StoredState:
     """Count what a store remembers of a job."""
     number = details.format_of(tx)
     head, intent = tx.row(sql.HEAD, job), tx.row(sql.INTENT_OF, job)
-    return Holdings(
+    return StoredState(
         number,
         {
             table.name: tx.rows(_COUNT.format(table.name), job)[0][0]

@@ -13,7 +13,7 @@ R = TypeVar("R")
 _GRACE_S = 5.0
 
 
-class FarAway(Protocol):
+class MaybeRemote(Protocol):
     """Something that is asked over a network, or is not."""
 
     @property
@@ -21,7 +21,7 @@ class FarAway(Protocol):
         """How many requests are worth sending at a time."""
 
 
-def call_each(place: FarAway, act: Callable[[T], R], items: Iterable[T]) -> list[R]:
+def call_each(place: MaybeRemote, act: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """Return what ``act`` makes of each item, in their order.
 
     On a place that is far away up to ``parallel_requests`` calls are under way at a time. None

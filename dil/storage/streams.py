@@ -78,7 +78,7 @@ class RemoteReader(io.RawIOBase, ABC):
         super().close()
 
 
-class Answers:
+class ResumedAnswers:
     """An answer that goes on to the end of a file; where it breaks off the rest is asked for.
 
     ``ask`` asks for what is at the position, ``take`` reads bytes of an answer, which may raise one

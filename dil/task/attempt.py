@@ -18,7 +18,7 @@ from msgspec import UNSET
 
 from dil.conversion.chain import ConversionChain, build_chain
 from dil.conversion.contract import extraction_of
-from dil.coordination import joined
+from dil.coordination import task_coordinator
 from dil.errors import (
     ConversionError,
     DilError,
@@ -181,7 +181,7 @@ def _converted_rows(
     """Yield converted batches, one page at a time; the session is closed at the end."""
     run, job = attempt.run, attempt.job
     connector = load(job.source.connector)()
-    with joined(run, attempt.clocks.sleep, attempt.task.shared) as coordinator:
+    with task_coordinator(run, attempt.clocks.sleep, attempt.task.shared) as coordinator:
         context = SessionContext(
             job,
             attempt.unit,

@@ -14,14 +14,14 @@ from functools import cached_property
 
 from dil.conversion.chain import ConversionChain
 from dil.errors import RefusedAnswer, WriteError
-from dil.extraction.paging.position import Position
+from dil.extraction.paging.position import PagingPosition
 from dil.extraction.paging.walk import WalkCounters
 from dil.extraction.parameters import differs_by_load
 from dil.model.job import Job
 from dil.model.settings import flat_parameters
 from dil.model.task import StagedFile
 from dil.publishing.page_log import (
-    Checkpoint,
+    LoggedCheckpoint,
     LoggedFile,
     LogOwner,
     PageLog,
@@ -33,10 +33,10 @@ from dil.publishing.page_log import (
 )
 from dil.spi.registry import load
 from dil.task.context import AttemptContext
-from dil.writing.carried import schema_of, schema_text, type_of, type_text
 from dil.writing.refused_rows import RefusedRows
 from dil.writing.rolling import WrittenFile
-from dil.writing.staging import Mark, StagedWriter
+from dil.writing.schema_codec import decoded_schema, decoded_type, encoded_schema, encoded_type
+from dil.writing.staging import StagedWriter, WriterMark
 
 log = logging.getLogger(__name__)
 
@@ -84,8 +84,8 @@ class ResumeFrom(Enum):
 class _PageEnd:
     """The end of a complete page: where paging goes on, what was written, rows put aside."""
 
-    position: Position
-    mark: Mark
+    position: PagingPosition
+    mark: WriterMark
     dropped: int
 
 
@@ -125,7 +125,7 @@ class Checkpoints:
     def _owner(self) -> LogOwner:
         return _log_owner(self._attempt)
 
-    def resume(self, resume_from: ResumeFrom) -> Position | None:
+    def resume(self, resume_from: ResumeFrom) -> PagingPosition | None:
         """Begin with what an earlier attempt left; return where it stopped, None without one.
 
         Raises:
@@ -149,7 +149,7 @@ class Checkpoints:
         log.info("resuming after %d requests, %d rows", position.number, position.processed)
         return position
 
-    def page_done(self, position: Position) -> None:
+    def page_done(self, position: PagingPosition) -> None:
         """Keep a complete page, at once or together with later ones.
 
         Raises:
@@ -199,13 +199,13 @@ class Checkpoints:
         files = self._writer.checkpoint()
         mark = self._writer.mark()
         refused = refused_before or self._refused_since_last(page.position.number)
-        checkpoint = Checkpoint(
+        checkpoint = LoggedCheckpoint(
             owner=self._owner,
             position=encoded,
             files=tuple(_logged(file) for file in files[self._saved_files :]),
             pages=page.position.number,
-            schema="" if mark.schema is None else schema_text(mark.schema),
-            seen=type_text(mark.seen),
+            schema="" if mark.schema is None else encoded_schema(mark.schema),
+            seen=encoded_type(mark.seen),
             notes=tuple(note for note in self._counters.notes if note != RESUMED),
             refused=refused,
             read_since=self.read_since,
@@ -263,12 +263,12 @@ class Checkpoints:
         counters.note(WINDOW_CHANGED if in_our_window == self._owner else OUTDATED)
         return None
 
-    def _copy_files(self, earlier: PageLog) -> Position | None:
+    def _copy_files(self, earlier: PageLog) -> PagingPosition | None:
         """Copy the files of a log and resume the writer after them; None where it is damaged."""
         last, writer = earlier.last, self._writer
-        position = Position.decoded(last.position)
-        schema, seen = schema_of(last.schema) if last.schema else None, type_of(last.seen)
-        schemas = [schema_of(file.schema) for file in earlier.files]
+        position = PagingPosition.decoded(last.position)
+        schema, seen = decoded_schema(last.schema) if last.schema else None, decoded_type(last.seen)
+        schemas = [decoded_schema(file.schema) for file in earlier.files]
         if position is None or seen is None or (last.schema and schema is None) or None in schemas:
             return None
         filesystem = self._attempt.folder.filesystem
@@ -319,6 +319,6 @@ def _logged(written: WrittenFile) -> LoggedFile:
         rows=file.rows,
         bytes=file.bytes,
         sha256=file.sha256,
-        schema=schema_text(written.schema),
+        schema=encoded_schema(written.schema),
         is_part=written.is_part,
     )

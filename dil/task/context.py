@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from dil.extraction.parameters import Scope
+from dil.extraction.parameters import ParameterScope
 from dil.model.job import Job
 from dil.model.task import AttemptId, RunContext
 from dil.model.work_unit import WorkUnit
@@ -115,7 +115,7 @@ class AttemptContext:
         return self.run.job
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> ParameterScope:
         """Return what the parameters of its requests can see."""
         run = self.run
-        return Scope.of(self.unit, full_extract=run.full_extract, secondary=run.secondary)
+        return ParameterScope.of(self.unit, full_extract=run.full_extract, secondary=run.secondary)

@@ -23,7 +23,6 @@ from dil.model.event_tally import EventContext, EventTally
 from dil.model.event_time import DAY_MS, EventTimeSpec
 from dil.model.job import Job
 from dil.model.path import Step, is_jsonpath
-from dil.model.schema_text import parse_schema
 from dil.model.suggestions import suggestion
 from dil.model.work_unit import Reason, WorkUnit
 from dil.observe.progress import counted, human_seconds
@@ -31,6 +30,7 @@ from dil.spi.rejects import RejectedRow, Rejects
 from dil.task.new_rows import NewRows
 from dil.text.paths import compile_path
 from dil.text.zones import iso
+from dil.types.schema_text import parse_schema
 from dil.writing.late_rows import LateRows
 from dil.writing.system_columns import without_own
 

@@ -21,8 +21,8 @@ from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.publishing.staged import read_results
 from dil.task.context import Clocks, TaskContext
+from dil.task.early_stop import EarlyStop
 from dil.task.memory import out_of_memory
-from dil.task.outlook import Outlook
 from dil.task.work_unit import run_in_task
 
 log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class _Group:
         self._waiting = deque(units)
         self._cramped: list[WorkUnit] = []
         self._may_repeat = has_lanes and not task.run.job.has_input("payload")
-        self._outlook = Outlook()
+        self._early_stop = EarlyStop()
         self._ends_at = task.clocks.monotonic() + SLICE_S
         self._lock = threading.Lock()
 
@@ -152,6 +152,6 @@ class _Group:
             return None
         with self._lock:
             is_late = has_begun and task.clocks.monotonic() >= self._ends_at
-            if is_late or not self._waiting or self.broken or self._outlook.look(self.reports):
+            if is_late or not self._waiting or self.broken or self._early_stop.look(self.reports):
                 return None
             return self._waiting.popleft()

@@ -18,15 +18,15 @@ import pyarrow.compute as pc
 
 from dil.errors import DilError
 from dil.eventtime.lateness import Histogram, histogram_of, merge
-from dil.eventtime.novelty import AT, PORTION_BYTES, Identity, lateness_of_new
+from dil.eventtime.new_row_lateness import AT, PORTION_BYTES, Identity, lateness_of_new
 from dil.model.event_tally import MeterContext, PublishedRows, UnitLateness
 from dil.model.job import Job, PublishMode
-from dil.model.schema_text import parse_schema
 from dil.model.settings import Formula
-from dil.reshaping.files import RowFile, Workshop, row_file
+from dil.reshaping.files import DatasetFiles, RowFile, row_file
 from dil.text.paths import compile_path
+from dil.types.schema_text import parse_schema
+from dil.types.widening import conform
 from dil.writing.late_rows import late_schema
-from dil.writing.widening import conform
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,9 @@ class NewRows:
         self._counts = is_open
         is_unknown = is_read_again and not published and not meter.is_known
         self._is_unknown = is_unknown or (is_in_database and is_merge)
-        self._compared = _Compared(job, published, known_schema) if is_open and published else None
+        self._compared = (
+            _PublishedComparison(job, published, known_schema) if is_open and published else None
+        )
 
     def take(self, batch: pa.RecordBatch, times: pa.Int64Array) -> None:
         """Take rows that are to be published, with their event times in epoch ms UTC."""
@@ -111,18 +113,18 @@ class NewRows:
         )
 
 
-class _Compared:
+class _PublishedComparison:
     """Rows of a work unit beside those that were published of it."""
 
     def __init__(self, job: Job, published: Sequence[PublishedRows], known_schema: str) -> None:
         self._published = published
-        self._workshop = Workshop(job.publishing.final_dir, "", job.writing)
+        self._dataset_files = DatasetFiles(job.publishing.final_dir, "", job.writing)
         self._known = known_schema
         self._job = job
         self._identity: Identity | None = None
         self._files: list[RowFile] = []
         self._is_open = True
-        self._pile = _Pile()
+        self._fresh = _SpillingTables()
 
     def take(self, batch: pa.RecordBatch, times: pa.Int64Array) -> int:
         """Keep what distinguishes rows; return how many rows cannot be compared."""
@@ -133,7 +135,7 @@ class _Compared:
             if self._identity is None:
                 self._identity = self._open(batch.schema)
             rows = conform(_present(batch, self._identity.columns), self._identity.columns)
-            self._pile.add(self._identity.of(rows).append_column(AT, times))
+            self._fresh.add(self._identity.of(rows).append_column(AT, times))
         except _MEASURING as error:
             return counted + self._give_up(error)
         return 0
@@ -142,7 +144,7 @@ class _Compared:
         """Return how late the new rows are, and how many rows could not be compared."""
         if self._identity is None or not self._is_open:
             return Histogram(), 0
-        pile = self._pile
+        pile = self._fresh
         known = sum(0 if each.rows is None else each.rows for each in self._published)
         size = pile.bytes + pile.bytes * known // max(1, pile.rows)
         try:
@@ -154,17 +156,17 @@ class _Compared:
         return found, 0
 
     def close(self) -> None:
-        self._pile.close()
+        self._fresh.close()
 
     def _give_up(self, error: Exception) -> int:
         log.warning("how late new rows came is not measured here: %s", error)
-        rows, self._is_open = self._pile.counted, False
-        self._pile.close()
+        rows, self._is_open = self._fresh.counted, False
+        self._fresh.close()
         return rows
 
     def _open(self, schema: pa.Schema) -> Identity:
         """Open the published files, and return what tells their rows apart."""
-        known, files = parse_schema(self._known), self._workshop.filesystem
+        known, files = parse_schema(self._known), self._dataset_files.filesystem
         opened: dict[str, RowFile] = {}
         for each in self._published:
             if each.path not in opened:
@@ -174,7 +176,7 @@ class _Compared:
         self._published = [
             each
             if each.rows is not None
-            else replace(each, rows=opened[each.path].count(self._workshop))
+            else replace(each, rows=opened[each.path].count(self._dataset_files))
             for each in self._published
         ]
         self._files = [opened[each.path] for each in self._published]
@@ -187,7 +189,7 @@ class _Compared:
             return
         columns = self._identity.columns
         for part, file in zip(self._published, self._files, strict=True):
-            for start, batch in file.numbered(self._workshop, columns.names):
+            for start, batch in file.numbered(self._dataset_files, columns.names):
                 first = max(part.start - start, 0)
                 last = part.start + (part.rows or 0)
                 rows = batch.slice(first, max(0, last - start - first))
@@ -233,7 +235,7 @@ def _present(batch: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
     return batch.select([each for each in columns.names if each in batch.schema.names])
 
 
-class _Pile:
+class _SpillingTables:
     """Tables that are kept in memory, and in a file of this machine once they are many."""
 
     def __init__(self) -> None:

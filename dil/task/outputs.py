@@ -12,7 +12,6 @@ from msgspec import UNSET, UnsetType
 from dil.errors import WriteError
 from dil.model.books import ClosedRows
 from dil.model.job import Job
-from dil.model.schema_text import schema_text
 from dil.model.task import StagedFile
 from dil.publishing.books import window_of
 from dil.publishing.decision import check_paths
@@ -20,6 +19,7 @@ from dil.publishing.dumps import check_places
 from dil.publishing.staged import RESULT_NAME
 from dil.task.context import AttemptContext
 from dil.text.windows import windows_of
+from dil.types.schema_text import schema_text
 from dil.writing.dump import DumpWriter
 from dil.writing.formats import writer_of
 from dil.writing.output import OutputWriter, closed_label_rows, late_rows, output_writer

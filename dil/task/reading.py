@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dil.conversion.chain import build_chain
 from dil.extraction.paging.walk import Walk, WalkCounters
-from dil.extraction.parameters import Scope
+from dil.extraction.parameters import ParameterScope
 from dil.model.task import RunContext
 from dil.model.work_unit import WorkUnit
 from dil.observe.logs import bind
@@ -55,7 +55,7 @@ def read_rows(
             known_schema=run.known_schema,
         )
     )
-    scope = Scope.of(unit, full_extract=run.full_extract, secondary=run.secondary)
+    scope = ParameterScope.of(unit, full_extract=run.full_extract, secondary=run.secondary)
     log_request = request_log(clean, shows_curl=run.shows_requests)
     walk = Walk(job.extraction, scope, time, counters, log_request=log_request)
     context = SessionContext(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from dil.extraction.secondary import Access, read_authentication, read_validation
+from dil.extraction.secondary import SecondaryAccess, read_authentication, read_validation
 from dil.extraction.secondary.limits import InputLimits
 from dil.model.job import Job
 from dil.model.json import JsonObject
@@ -16,12 +16,12 @@ from dil.secrets import SecretResolver
 from dil.storage import filesystem_for
 
 
-def secondary_access(job: Job) -> Access:
+def secondary_access(job: Job) -> SecondaryAccess:
     """Return what reaches the files of a job's secondary inputs, and decrypts texts in them."""
     passwords = tuple(password.reveal() for password in job.keys.passwords)
     resolver = SecretResolver({}, Path(), passwords, job.keys.strong)
     limits = InputLimits(job.extraction.memory_bytes, job.secondary.most_bytes)
-    return Access(filesystem_for, live_paths, resolver.resolve, limits)
+    return SecondaryAccess(filesystem_for, live_paths, resolver.resolve, limits)
 
 
 def authentication_reader(job: Job) -> Callable[[], Mapping[str, Secret]] | None:

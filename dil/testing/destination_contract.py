@@ -32,7 +32,6 @@ from dil.errors import ConfigError, DilError, PluginFailureError
 from dil.model.dataset import Commit, Intent, Move, Owner, PublishedFile
 from dil.model.job import Job, PublishMode
 from dil.model.report import RunStatus
-from dil.model.schema_text import schema_text
 from dil.model.work_unit import unit_hash
 from dil.publishing.destination import described, destination_for
 from dil.publishing.layout import STAGING, dataset_dir, final_name, join
@@ -41,6 +40,7 @@ from dil.storage import filesystem_for
 from dil.testing import few_rows
 from dil.testing.killed import killed_at_each_line
 from dil.testing.trial import NOW_MS, Trial
+from dil.types.schema_text import schema_text
 
 _APPEND, _REPLACE, _WINDOW = PublishMode.APPEND, PublishMode.REPLACE, PublishMode.WINDOW_REPLACE
 _SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string())])

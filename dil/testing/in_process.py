@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
-from dil.execution.coordinated import Place, coordinated
+from dil.execution.coordinated import BindAddress, coordinated
 from dil.execution.executor import Execution, Watch
 from dil.model.task import RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
@@ -35,7 +35,7 @@ class InProcessExecutor:
     def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
         """Run until the end, or until ``watch`` or a spent quota says stop."""
         reports: list[TaskReport] = []
-        with coordinated(run, Place()) as shared:
+        with coordinated(run, BindAddress()) as shared:
             for unit in units:
                 reports.append(run_work_unit(shared.run, unit, self._clocks))
                 stopped = watch(tuple(reports)) or shared.spent()

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dil import config
-from dil.coordination import local
+from dil.coordination import local_coordinator
 from dil.errors import DilError
 from dil.extraction.paging.walk import Walk
-from dil.extraction.parameters import Scope
+from dil.extraction.parameters import ParameterScope
 from dil.model.job import Job
 from dil.model.report import RunReport
 from dil.run import plan_builder
@@ -117,11 +117,11 @@ def opened(job: Job) -> tuple[ByteSession | RowSession, Generator[pa.RecordBatch
         The session, and the batches that a task reads through it, lazily.
     """
     unit = plan_builder.plan_job(job, now_ms=NOW_MS).plan.work_units[0]
-    shared, renewed = local(job), authentication_reader(job)
+    shared, renewed = local_coordinator(job), authentication_reader(job)
     context = SessionContext(job, unit, "trial", NOW_MS, 1, coordinator=shared, renewed=renewed)
     connector: type[Connector] = load(job.source.connector)
     session = connector().open(context)
-    walk = Walk(job.extraction, Scope.of(unit, full_extract=False), time)
+    walk = Walk(job.extraction, ParameterScope.of(unit, full_extract=False), time)
     return session, _batches(session, job, walk)
 
 

@@ -37,7 +37,7 @@ from dil.testing import few_rows
 from dil.testing.killed import killed_at_each_line
 from dil.testing.trial import Trial
 from dil.writing.formats import writer_of
-from dil.writing.rolling import Numbers, OutputFolder, RollingFiles
+from dil.writing.rolling import FileNumbers, OutputFolder, RollingFiles
 from dil.writing.sink import MeasuredSink
 
 _ROWS = 10
@@ -274,7 +274,7 @@ def _written(form: WriterHarness, schema: pa.Schema, *batches: pa.RecordBatch) -
 
 def _rolling(form: WriterHarness, spec: WritingSpec) -> RollingFiles:
     folder = Folder(LocalFilesystem(), str(form.folder / "files"))
-    return RollingFiles(OutputFolder(folder, spec, writer_of(spec)), Numbers())
+    return RollingFiles(OutputFolder(folder, spec, writer_of(spec)), FileNumbers())
 
 
 def _published(form: WriterHarness) -> list[int]:

@@ -21,7 +21,7 @@ _PATH_BEHIND = re.compile(r"[^{}/?#]+://[^{}/?#]*\{\{[^{}]+\}\}(?:[/?].*)?", re.
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class NetworkOrigin:
     """Whom an address asks; ``port`` is None where it is the scheme's own.
 
     ``rest`` is what else no value may choose: the user, options of a driver.
@@ -33,7 +33,7 @@ class Origin:
     rest: Hashable = ()
 
     @classmethod
-    def at(cls, scheme: str, authority: str) -> Origin:
+    def at(cls, scheme: str, authority: str) -> NetworkOrigin:
         """Return the origin of an authority; what stands before an @ is a part of its host."""
         host, _, port = authority.lower().rpartition(":")
         if host and port.isdecimal():
@@ -51,7 +51,7 @@ def is_host_entry(text: str) -> bool:
     return _ENTRY.fullmatch(text.lower()) is not None
 
 
-def own_origin(template: str, parse: Callable[[str], Origin]) -> Origin | None:
+def own_origin(template: str, parse: Callable[[str], NetworkOrigin]) -> NetworkOrigin | None:
     """Return the origin that a template has whatever its values are, None where it has none.
 
     Args:
@@ -66,7 +66,7 @@ def own_origin(template: str, parse: Callable[[str], Origin]) -> Origin | None:
 def refuse_other_origin(
     template: str,
     text: str,
-    parse: Callable[[str], Origin],
+    parse: Callable[[str], NetworkOrigin],
     hosts: Iterable[str] = (),
     *,
     key: str = "ms.source.uri",
@@ -128,19 +128,21 @@ def refuse_other_path(template: str, text: str, variables: Mapping[str, JsonValu
     refuse_other_origin(template, text, _file_system, key=_INPUT)
 
 
-def _file_system(text: str) -> Origin:
+def _file_system(text: str) -> NetworkOrigin:
     match = _PATH_ORIGIN.match(text)
-    return Origin.at(match[1].lower(), match[2] or "") if match else Origin("file")
+    return NetworkOrigin.at(match[1].lower(), match[2] or "") if match else NetworkOrigin("file")
 
 
-def _sample(template: str, value: str, parse: Callable[[str], Origin]) -> Origin | None:
+def _sample(
+    template: str, value: str, parse: Callable[[str], NetworkOrigin]
+) -> NetworkOrigin | None:
     try:
         return parse(substitute(template, dict.fromkeys(placeholders(template), value)).text)
     except (ValueError, ConfigError):
         return None
 
 
-def allows(entry: str, found: Origin, written: Origin | None) -> bool:
+def allows(entry: str, found: NetworkOrigin, written: NetworkOrigin | None) -> bool:
     """Return whether an entry of ``ms.source.uri.hosts`` means an origin.
 
     ``written`` is what the job has in place of it: its scheme and port hold where the entry has
@@ -150,7 +152,7 @@ def allows(entry: str, found: Origin, written: Origin | None) -> bool:
     if match is None or not found.host:
         return False
     scheme, host, port = match.groups()
-    mine = written or Origin("")
+    mine = written or NetworkOrigin("")
     if scheme is None:
         # Nobody asked for plain text where the job names no scheme.
         is_scheme = found.scheme == mine.scheme if mine.scheme else found.scheme != "http"

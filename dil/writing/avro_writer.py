@@ -18,8 +18,8 @@ from fastavro.write import Writer
 from dil.errors import ConversionError
 from dil.model.job import WritingSpec
 from dil.spi.writer import FileWriter
-from dil.writing.avro_schema import avro_schema
-from dil.writing.nested import map_schema, rebuild_batch, rows_of
+from dil.types.avro import avro_schema
+from dil.types.nested import map_schema, rebuild_batch, rows_of
 
 _CODECS = {"": "deflate", "DEFLATE": "deflate", "SNAPPY": "snappy", "NOCOMPRESSION": "null"}
 _BLOCK_BYTES = 16_000  # larger blocks are hardly smaller, and DEFLATE takes longer over them

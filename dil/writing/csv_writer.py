@@ -13,7 +13,7 @@ from pyarrow import csv
 
 from dil.model.job import WritingSpec
 from dil.spi.writer import FileWriter
-from dil.writing.plain_types import plain_type
+from dil.types.python_types import plain_type
 
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 _READ_BLOCK_BYTES = 16 * 1024 * 1024

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from dil.model.job import WritingSpec
 from dil.spi.writer import FileWriter
-from dil.writing.nested import rows_of
-from dil.writing.plain_types import row_type
+from dil.types.nested import rows_of
+from dil.types.python_types import row_type
 
 _SLICE_ROWS = 8192
 _ENCODER = msgspec.json.Encoder(decimal_format="number")

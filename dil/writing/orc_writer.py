@@ -12,7 +12,7 @@ from pyarrow import orc
 from dil.errors import ConversionError
 from dil.model.job import WritingSpec
 from dil.spi.writer import FileWriter
-from dil.writing.nested import explicit, map_schema, rebuild_batch
+from dil.types.nested import explicit, map_schema, rebuild_batch
 
 _CODECS = {"": "snappy", "SNAPPY": "snappy", "DEFLATE": "zlib", "NOCOMPRESSION": "uncompressed"}
 _US_PER_MS = 1000

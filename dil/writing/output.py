@@ -12,7 +12,7 @@ from dil.model.job import Job
 from dil.model.task import RunContext, StagedFile
 from dil.model.timelabels import label_folder
 from dil.model.work_unit import WorkUnit
-from dil.writing.partitioned import ApartBy, PartitionedWriter
+from dil.writing.partitioned import PartitionedWriter, RowPartitioning
 from dil.writing.rolling import OutputFolder
 from dil.writing.row_labels import RowLabels
 from dil.writing.staging import StagedWriter
@@ -95,7 +95,7 @@ def output_writer(
     if not fields and labels is None:
         return OutputWriter(writer, system, None)
     is_by_label = job.publishing.layout is Layout.TIMELABEL
-    by = ApartBy(
+    by = RowPartitioning(
         fields,
         keeps_columns=job.publishing.table.format is TableFormat.ICEBERG,
         folder=label_folder(unit.timelabel) if is_by_label and unit.timelabel else "",

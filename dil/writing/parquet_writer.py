@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 
 from dil.model.job import WritingSpec
 from dil.spi.writer import FileWriter
+from dil.types.nested import rebuild_batch
 from dil.writing.dictionaries import dictionary_columns
-from dil.writing.nested import rebuild_batch
 
 _CODECS = {"": "snappy", "SNAPPY": "snappy", "DEFLATE": "gzip", "NOCOMPRESSION": "none"}
 _BUFFER_BYTES = 64 * 1024 * 1024

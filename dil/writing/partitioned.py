@@ -15,9 +15,9 @@ from dil.errors import ConversionError
 from dil.model.task import StagedFile
 from dil.model.timelabels import label_folder
 from dil.text.hive_folders import NULL, hive_folder
+from dil.types.widening import Widening, conform
 from dil.writing.rewriting import Rewriting
-from dil.writing.rolling import Apart, Numbers, OutputFolder, RollingFiles
-from dil.writing.widening import Widening, conform
+from dil.writing.rolling import FileNumbers, OutputFolder, RollingFiles, RowPlacement
 
 HELD_BYTES = 128 * 1024 * 1024
 # Rows are distinguished so many at a time: pages are small, and each step costs more than a row.
@@ -31,7 +31,7 @@ Key: TypeAlias = "tuple[str | None, ...]"
 
 
 @dataclass(frozen=True, slots=True)
-class ApartBy:
+class RowPartitioning:
     """What distinguishes rows, and how many files are open at once.
 
     ``fields`` are the columns; ``keeps_columns`` says that they stay in the files. ``folder`` is
@@ -55,11 +55,11 @@ class PartitionedWriter:
     was cut small by that. Runs in a task; memory is bounded by twice HELD_BYTES and a batch.
     """
 
-    def __init__(self, output: OutputFolder, by: ApartBy) -> None:
+    def __init__(self, output: OutputFolder, by: RowPartitioning) -> None:
         self._output = output
         self._by = by
         self._widening = Widening()
-        self._numbers = Numbers()
+        self._numbers = FileNumbers()
         self._again = Rewriting(output, self._numbers)
         self._incoming = _Incoming()
         self._lanes: dict[Key, RollingFiles] = {}
@@ -169,7 +169,7 @@ class PartitionedWriter:
         del self._open[key]
         self._lanes[key].end_file()
 
-    def _apart(self, key: Key) -> Apart:
+    def _apart(self, key: Key) -> RowPlacement:
         by = self._by
         label, *texts = key
         if not by.keeps_columns and NULL in texts:
@@ -179,7 +179,7 @@ class PartitionedWriter:
             )
         folder = label_folder(label) if label and by.labels_name_folders else by.folder
         parts = (folder, hive_folder(by.fields, texts))
-        return Apart("/".join(part for part in parts if part), label or "")
+        return RowPlacement("/".join(part for part in parts if part), label or "")
 
     def _groups(
         self, batch: pa.RecordBatch, labels: pa.Array

@@ -20,7 +20,7 @@ from dil.model.contract import DiscardCount, QuarantineSpec, RejectCount
 from dil.model.task import AttemptId, StagedFile
 from dil.spi.rejects import RejectedRow
 from dil.storage import Filesystem, Folder
-from dil.writing.nested import rows_of
+from dil.types.nested import rows_of
 from dil.writing.sink import MeasuredSink
 
 _SLICE_ROWS = 1024

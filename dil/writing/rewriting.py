@@ -9,15 +9,15 @@ import pyarrow as pa
 
 from dil.errors import ConversionError
 from dil.model.task import StagedFile
+from dil.types.widening import conform
 from dil.writing.formats import reader_for
-from dil.writing.rolling import Numbers, OutputFolder, RollingFiles, WrittenFile
-from dil.writing.widening import conform
+from dil.writing.rolling import FileNumbers, OutputFolder, RollingFiles, WrittenFile
 
 
 class Rewriting:
     """What ``unified`` wrote again; the files that it replaced stay until they are dropped."""
 
-    def __init__(self, output: OutputFolder, numbers: Numbers) -> None:
+    def __init__(self, output: OutputFolder, numbers: FileNumbers) -> None:
         self._output = output
         self._numbers = numbers
         self._written: list[RollingFiles] = []

@@ -50,7 +50,7 @@ class OutputFolder:
 
 
 @dataclass(slots=True)
-class Numbers:
+class FileNumbers:
     """Numbers the files of one folder; all that write there share them."""
 
     next: int = 0
@@ -63,14 +63,14 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class RowPlacement:
     """Where files go that hold some rows only; both as in ``StagedFile``."""
 
     folder: str = ""
     timelabel: str = ""
 
 
-TOGETHER = Apart()
+TOGETHER = RowPlacement()
 
 
 class RollingFiles:
@@ -83,9 +83,9 @@ class RollingFiles:
     def __init__(
         self,
         output: OutputFolder,
-        numbers: Numbers,
+        numbers: FileNumbers,
         written: Iterable[WrittenFile] = (),
-        apart: Apart = TOGETHER,
+        apart: RowPlacement = TOGETHER,
     ) -> None:
         self._output = output
         self._numbers = numbers
@@ -185,7 +185,7 @@ class _OpenFile:
             except Exception as error:  # a plug-in may raise anything
                 raise plugin_failure(f"file writer {own.ref.qualname} failed", error) from error
 
-    def finish(self, apart: Apart) -> WrittenFile:
+    def finish(self, apart: RowPlacement) -> WrittenFile:
         try:
             with self._errors():
                 self._writer.close()

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from dil.model.task import StagedFile
+from dil.types.widening import Widening, conform
 from dil.writing.rewriting import Rewriting, rows_again
-from dil.writing.rolling import Numbers, OutputFolder, RollingFiles, WrittenFile
-from dil.writing.widening import Widening, conform
+from dil.writing.rolling import FileNumbers, OutputFolder, RollingFiles, WrittenFile
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class WriterMark:
     """How far a writer was: whole files, rows of the file after them, and its schema."""
 
     files: int
@@ -40,7 +40,7 @@ class StagedWriter:
     def __init__(self, output: OutputFolder) -> None:
         self._output = output
         self._widening = Widening()
-        self._numbers = Numbers()
+        self._numbers = FileNumbers()
         self._files = RollingFiles(self._output, self._numbers)
         self._again = Rewriting(self._output, self._numbers)
         self._has_checkpoint = False
@@ -101,16 +101,16 @@ class StagedWriter:
         self._files.end_file()
         return tuple(self._files.written)
 
-    def mark(self) -> Mark:
+    def mark(self) -> WriterMark:
         """Return how far the rows have come."""
-        return Mark(
+        return WriterMark(
             len(self._files.written),
             self._files.open_rows,
             self._widening.schema,
             self._widening.seen,
         )
 
-    def truncate_to(self, mark: Mark) -> None:
+    def truncate_to(self, mark: WriterMark) -> None:
         """Remove the rows after a mark; files that ended before it are not touched.
 
         Raises:

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from dil import config, coordination
 from dil.coordination.client import DriverServices
-from dil.coordination.services import Limits, RunServices
+from dil.coordination.services import RequestLimits, RunServices
 from dil.execution.executor import Execution, Watch
 from dil.model.task import CoordinatorAddress, RunContext
 from dil.model.work_unit import WorkUnit
@@ -30,7 +30,7 @@ from tests.jobs import DAY_MS, write_job
 from tests.unit.run.test_driver_memory import START_MS, StagingExecutor
 
 QUESTIONS = 5_000
-_LIMITS = Limits(0.0, 10**9)
+_LIMITS = RequestLimits(0.0, 10**9)
 
 
 class _TimedExecutor(StagingExecutor):
@@ -63,7 +63,7 @@ def run_driver(folder: Path, units: int) -> None:
 
 def ask_coordinator() -> None:
     """Ask for tickets over loopback and print what one costs."""
-    with coordination.served(RunServices(_LIMITS), "127.0.0.1", "127.0.0.1", 1) as server:
+    with coordination.serve_tasks(RunServices(_LIMITS), "127.0.0.1", "127.0.0.1", 1) as server:
         asking = Process(target=_ask, args=(server.address,))
         begun, cpu = time.monotonic(), time.process_time()
         asking.start()

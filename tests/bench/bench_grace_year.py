@@ -114,7 +114,7 @@ class Year:
             histogram = histogram_of(pa.array(new, pa.int64()), before)
             after = max(before, largest)
             commit = CommitLateness(histogram, grace_ms, is_probe, before, after)
-        self.meter = self.meter.after(commit, is_probe=is_probe).reaching(largest)
+        self.meter = self.meter.after(commit, is_probe=is_probe).with_largest(largest)
 
     def missed(self, days: list[Day], now: int, before: int = DAYS) -> int:
         """Return how many rows of the days before a day had come and were not published."""

@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 import requests
 
 from dil import config
-from dil.execution.coordinated import Place, coordinated
+from dil.execution.coordinated import BindAddress, coordinated
 from dil.execution.executor import Execution, Watch
 from dil.model.task import RunContext
 from dil.model.work_unit import WorkUnit
@@ -56,7 +56,7 @@ class TaskExecutor(InProcessExecutor):
     def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
         """Run all work units, one at a time."""
         reports = []
-        with coordinated(run, Place()) as shared:
+        with coordinated(run, BindAddress()) as shared:
             left = list(units)
             while left:
                 done = run_group(shared.run, left[:UNITS_PER_TASK])

@@ -31,7 +31,7 @@ from dil.storage import Folder, LocalFilesystem
 from dil.writing.dictionaries import dictionary_columns
 from dil.writing.formats import writer_for
 from dil.writing.output import OutputWriter
-from dil.writing.partitioned import ApartBy, PartitionedWriter
+from dil.writing.partitioned import PartitionedWriter, RowPartitioning
 from dil.writing.rolling import OutputFolder
 from dil.writing.staging import StagedWriter
 from dil.writing.system_columns import RUN_ID, SIGNATURE, SystemColumns
@@ -73,7 +73,7 @@ def stamped(folder: Path, batches: Sequence[pa.RecordBatch]) -> None:
 
 def apart(folder: Path, batches: Sequence[pa.RecordBatch]) -> None:
     """Write them into a folder for each shop."""
-    _written(PartitionedWriter(_output(folder), ApartBy(("shop",))), batches)
+    _written(PartitionedWriter(_output(folder), RowPartitioning(("shop",))), batches)
 
 
 def _output(folder: Path) -> OutputFolder:

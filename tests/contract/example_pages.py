@@ -67,7 +67,7 @@ def run_pytest(folder: Path, *tests: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *tests],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""},
         capture_output=True,
         text=True,
         check=False,

@@ -9,7 +9,7 @@ import pytest
 
 from dil.model.books import BOOKS, BookKeeping, LabelWindow
 from dil.model.dataset import OperatorAct
-from dil.model.timelabels import Closing, TimelabelSpec
+from dil.model.timelabels import LabelClosing, TimelabelSpec
 from dil.spi.state_store import StateStore
 from dil.state.blocks.books import books_of
 from dil.state.blocks.verification import verify_chain
@@ -17,7 +17,7 @@ from dil.text.windows import label_text
 from tests.contract.state_stores import DAY, START, commit_of, file, moves, outcome
 
 DAYS, UNITS = 8, ("a", "b")
-DAILY = TimelabelSpec(schedule="@daily", closing=Closing.AUTO)
+DAILY = TimelabelSpec(schedule="@daily", closing=LabelClosing.AUTO)
 
 
 def window(day: int) -> LabelWindow:

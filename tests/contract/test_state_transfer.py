@@ -97,7 +97,7 @@ def test_a_job_goes_on_in_the_store_that_it_was_copied_to(
     before, neighbours = rows(source, "orders"), rows(target, "customers")
     mine, theirs = job(source.place.spec), job(target.place.spec)
 
-    look = state_stores.look_at_copy(mine, theirs, CLOCK)
+    look = state_stores.preview_copy(mine, theirs, CLOCK)
     assert look.replaced.is_empty
     assert look.moved.head == 4
     assert look.moved.unfinished == "r3"
@@ -151,7 +151,7 @@ def test_a_backup_is_restored_as_it_was_and_that_is_taken_back(
     store_then = older(kind)
     mine, backup = job(store_then.place.spec), tmp_path / "backup.db"
     before, neighbours = rows(store_then, "orders"), rows(store_then, "customers")
-    assert state_stores.look_at_backup(mine, backup, CLOCK).moved.head == 4
+    assert state_stores.preview_backup(mine, backup, CLOCK).moved.head == 4
     assert not backup.exists()
     state_stores.back_up(mine, backup, CLOCK)
     assert [path.name for path in tmp_path.glob("backup*")] == ["backup.db"]
@@ -160,7 +160,7 @@ def test_a_backup_is_restored_as_it_was_and_that_is_taken_back(
         go_on(store)
     later = rows(store_then, "orders")
 
-    look = state_stores.look_at_restore(mine, backup, CLOCK)
+    look = state_stores.preview_restore(mine, backup, CLOCK)
     assert (look.moved.head, look.replaced.head) == (4, 6)
     kept = state_stores.restore(mine, backup, CLOCK)
 
@@ -209,34 +209,34 @@ def test_what_would_lose_state_is_refused(older, job, tmp_path: Path) -> None:
     one, two = older("sqlite"), older("filelog")
     mine, theirs = job(one.place.spec), job(two.place.spec)
     with pytest.raises(ConfigError, match="remembers orders already"):
-        state_stores.look_at_copy(mine, theirs, CLOCK)
+        state_stores.preview_copy(mine, theirs, CLOCK)
     with pytest.raises(ConfigError, match="names the store that orders has"):
-        state_stores.look_at_copy(mine, mine, CLOCK)
+        state_stores.preview_copy(mine, mine, CLOCK)
     backup = tmp_path / "backup.db"
     state_stores.back_up(mine, backup, CLOCK)
     with pytest.raises(ConfigError, match="is there already"):
-        state_stores.look_at_backup(mine, backup, CLOCK)
+        state_stores.preview_backup(mine, backup, CLOCK)
     other = replace(mine, name="suppliers")
     with pytest.raises(ConfigError, match="holds nothing of suppliers"):
-        state_stores.look_at_restore(other, backup, CLOCK)
+        state_stores.preview_restore(other, backup, CLOCK)
     with pytest.raises(ConfigError, match="remembers nothing of suppliers"):
-        state_stores.look_at_backup(other, tmp_path / "new.db", CLOCK)
+        state_stores.preview_backup(other, tmp_path / "new.db", CLOCK)
     with pytest.raises(ConfigError, match="is not there"):
-        state_stores.look_at_restore(mine, tmp_path / "absent.db", CLOCK)
+        state_stores.preview_restore(mine, tmp_path / "absent.db", CLOCK)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_upgrade_by_hand_is_shown_first_and_done_once(kind: str, older, job) -> None:
     store = older(kind)
     mine = job(store.place.spec)
-    look = state_stores.look_at_upgrade(mine, CLOCK)
+    look = state_stores.preview_upgrade(mine, CLOCK)
     assert (look.format, look.to) == (1, 2)
     assert look.copy
     assert "orders" in look.jobs
     assert store.format == 1
     state_stores.upgrade(mine, CLOCK)
     assert store.format == 2
-    assert state_stores.look_at_upgrade(mine, CLOCK).copy == ""
+    assert state_stores.preview_upgrade(mine, CLOCK).copy == ""
     state_stores.upgrade(mine, CLOCK)
     with store.place.open() as opened:
         go_on(opened)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 from azure.storage.blob import ContainerClient
 
-from dil.storage.objects.bucket import Service
+from dil.storage.objects.bucket import ObjectService
 from dil.storage.objects.filesystem import ObjectFilesystem
 from dil.storage.objects.services import GoogleAndAzure
 from dil.storage.s3 import service as s3
@@ -24,7 +24,7 @@ class ObjectStore(ABC):
 
     # What lets this process reach an address, and what is reached.
     use: ClassVar[Callable[[str, pytest.MonkeyPatch], None]]
-    service: ClassVar[Service] = GoogleAndAzure()
+    service: ClassVar[ObjectService] = GoogleAndAzure()
     # What stands in a request that copies, and in one that writes only where nothing is.
     copying: ClassVar[bytes]
     creating: ClassVar[bytes] = b"If-None-Match"

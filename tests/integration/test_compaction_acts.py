@@ -22,7 +22,7 @@ from dil.operator.amendments import (
 from dil.operator.compaction import CompactionRequest
 from dil.operator.compaction import compact as compact_files
 from dil.run.lease import leased
-from dil.run.run_history import begun_publish, finish_publish
+from dil.run.run_history import finish_publish, recorded_publish
 from dil.state.work_units.signatures import encoded
 from tests.jobs import dataset, properties, visible_files
 from tests.servers.http_server import HttpServer
@@ -134,7 +134,7 @@ def test_a_compaction_that_lost_a_staged_file_is_given_up_as_a_whole(story, mode
         intent = store.pending_intent()
         assert intent is not None
         Path(intent.commit.moves[0].source).unlink()
-        found = begun_publish(job, store)
+        found = recorded_publish(job, store)
         assert found is not None
         with leased(job, store, "finish", lambda: story.clock) as lease:
             finish_publish(job, store, lease, found)

@@ -12,7 +12,7 @@ import pytest
 from dil import config
 from dil.cli.main import main
 from dil.operator.lineage import Tracer
-from dil.operator.replaying import Outcome, replay
+from dil.operator.replaying import ReplayOutcome, replay
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
 from dil.run.queries.slices import input_chains, plan_slices
@@ -132,7 +132,7 @@ def test_the_chains_are_sound_and_their_queries_give_the_same_again(chain):
         ):
             assert verify_chain(store, chains=inputs).problems == ()
             found = list(replay(job, job.query, store, options(day(COMMITS))))
-        assert [each for each in found if each.outcome is not Outcome.SAME] == []
+        assert [each for each in found if each.outcome is not ReplayOutcome.SAME] == []
         assert len(found) == COMMITS
 
 

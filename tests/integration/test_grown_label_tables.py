@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from dil.publishing.timeseries.turn import Turn
+from dil.publishing.timeseries.rotation_rules import Rotation
 from tests.integration.test_rotation import LABELS, access_to
 from tests.timeseries import DAYS, KINDS, Series, label_warehouse, registry, require_whole
 from tests.warehouses import new_warehouse
@@ -96,14 +96,14 @@ def test_a_label_that_takes_more_events_keeps_what_its_columns_are(mysql):
                   "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL)")  # fmt: skip
     access = access_to(mysql)
     mysql.execute("INSERT INTO events (writer) VALUES ('a')")
-    access.rotate(Turn(LABELS[0], now=5))
+    access.rotate(Rotation(LABELS[0], now=5))
     mysql.execute(
         "ALTER TABLE events MODIFY number bigint NOT NULL DEFAULT 7, MODIFY writer varchar(50) "
         "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL",
         f"INSERT INTO events VALUES ({2**40}, 'much longer')",
     )
 
-    assert access.rotate(Turn(LABELS[0], now=6)).rows == 2
+    assert access.rotate(Rotation(LABELS[0], now=6)).rows == 2
 
     made = mysql.rows(f"SHOW CREATE TABLE `_events_{LABELS[0]}`")[0][1]
     assert "`number` bigint(20) NOT NULL DEFAULT 7" in made
@@ -139,13 +139,13 @@ def test_a_label_that_takes_more_events_gets_their_wider_type_on_postgresql(post
         "CREATE TABLE shop.events (number int)", "INSERT INTO shop.events VALUES (1)"
     )
     access = access_to(postgresql)
-    access.rotate(Turn(LABELS[0], now=5))
+    access.rotate(Rotation(LABELS[0], now=5))
     postgresql.execute(
         "DROP VIEW shop.events_view", "ALTER TABLE shop.events ALTER number TYPE bigint",
         f"INSERT INTO shop.events VALUES ({2**40})",
     )  # fmt: skip
 
-    assert access.rotate(Turn(LABELS[0], now=6)).rows == 2
+    assert access.rotate(Rotation(LABELS[0], now=6)).rows == 2
 
     found = postgresql.rows("SELECT number, _timelabel FROM shop.events_view ORDER BY 1")
     assert found == [(1, LABELS[0]), (2**40, LABELS[0])]

@@ -15,7 +15,7 @@ from dil.config import load
 from dil.errors import SourceContractError
 from dil.extraction.json.extractor import JsonExtractor
 from dil.extraction.paging.walk import Walk, walk_pages
-from dil.extraction.parameters import Scope
+from dil.extraction.parameters import ParameterScope
 from dil.model.authentication import Authentication
 from dil.model.interval import Interval
 from dil.model.secret import Secret
@@ -73,7 +73,7 @@ def walked(job, **members):
     partition = Interval(START_MS, START_MS + DAY_MS)
     unit = WorkUnit("s", partition.low, partition.high, partition, "u", '{"unit":"a"}', Reason.NEW)
     context = SessionContext(job, unit, "r1", 0, 1, **members)
-    walk = Walk(job.extraction, Scope.of(unit, full_extract=True), time)
+    walk = Walk(job.extraction, ParameterScope.of(unit, full_extract=True), time)
     with HttpConnector().open(context) as session:
         extractor = JsonExtractor(job.extraction)
         rows = [

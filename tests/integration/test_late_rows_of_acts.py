@@ -152,6 +152,26 @@ def test_a_rewind_brings_late_rows_back_with_the_files_of_their_work_units(
     assert story.found() == ([0, 100], [101])
 
 
+@pytest.mark.parametrize("mode", ["append", "window_replace"])
+def test_a_rewind_takes_the_late_rows_of_a_run_that_published_nothing_else(
+    source: DayRows, tmp_path: Path, mode: str
+) -> None:
+    story = LateStory(tmp_path, source, **MODES[mode])
+    head = story.head()
+    assert head is not None
+    source.days[day(2)] = [at(0, 2, id_=200)]
+    story.run(day(3))
+    assert story.found() == ([0, 100], [101, 200])
+    words = [str(head["sequenceNumber"]), "--withdraw-files", "--yes"]
+    assert main(["state", "rewind", story.conf, "--to", *words]) == 0
+    assert story.found() == ([0, 100], [101])
+    assert main(["state", "undo", story.conf, "--yes"]) == 0
+    assert story.found() == ([0, 100], [101, 200])
+    assert main(["state", "undo", story.conf, "--yes"]) == 0
+    story.run(day(3))
+    assert story.found() == ([0, 100], [101, 200])
+
+
 @pytest.mark.parametrize("verb", ["publish", "undo"])
 def test_an_act_that_is_given_up_leaves_late_rows_where_they_were(
     source: DayRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str

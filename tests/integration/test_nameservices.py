@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from connectors.hdfs.opening import open_store
-from connectors.hdfs.place import Place
+from connectors.hdfs.place import HdfsSourcePath
 from dil.errors import SourceError, WriteError
 from dil.storage.hdfs.filesystem import HdfsFilesystem
 from dil.storage.hdfs.place import place_of
@@ -65,7 +65,7 @@ def test_a_name_node_without_an_address_is_an_error_that_names_the_property(
         place_of("hdfs://lake/x")
     assert "dfs.namenode.http-address.lake.nn1" in caught.value.fix
     with pytest.raises(SourceError, match=r"lake\.nn1") as refused:
-        open_store(Place("webhdfs", "lake", "/t"))
+        open_store(HdfsSourcePath("webhdfs", "lake", "/t"))
     assert refused.value.fix == caught.value.fix
 
 
@@ -88,7 +88,7 @@ def test_a_standby_is_passed_over_by_who_writes_and_by_who_reads(
         files.put("hdfs://lake/t/a", b"rows")
         with files.open_input("hdfs://lake/t/a") as stream:
             assert stream.read() == b"rows"
-        store = open_store(Place("webhdfs", "lake", "/t"))
+        store = open_store(HdfsSourcePath("webhdfs", "lake", "/t"))
         assert [each.path for each in store.entries("/t")] == ["/t/a"]
         part = store.open("/t/a", 0)
         assert part.read(10) == b"rows"

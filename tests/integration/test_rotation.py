@@ -19,7 +19,7 @@ from dil.model.job import PublishingSpec
 from dil.model.secret import SecretUrl
 from dil.model.timelabels import TimelabelSpec
 from dil.publishing.timeseries.access import TimeseriesAccess, open_access
-from dil.publishing.timeseries.turn import Turn
+from dil.publishing.timeseries.rotation_rules import Rotation
 from dil.publishing.warehouse import duckdb, mysql, postgresql, sqlite
 from dil.storage import LocalFilesystem
 from tests.timeseries import tables
@@ -79,7 +79,7 @@ def test_the_rows_get_the_label_and_the_table_is_empty(warehouse):
     access = access_to(warehouse)
     insert(warehouse, 1, 2)
 
-    entry = access.rotate(Turn(LABELS[0], now=5))
+    entry = access.rotate(Rotation(LABELS[0], now=5))
     insert(warehouse, 3)
 
     assert (entry.object, entry.rows, entry.state) == (f"_events_{LABELS[0]}", 2, "LOADED")
@@ -91,10 +91,10 @@ def test_the_rows_get_the_label_and_the_table_is_empty(warehouse):
 def test_rows_that_came_since_are_added_to_a_label_that_is_there(warehouse):
     access = access_to(warehouse)
     insert(warehouse, 1)
-    access.rotate(Turn(LABELS[0], now=5))
+    access.rotate(Rotation(LABELS[0], now=5))
     insert(warehouse, 2, 3)
 
-    entry = access.rotate(Turn(LABELS[0], now=6))
+    entry = access.rotate(Rotation(LABELS[0], now=6))
 
     assert (entry.rows, entry.attempt) == (3, 2)
     assert shown(warehouse) == [(LABELS[0], 1), (LABELS[0], 2), (LABELS[0], 3)]
@@ -104,24 +104,24 @@ def test_rows_that_came_since_are_added_to_a_label_that_is_there(warehouse):
 def test_an_empty_table_is_rotated_on_request_only(warehouse):
     access = access_to(warehouse)
 
-    assert access.rotate(Turn(LABELS[0], now=5)) is None
+    assert access.rotate(Rotation(LABELS[0], now=5)) is None
     assert access.labels() == ()
     assert shown(warehouse) == []
 
-    assert access.rotate(Turn(LABELS[0], now=5, takes_empty=True)).rows == 0
+    assert access.rotate(Rotation(LABELS[0], now=5, takes_empty=True)).rows == 0
     assert [entry.label for entry in access.labels()] == [LABELS[0]]
 
 
 def test_a_column_that_came_later_is_null_in_earlier_labels(warehouse):
     access = access_to(warehouse)
     insert(warehouse, 1)
-    access.rotate(Turn(LABELS[0], now=5))
+    access.rotate(Rotation(LABELS[0], now=5))
     warehouse.execute(
         f"ALTER TABLE {warehouse.prefix}events ADD COLUMN note INTEGER",
         f"INSERT INTO {warehouse.prefix}events (writer, number, note) VALUES (0, 2, 7)",
     )
 
-    access.rotate(Turn(LABELS[1], now=6))
+    access.rotate(Rotation(LABELS[1], now=6))
 
     statement = f"SELECT number, note FROM {warehouse.prefix}events_view ORDER BY number"
     assert warehouse.rows(statement) == [(1, None), (2, 7)]
@@ -140,7 +140,7 @@ def test_a_table_with_triggers_is_not_rotated(server):
     insert(server, 1)
 
     with pytest.raises(WriteError, match="triggers"):
-        access_to(server).rotate(Turn(LABELS[0], now=5))
+        access_to(server).rotate(Rotation(LABELS[0], now=5))
     assert counted(server) == 1
 
 
@@ -154,9 +154,9 @@ def test_numbers_rights_and_indexes_go_on_in_the_next_table(tmp_path, request):
             "INSERT INTO shop.events (number) VALUES (10), (20)",
         )
         access = access_to(warehouse)
-        access.rotate(Turn(LABELS[0], now=5))
+        access.rotate(Rotation(LABELS[0], now=5))
         warehouse.execute("INSERT INTO shop.events (number) VALUES (30)")
-        access.rotate(Turn(LABELS[1], now=6))
+        access.rotate(Rotation(LABELS[1], now=6))
         warehouse.execute(f"DROP VIEW shop.events_view; DROP TABLE shop._events_{LABELS[0]}")
         warehouse.execute("INSERT INTO shop.events (number) VALUES (40)")
 
@@ -184,7 +184,7 @@ def test_no_writer_is_refused_for_the_names_of_keys_or_the_rights_on_columns(tmp
                   f"ON CONFLICT ON CONSTRAINT {name} DO NOTHING"
                   for name in ("one", "two", "events_pkey"))
             )  # fmt: skip
-            access.rotate(Turn(label, now=5))
+            access.rotate(Rotation(label, now=5))
 
         assert [number for _, number in shown(warehouse)] == [7, 7, 7]
         may = "SELECT has_column_privilege('public', 'shop.events', '{}', '{}')"
@@ -215,7 +215,7 @@ def test_what_would_go_on_with_the_rotated_table_is_told(statements, told, tmp_p
         insert(warehouse, 1)
 
         with pytest.raises(WriteError, match=told):
-            access_to(warehouse).rotate(Turn(LABELS[0], now=5))
+            access_to(warehouse).rotate(Rotation(LABELS[0], now=5))
         assert counted(warehouse) == 1
 
 
@@ -235,7 +235,7 @@ def test_rows_whose_keys_and_columns_the_database_makes_are_added_to_a_label(tmp
             access = access_to(warehouse)
             for number, label in enumerate([LABELS[0], LABELS[0], LABELS[0], LABELS[1]]):
                 insert(warehouse, number, number + 10)
-                access.rotate(Turn(label, now=5))
+                access.rotate(Rotation(label, now=5))
 
             statement = f"SELECT _timelabel, number, twice FROM {warehouse.prefix}events_view"
             expected = [
@@ -256,7 +256,7 @@ def test_equal_keys_of_two_rotations_are_both_kept_in_a_label(tmp_path, request)
         access = access_to(warehouse)
         for number in (1, 1, 2):
             warehouse.execute(f"INSERT INTO events VALUES (0, {number}, 'note {number}')")
-            access.rotate(Turn(LABELS[0], now=5))
+            access.rotate(Rotation(LABELS[0], now=5))
 
         assert [number for _, number in shown(warehouse)] == [1, 1, 2]
         with pytest.raises(pymysql.IntegrityError):
@@ -269,12 +269,12 @@ def test_postgresql_leaves_equal_keys_to_the_next_label(tmp_path, request):
         warehouse.execute("ALTER TABLE shop.events ADD UNIQUE (number)")
         access = access_to(warehouse)
         insert(warehouse, 1)
-        access.rotate(Turn(LABELS[0], now=5))
+        access.rotate(Rotation(LABELS[0], now=5))
         insert(warehouse, 1)
 
         with pytest.raises(WriteError, match="already"):
-            access.rotate(Turn(LABELS[0], now=5))
-        access.rotate(Turn(LABELS[1], now=6))
+            access.rotate(Rotation(LABELS[0], now=5))
+        access.rotate(Rotation(LABELS[1], now=6))
         assert sorted(shown(warehouse)) == [(LABELS[0], 1), (LABELS[1], 1)]
 
 
@@ -284,14 +284,14 @@ def test_a_table_without_transactions_is_not_rotated(tmp_path, request):
         insert(warehouse, 1)
 
         with pytest.raises(WriteError, match="MyISAM, which knows no transactions"):
-            access_to(warehouse).rotate(Turn(LABELS[0], now=5))
+            access_to(warehouse).rotate(Rotation(LABELS[0], now=5))
 
 
 def test_a_table_that_is_not_there_is_told_and_nothing_is_made(tmp_path, request):
     for engine in ENGINES:
         with new_warehouse(engine, tmp_path, request) as warehouse:
             with pytest.raises(WriteError, match="there is no table"):
-                access_to(warehouse).rotate(Turn(LABELS[0], now=5))
+                access_to(warehouse).rotate(Rotation(LABELS[0], now=5))
             assert tables(warehouse) == set()
 
 
@@ -325,17 +325,17 @@ def test_a_rotation_cut_off_between_any_two_statements_is_finished_by_the_next(
 ):
     access = access_to(warehouse)
     insert(warehouse, 0)
-    access.rotate(Turn(LABELS[0], now=5))
+    access.rotate(Rotation(LABELS[0], now=5))
     expected = [(LABELS[0], 0)]
     for statement in range(100):
         label = LABELS[0] if is_again else f"20180306{statement // 60:02}{statement % 60:02}00"
         insert(warehouse, statement + 1)
         is_done = False
         with suppress(StoppedError), stopped_at(warehouse, statement, monkeypatch):
-            access.rotate(Turn(label, now=5))
+            access.rotate(Rotation(label, now=5))
             is_done = True
         assert [number for _, number in shown(warehouse)] == list(range(statement + 2)), statement
-        access.rotate(Turn(label, now=6))
+        access.rotate(Rotation(label, now=6))
         expected.append((label, statement + 1))
         assert shown(warehouse) == expected, statement
         assert [name for name in tables(warehouse) if name.startswith("_dil_")] == [], statement
@@ -389,11 +389,11 @@ class Crowd:
 
 def test_eight_writers_lose_no_row_and_a_reader_never_sees_fewer(server: Warehouse) -> None:
     access = access_to(server)
-    access.rotate(Turn(LABELS[0], now=5, takes_empty=True))
+    access.rotate(Rotation(LABELS[0], now=5, takes_empty=True))
 
     with Crowd(server) as crowd:
         for label in (*LABELS[1:7], LABELS[6]):
-            access.rotate(Turn(label, now=5))
+            access.rotate(Rotation(label, now=5))
 
     assert crowd.failures == []
     statement = f"SELECT writer, number FROM {server.prefix}events_view"

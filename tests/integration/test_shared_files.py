@@ -27,7 +27,7 @@ from dil.operator.amendments import (
 from dil.operator.compaction import CompactionRequest, compact
 from dil.publishing import destination_for
 from dil.run.lease import leased
-from dil.run.run_history import begun_publish, finish_publish
+from dil.run.run_history import finish_publish, recorded_publish
 from dil.state.work_units.signatures import encoded
 from dil.storage import LocalFilesystem
 from tests.jobs import dataset, published_ids, visible_files
@@ -353,7 +353,7 @@ def finish_without_lost(story: Story, intent: Intent, word: str) -> None:
     Path(lost.source).unlink()
     job = story.job()
     with story.store() as store:
-        begun = begun_publish(job, store)
+        begun = recorded_publish(job, store)
         assert begun is not None
         assert len(begun.lost) == 1
         with leased(job, store, "finish", lambda: story.clock) as lease:

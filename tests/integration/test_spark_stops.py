@@ -20,9 +20,9 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from dil.errors import LeaseLostError, SourceError
-from dil.execution.coordinated import Coordinated
+from dil.execution.coordinated import CoordinatedRun
 from dil.execution.frames import Frames
-from dil.execution.overseer import Overseer
+from dil.execution.job_monitor import SparkJobMonitor
 from dil.execution.session import SparkSettings, spark_context
 from dil.model.interval import Interval
 from dil.model.task import Failure, RunContext, TaskReport
@@ -40,7 +40,7 @@ SECRET = "not-yours"
 class StoppedAtTheSchema(Frames):
     """Its run is stopped when Spark knows the columns of a work unit."""
 
-    def __init__(self, context: Any, shared: Coordinated, reader: SparkReader) -> None:
+    def __init__(self, context: Any, shared: CoordinatedRun, reader: SparkReader) -> None:
         self._knows_columns = threading.Event()
         super().__init__(context, shared, self._watch, reader)
 
@@ -50,7 +50,7 @@ class StoppedAtTheSchema(Frames):
     def _frame(self, read: SparkRead) -> Any:
         frame = super()._frame(read)
         self._knows_columns.set()
-        assert self._overseer.is_over.wait(60)
+        assert self._monitor.is_over.wait(60)
         return frame
 
 
@@ -68,8 +68,10 @@ def main(folder: Path) -> None:
     text = folder / "rows.txt"
     text.write_text("a row\n")
 
-    def run(name: str) -> Coordinated:
-        return Coordinated(RunContext(job, name, NOW, full_extract=False, staging_dir=str(folder)))
+    def run(name: str) -> CoordinatedRun:
+        return CoordinatedRun(
+            RunContext(job, name, NOW, full_extract=False, staging_dir=str(folder))
+        )
 
     def rows(_: object) -> SparkRead:
         return SparkRead("text", str(text), {"path": str(text)})
@@ -106,11 +108,11 @@ def main(folder: Path) -> None:
     print(json.dumps(found))
 
 
-def cancelled(context: Any, shared: Coordinated) -> str:
+def cancelled(context: Any, shared: CoordinatedRun) -> str:
     """Return what becomes of a job that comes to Spark only when its group was cancelled."""
-    overseer = Overseer(context, shared, lambda _: None, tuple)
-    overseer.take_in()
-    with suppress(KeyboardInterrupt), overseer.looking():
+    monitor = SparkJobMonitor(context, shared, lambda _: None, tuple)
+    monitor.join_group()
+    with suppress(KeyboardInterrupt), monitor.looking():
         raise KeyboardInterrupt
     try:
         return str(context.parallelize([1], 1).collect())

@@ -229,7 +229,7 @@ def test_a_publish_that_lost_files_is_finished_without_their_work_units(
         story.store() as store,
         leased(story.job(), store, "finish", lambda: story.clock) as lease,
     ):
-        found = run_history.begun_publish(story.job(), store)
+        found = run_history.recorded_publish(story.job(), store)
         assert found.lost_work_units == (work_unit(1, "a"),)
         run_history.finish_publish(story.job(), store, lease, found)
     assert story.rows() == ids_of("a", "b", days=range(2)) - ids_of("a", days=range(1, 2))

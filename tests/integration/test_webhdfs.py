@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from connectors.hdfs.opening import open_store
-from connectors.hdfs.place import Place
+from connectors.hdfs.place import HdfsSourcePath
 from connectors.hdfs.session import FileSettings, FilesSession
 from connectors.hdfs.webhdfs_store import WebHdfsStore
 from dil import config
@@ -153,11 +153,11 @@ def test_a_server_that_is_not_there_or_is_no_name_node_is_told(tmp_path, hdfs):
 
 def test_without_libhdfs_hdfs_is_read_by_webhdfs_at_the_usual_port(monkeypatch):
     monkeypatch.setenv("ARROW_LIBHDFS_DIR", "/nowhere")
-    store = open_store(Place("hdfs", "nn:8020", "/in", "hdfs://nn:8020"))
+    store = open_store(HdfsSourcePath("hdfs", "nn:8020", "/in", "hdfs://nn:8020"))
     assert isinstance(store, WebHdfsStore)
     assert store._base == "http://nn:9870/webhdfs/v1"
     assert store.shown("/in") == "hdfs://nn:8020/in"
-    for place in (Place("hdfs", "", "/in"), Place("viewfs", "lake", "/in")):
+    for place in (HdfsSourcePath("hdfs", "", "/in"), HdfsSourcePath("viewfs", "lake", "/in")):
         with pytest.raises(SourceError, match="needs libhdfs, which is not there"):
             open_store(place)
 
@@ -182,7 +182,7 @@ def test_times_are_those_of_hdfs_in_milliseconds(hdfs):
     ],
 )
 def test_ports_that_are_not_written_are_those_of_a_destination(scheme, authority, base):
-    store = open_store(Place(scheme, authority, "/in"))
+    store = open_store(HdfsSourcePath(scheme, authority, "/in"))
     assert store._base == f"{base}/webhdfs/v1"
     assert found_place(f"{scheme}://{authority}/in").servers == (base,)
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dil.api
-from dil.operator.replaying import Outcome, replay
+from dil.operator.replaying import ReplayOutcome, replay
 from dil.state import open_store
 from tests.derived import NOW, Lake
 from tests.integration.spark_sessions import spark_session
@@ -122,7 +122,7 @@ def test_windows_equal_those_of_spark_and_come_once_whenever_runs_are(context, t
     with open_store(job.state, job.name, clock=lambda: lake.now) as store:
         options = lake.options(executor=None, spark=context.sparkContext)
         outcomes = [each.outcome for each in replay(job, job.query, store, options)]
-    assert set(outcomes) == {Outcome.SAME}
+    assert set(outcomes) == {ReplayOutcome.SAME}
     again = lake.run(plain, executor=None, spark=context.sparkContext)
     assert again.status.value == "nothing_due"
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dil.model.dataset import Commit, Move, PublishedFile, RunWork, WorkUnitOutcome
-from dil.state.blocks.block import Block, Tip, advance, carried, next_block, parse_block
+from dil.state.blocks.block import Block, ChainHead, advance, carried, next_block, parse_block
 from dil.state.blocks.canonical import canonical, content_hash, watermark_text
 from dil.state.blocks.events import (
     Checkpoint,
@@ -95,7 +95,7 @@ class Chain:
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
-        self.tip: Tip | None = None
+        self.tip: ChainHead | None = None
         self.rows: dict[str, UnitRow] = {}
         for event in (Seed("orders", "Root"), schema("s")):
             assert self.append(event) == []

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from dil.errors import ConversionError
 from dil.model.contract import ContractMode
 from dil.model.schema import Column, Primitive, Schema
-from dil.model.schema_text import merged_text, parse_schema, schema_text, wider
+from dil.types.merging import wider
+from dil.types.schema_text import merged_text, parse_schema, schema_text
 from tests.unit.conversion.contracts import Outcome, ingest
 
 KNOWN = "id: int64 not null\na: int32\nb: string\nr: struct<x: int64, y: string>"

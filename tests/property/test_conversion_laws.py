@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dil.conversion.joining import joined
+from dil.conversion.joining import join_batches
 from dil.model.schema import ArrayType, Column, Primitive, RecordType, Schema
 from dil.secrets.authenticated import decrypt
 from dil.sections.conversion import RangesSection
@@ -147,7 +147,7 @@ def same(written: Any, read: Any) -> bool:
 def test_joining_pages_of_different_types_changes_no_value(given_rows: list[Rows]) -> None:
     inferred = [(page, batch) for page in given_rows if (batch := _page(page)) is not None]
     assume(inferred)
-    table = joined([batch for _, batch in inferred])
+    table = join_batches([batch for _, batch in inferred])
     table.validate(full=True)
     made, written = table.to_pylist(), [row for page, _ in inferred for row in page]
     assert len(made) == len(written)

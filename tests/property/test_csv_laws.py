@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dil.errors import SourceContractError
-from dil.extraction.csv.cells import Cells
+from dil.extraction.csv.cells import CellReader
 from dil.extraction.csv.dialect import CsvDialect
-from dil.extraction.csv.records import Block, RecordBlocks
+from dil.extraction.csv.records import CsvBlock, RecordBlocks
 from dil.extraction.csv.values import measured, observed, values_of
 from dil.model.arrow import raw_schema
 from dil.model.schema import Column
@@ -135,7 +135,7 @@ def cells_of(dialect: CsvDialect) -> st.SearchStrategy[str]:
     return st.one_of(plain, quoted, escaped) if dialect.escape else st.one_of(plain, quoted)
 
 
-def lazy_blocks(text: str, dialect: CsvDialect, chunk: int) -> Iterator[Block]:
+def lazy_blocks(text: str, dialect: CsvDialect, chunk: int) -> Iterator[CsvBlock]:
     stream = io.BytesIO(text.encode())
     return RecordBlocks(stream, "UTF-8", dialect, chunk_bytes=chunk).blocks()
 
@@ -147,7 +147,7 @@ def blocks_of(text: str, dialect: CsvDialect, chunk: int) -> list[bytes]:
 
 def read_by_columns(text: str, dialect: CsvDialect, chunk: int) -> list[list[str | None]]:
     """Read as the extractor does: the end of a block is proved by reading it, where that goes."""
-    cells = Cells(dialect, keeps_null_text=True)
+    cells = CellReader(dialect, keeps_null_text=True)
     rows: list[list[str | None]] = []
     for block in lazy_blocks(text, dialect, chunk):
         found = cells.texts(block, 0, range)
@@ -165,7 +165,7 @@ def read_by_columns(text: str, dialect: CsvDialect, chunk: int) -> list[list[str
 def test_rows_are_what_the_state_machine_tells_however_the_stream_is_cut(pair, chunk):
     text, dialect = pair
     text = text.lstrip("\ufeff")  # the one at the beginning is no text
-    cells = Cells(dialect, keeps_null_text=True)
+    cells = CellReader(dialect, keeps_null_text=True)
     try:
         wanted = told(text, dialect)
     except NeverClosedError:
@@ -199,7 +199,7 @@ def test_an_end_within_quotes_is_never_taken_for_the_end_of_a_record(pair, data)
     text, dialect = pair
     breaks = [at + 1 for at, character in enumerate(text) if character == "\n"]
     end = data.draw(st.sampled_from(breaks))
-    cells = Cells(dialect, keeps_null_text=True)
+    cells = CellReader(dialect, keeps_null_text=True)
     plain = dialect.plain(text[:end].encode())
     width = cells.width(dialect.plain(text.encode()))
     try:
@@ -216,7 +216,7 @@ def test_an_end_within_quotes_is_never_taken_for_the_end_of_a_record(pair, data)
 @example(('null,NuLL\n"",a\n', DIALECTS[0]), False)
 def test_arrow_reads_the_very_cells_that_the_careful_path_reads(pair, keeps):
     text, dialect = pair
-    cells = Cells(dialect, keeps_null_text=keeps)
+    cells = CellReader(dialect, keeps_null_text=keeps)
     for block in blocks_of(text, dialect, 1000):
         rows = cells.rows(block)
         width = cells.width(block)
@@ -231,7 +231,7 @@ def test_arrow_reads_the_very_cells_that_the_careful_path_reads(pair, keeps):
 @given(texts_and_dialects)
 def test_arrow_never_takes_a_block_otherwise_than_the_careful_path(pair):
     text, dialect = pair
-    cells = Cells(dialect, keeps_null_text=False)
+    cells = CellReader(dialect, keeps_null_text=False)
     try:
         blocks = blocks_of(text, dialect, 1000)
     except SourceContractError:

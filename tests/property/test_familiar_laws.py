@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dil.errors import DilError
 from dil.extraction.json.extractor import JsonExtractor
-from dil.extraction.json.familiar import FamiliarPages
+from dil.extraction.json.fast_path import ArrowFastPath
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.spi.connector import Response
 
@@ -90,22 +90,22 @@ def test_columns_that_are_found_do_not_depend_on_how_a_page_is_read(
     bodies: list[list[str]],
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FamiliarPages, "few_rows", 0)
-        patch.setattr(FamiliarPages, "most_patience", 0)
+        patch.setattr(ArrowFastPath, "few_rows", 0)
+        patch.setattr(ArrowFastPath, "most_patience", 0)
         fast = told(bodies)
-        patch.setattr(FamiliarPages, "few_rows", 1_000)
+        patch.setattr(ArrowFastPath, "few_rows", 1_000)
         assert fast == told(bodies)
 
 
 def test_pages_of_the_same_form_are_read_by_arrow(monkeypatch) -> None:
-    monkeypatch.setattr(FamiliarPages, "few_rows", 0)
-    read, kept = [], FamiliarPages.read
+    monkeypatch.setattr(ArrowFastPath, "few_rows", 0)
+    read, kept = [], ArrowFastPath.read
 
     def noted(self, parts):
         read.append(kept(self, parts))
         return read[-1]
 
-    monkeypatch.setattr(FamiliarPages, "read", noted)
+    monkeypatch.setattr(ArrowFastPath, "read", noted)
     body = ['{"n":1,"f":0.8444218515250481,"s":"x","o":{"l":[1,2],"never":null},"never":null}']
     found = told([body, body, body])
     assert [batches is None for batches in read] == [True, False, False]
@@ -114,7 +114,7 @@ def test_pages_of_the_same_form_are_read_by_arrow(monkeypatch) -> None:
 
 @pytest.mark.parametrize("number", ["0.12345678901234567890", "1e-400", "9007199254740993"])
 def test_a_number_that_no_double_holds_is_kept_to_its_last_digit(monkeypatch, number) -> None:
-    monkeypatch.setattr(FamiliarPages, "few_rows", 0)
+    monkeypatch.setattr(ArrowFastPath, "few_rows", 0)
     *_, values, _ = told([['{"a":0.5}'], [f'{{"a":{number}}}']])
     value = eval(values, {"Decimal": Decimal})[0]["a"]
     assert Decimal(value) == Decimal(number)

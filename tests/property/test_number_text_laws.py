@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dil.model.number_texts import number_text, texts_of_numbers
+from dil.types.number_texts import number_text, texts_of_numbers
 
 FOUND = pa.decimal128(38, 10)
 

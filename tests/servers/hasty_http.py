@@ -6,9 +6,9 @@ In a job file: ``source.class=tests.servers.hasty_http.HastyHttp``.
 from __future__ import annotations
 
 from connectors.http import HttpConnector
+from connectors.http.environment import SessionEnvironment
 from connectors.http.session import HttpSession
 from connectors.http.settings import HttpSettings
-from connectors.http.surroundings import Surroundings
 from dil.spi.connector import SessionContext
 
 
@@ -17,5 +17,7 @@ class HastyHttp(HttpConnector):
 
     def open(self, context: SessionContext) -> HttpSession:
         """Return a session that does not sleep."""
-        around = Surroundings(context.coordinator, context.renewed, sleep=lambda seconds: None)
+        around = SessionEnvironment(
+            context.coordinator, context.renewed, sleep=lambda seconds: None
+        )
         return HttpSession(HttpSettings.of(context.job), around)

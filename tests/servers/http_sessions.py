@@ -1,8 +1,8 @@
 """HTTP sessions of the connector for tests: their waits take no time and are written down."""
 
+from connectors.http.environment import SessionEnvironment
 from connectors.http.session import HttpSession
 from connectors.http.settings import HttpSettings
-from connectors.http.surroundings import Surroundings
 from dil.spi.connector import RequestValues
 from dil.spi.coordination import Uncoordinated
 
@@ -24,7 +24,7 @@ class Session(HttpSession):
         **members,
     ):
         self.waits = []
-        around = Surroundings(
+        around = SessionEnvironment(
             coordinator=coordinator or Uncoordinated(),
             renewed=renewed,
             monotonic=monotonic,

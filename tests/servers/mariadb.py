@@ -92,6 +92,7 @@ class MariadbServer:
             database=database,
             charset="utf8mb4",
             autocommit=True,
+            ssl_disabled=True,  # else PyMySQL reads all certificates of this machine each time
         )
         with connection, connection.cursor() as cursor:
             cursor.execute(statement)

@@ -12,13 +12,13 @@ import msgspec
 import pytest
 
 from dil.catalog.registering import Registration
-from dil.extraction.paging.position import Position
+from dil.extraction.paging.position import PagingPosition
 from dil.operator.backfill.definition import BackfillDefinition
 from dil.planning.plan_file import decode_plan, encode_plan
 from dil.publishing import manifest, metadata, owner, withdrawal
-from dil.publishing.page_log import Checkpoint
+from dil.publishing.page_log import LoggedCheckpoint
 from dil.publishing.staged import StagedPlan, StagedResult
-from dil.publishing.start_marker import Mark
+from dil.publishing.start_marker import StartMark
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 # What release f24e6b2 left of a run: see tests/golden/unversioned/README.md.
@@ -27,14 +27,14 @@ KINDS = [
     ("documents/result.json", StagedResult),
     ("documents/failed-result.json", StagedResult),
     ("documents/staged-plan.json", StagedPlan),
-    ("documents/page.json", Checkpoint),
-    ("documents/start-marker.json", Mark),
+    ("documents/page.json", LoggedCheckpoint),
+    ("documents/start-marker.json", StartMark),
     ("documents/withdrawn-files.json", list[withdrawal._Copy]),
     ("documents/manifest-units.json", manifest.Manifest),
     ("documents/registration.json", Registration),
     ("documents/vacuum-files.json", list[str]),
     (f"{LEFT}/_staging/orders/run-2/*/*/result.json", StagedResult),
-    (f"{LEFT}/_staging/orders/run-2/*/*/page-00000000.json", Checkpoint),
+    (f"{LEFT}/_staging/orders/run-2/*/*/page-00000000.json", LoggedCheckpoint),
     (f"{LEFT}/_staging/orders/run-2/plan.json", StagedPlan),
     (f"{LEFT}/shop/orders/_dil/manifest-0.json", manifest.Manifest),
     (f"{LEFT}/shop/orders/_dil/current.json", manifest._Hint),
@@ -63,7 +63,7 @@ def test_the_position_in_a_page_log_is_written_again_as_it_was() -> None:
     logs = sorted(GOLDEN.glob(f"{LEFT}/_staging/orders/run-2/*/*/page-00000000.json"))
     assert len(logs) == 4
     for path in logs:
-        stored = msgspec.json.decode(path.read_bytes(), type=Checkpoint).position
-        found = Position.decoded(stored)
+        stored = msgspec.json.decode(path.read_bytes(), type=LoggedCheckpoint).position
+        found = PagingPosition.decoded(stored)
         assert found is not None
         assert found.encoded() == stored

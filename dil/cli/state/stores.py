@@ -17,8 +17,8 @@ from dil.run.process import real_clock
 
 if TYPE_CHECKING:
     from dil.model.job import Job
-    from dil.operator.state_stores import TransferLook
-    from dil.state.transfer import Holdings
+    from dil.operator.state_stores import TransferPreview
+    from dil.state.transfer import StoredState
 
 _yes_option = click.option(
     "--yes", is_flag=True, help="Do it. Without it only the preview is shown."
@@ -40,7 +40,7 @@ def upgrade(call: JobCall, *, yes: bool) -> int:
     from dil.operator import state_stores
 
     job = _job(call)
-    look = state_stores.look_at_upgrade(job, real_clock)
+    look = state_stores.preview_upgrade(job, real_clock)
     is_done = False
     if not look.copy:
         _say(call, f"{job.name}  upgrade: {look.place} has format {look.format}, nothing to change")
@@ -71,7 +71,7 @@ def backup(call: JobCall, *, file: Path, yes: bool) -> int:
     from dil.operator import state_stores
 
     job = _job(call)
-    look = state_stores.look_at_backup(job, file, real_clock)
+    look = state_stores.preview_backup(job, file, real_clock)
     _show(call, job, "backup", look)
     is_done = _done_if_agreed(call, lambda: state_stores.back_up(job, file, real_clock), yes=yes)
     return _show_outcome(call, job, "backup", look, is_done=is_done)
@@ -89,7 +89,7 @@ def restore(call: JobCall, *, file: Path, yes: bool) -> int:
     from dil.operator import state_stores
 
     job = _job(call)
-    look = state_stores.look_at_restore(job, file, real_clock)
+    look = state_stores.preview_restore(job, file, real_clock)
     _show(call, job, "restore", look)
     kept: list[Path | None] = []
     is_done = _done_if_agreed(
@@ -123,7 +123,7 @@ def copy_state(call: JobCall, *, target: tuple[str, ...], yes: bool) -> int:
             )
     job = _job(call)
     other = _job(replace(call, definitions=(*call.definitions, *target)))
-    look = state_stores.look_at_copy(job, other, real_clock)
+    look = state_stores.preview_copy(job, other, real_clock)
     _show(call, job, "copy", look)
     _say(call, f"  {look.source} stays as it is, and the job goes on with it until its file names")
     _say(call, f"  {look.target}: a run before that makes the copy out of date")
@@ -159,7 +159,7 @@ def _done_if_agreed(call: JobCall, act: Callable[[], object], *, yes: bool) -> b
     return False
 
 
-def _show(call: JobCall, job: Job, verb: str, look: TransferLook) -> None:
+def _show(call: JobCall, job: Job, verb: str, look: TransferPreview) -> None:
     _say(call, f"{job.name}  {verb}  from {look.source}")
     _say(call, f"{' ' * len(job.name)}  {' ' * len(verb)}  to   {look.target}")
     _say(call, f"  to be written: {_words(look.moved)}")
@@ -170,7 +170,7 @@ def _show(call: JobCall, job: Job, verb: str, look: TransferLook) -> None:
             _say(call, "  read and published again")
 
 
-def _words(found: Holdings) -> str:
+def _words(found: StoredState) -> str:
     from dil.observe.progress import counted
 
     head = "no block" if found.head is None else f"blocks up to {found.head}"
@@ -184,7 +184,7 @@ def _show_outcome(
     call: JobCall,
     job: Job,
     verb: str,
-    look: TransferLook,
+    look: TransferPreview,
     *,
     is_done: bool,
     kept: Path | None = None,
@@ -209,7 +209,7 @@ def _show_outcome(
     return 0
 
 
-def _members(found: Holdings) -> dict[str, object]:
+def _members(found: StoredState) -> dict[str, object]:
     return {
         "head": found.head,
         "hash": found.head_hash,

@@ -12,13 +12,14 @@ from msgspec import structs
 
 from dil.execution.executor import Watch
 from dil.model.beside import OP
+from dil.model.file_rows import FileRows
 from dil.model.job import QuerySpec, WritingSpec
-from dil.model.schema_text import parse_schema
 from dil.model.task import RunContext, TaskReport
 from dil.model.windows import Closing
 from dil.model.work_unit import WorkUnit
-from dil.reshaping.dataset_rows import DatasetReading, WantedRows, rows_of_tasks
-from dil.reshaping.files import Workshop
+from dil.reshaping.dataset_reading import DatasetReading, rows_of_tasks
+from dil.reshaping.files import DatasetFiles
+from dil.types.schema_text import parse_schema
 
 if TYPE_CHECKING:
     from dil.state.derived.input_rows import InputRows
@@ -34,8 +35,8 @@ class View:
 
     name: str
     known: pa.Schema
-    tasks: tuple[tuple[WantedRows, ...], ...]
-    workshop: Workshop
+    tasks: tuple[tuple[FileRows, ...], ...]
+    dataset_files: DatasetFiles
     has_op: bool = False
 
     def rows(self, task: int, target: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -45,7 +46,7 @@ class View:
             StateError: a file is gone, or is not what was published.
             WriteError: it is damaged.
         """
-        reading = DatasetReading(self.workshop, self.known, target)
+        reading = DatasetReading(self.dataset_files, self.known, target)
         for each in self.tasks[task]:
             for batch in reading.rows(each):
                 yield _with_op(batch) if self.has_op else batch
@@ -58,7 +59,8 @@ def view_of(name: str, rows: InputRows, writing: WritingSpec) -> View:
     """
     place = rows.parts[0].uri if rows.parts else ""
     tasks = tuple(rows_of_tasks(rows.parts))
-    return View(name, parse_schema(rows.schema), tasks, Workshop(place, "", writing), rows.has_op)
+    dataset_files = DatasetFiles(place, "", writing)
+    return View(name, parse_schema(rows.schema), tasks, dataset_files, rows.has_op)
 
 
 def _with_op(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -22,12 +22,12 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from dil.errors import DilError, QueryError
 from dil.execution import worker
-from dil.execution.coordinated import Coordinated
+from dil.execution.coordinated import CoordinatedRun
 from dil.execution.executor import Watch
 from dil.execution.frames import mapped_in_arrow, own_session
+from dil.execution.job_monitor import SparkJobMonitor
 from dil.execution.jvm_errors import stopping_error
 from dil.execution.memory import workers_at_once
-from dil.execution.overseer import Overseer
 from dil.execution.queries.query import Query, QueryResult, View, in_order, part_of
 from dil.execution.queries.windowed import emitted, with_event_time
 from dil.execution.spark_types import arrow_schema, spark_schema
@@ -89,9 +89,9 @@ def run_query(
         QueryError: the query is wrong, or failed.
         ExecutionError: Spark failed.
     """
-    overseer = Overseer(context, Coordinated(run), watch, tuple)
-    with overseer.looking():
-        overseer.take_in()
+    monitor = SparkJobMonitor(context, CoordinatedRun(run), watch, tuple)
+    with monitor.looking():
+        monitor.join_group()
         try:
             frame = _result(own_session(context), query)
             body = _Body(run, query.unit, workers_at_once(context), tuple(frame.columns))
@@ -107,8 +107,8 @@ def run_query(
             raise QueryError(
                 f"the query failed: {said or stopped.message}", correct if said else stopped.fix
             ) from error
-    if overseer.stopped is not None:
-        raise QueryError(f"the query was stopped: {overseer.stopped.error}", overseer.stopped.fix)
+    if monitor.stopped is not None:
+        raise QueryError(f"the query was stopped: {monitor.stopped.error}", monitor.stopped.fix)
     reports = {row["part"]: _report(row["report"]) for row in found}
     return in_order(query.unit, reports)
 
@@ -313,7 +313,7 @@ class _Body:
         spark = TaskContext.get()
         number = 0 if spark is None else spark.partitionId()
         attempt = 1 if spark is None else spark.attemptNumber() + 1
-        with worker.begun(self.run, self.workers) as run:
+        with worker.prepared(self.run, self.workers) as run:
             report = run_attempt_over(
                 self._named(batches), run, part_of(self.unit, number), attempt
             )

@@ -18,6 +18,7 @@ from dil.extraction.sizes import Width
 from dil.model.arrow import raw_schema
 from dil.model.json import JsonValue, as_text
 from dil.model.schema import ArrayType, Column, DataType, MapType, RecordType
+from dil.types.lattice import decimal_type
 
 Fit: TypeAlias = Callable[[Any], Any]
 AvroType: TypeAlias = Any  # the JSON of a schema: a word, a list for a union, or an object
@@ -46,7 +47,6 @@ _LOGICAL: Mapping[tuple[str, str], pa.DataType] = {
     ("fixed", "uuid"): pa.string(),
 }
 _NESTED = frozenset({"record", "error", "array", "map"})
-_DECIMAL128_DIGITS = 38
 _DECIMAL256_DIGITS = 76
 
 
@@ -206,8 +206,7 @@ def _annotated(word: str, avro: dict[str, Any], path: str) -> Form:
                 f'column "{path}" has decimals of {digits} digits, more than any output holds',
                 "Leave the column out of ms.output.schema.",
             )
-        make = pa.decimal128 if digits <= _DECIMAL128_DIGITS else pa.decimal256
-        return Form(make(digits, scale))
+        return Form(decimal_type(digits, scale))
     kind = _LOGICAL.get((word, logical))
     if kind is None:
         return Form(_PLAIN[word])

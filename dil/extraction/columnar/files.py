@@ -44,7 +44,7 @@ class OpenFile(Protocol):
         """Yield all rows with these columns, in the file's order."""
 
 
-class Format(Protocol):
+class ColumnarFormat(Protocol):
     """A columnar format: its name, and the bytes with which a file begins.
 
     ``may_be_empty`` says that a file of no bytes is one without rows.
@@ -71,7 +71,7 @@ def batch_rows(size: int, rows: int, columns: int = 1) -> int:
 class ColumnarFiles:
     """The files of one attempt, page after page."""
 
-    def __init__(self, spec: ExtractionSpec, file_format: Format) -> None:
+    def __init__(self, spec: ExtractionSpec, file_format: ColumnarFormat) -> None:
         self._spec = spec
         self._format = file_format
         cleansing = spec.cleansing

@@ -6,25 +6,25 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dil.errors import SourceContractError
 from dil.extraction.names import NameCleansing
 from dil.model.arrow import raw_schema
 from dil.model.schema import ArrayType, Column, DataType, MapType, RecordType
+from dil.types.containers import items_of, keys_of, offsets_of
 
 _NESTED = (RecordType, ArrayType, MapType)
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class FileColumnShape:
     """The type that values get. ``inside`` are the shapes of a record's members, or of the items.
 
     ``places`` tells for each member where it is among those of the file, None where it is not.
     """
 
     type: pa.DataType
-    inside: tuple[Shape, ...] = ()
+    inside: tuple[FileColumnShape, ...] = ()
     places: tuple[int | None, ...] = ()
 
 
@@ -38,7 +38,7 @@ class RowShape:
 
     schema: pa.Schema
     columns: tuple[str, ...]
-    shapes: dict[str, tuple[str, Shape]] = field(default_factory=dict)
+    shapes: dict[str, tuple[str, FileColumnShape]] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
 
     def batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -81,40 +81,40 @@ class Shaping:
         others = [name for name in sources if name not in shapes]
         return RowShape(pa.schema(fields), columns, shapes, (*others, *self._left_out))
 
-    def of(self, kind: pa.DataType, declared: DataType | None, path: str) -> Shape:
+    def of(self, kind: pa.DataType, declared: DataType | None, path: str) -> FileColumnShape:
         """Return the shape of a column; of records only the ``declared`` members, all of them."""
         if pa.types.is_struct(kind):
             return self._record(kind, declared, path)
         if pa.types.is_map(kind):
             inner = declared.values if isinstance(declared, MapType) else None
             item = self.of(kind.item_type, inner, f"{path}.*")
-            return Shape(pa.map_(kind.key_type, item.type), (item,))
+            return FileColumnShape(pa.map_(kind.key_type, item.type), (item,))
         if pa.types.is_list(kind) or pa.types.is_large_list(kind):
             inner = declared.items if isinstance(declared, ArrayType) else None
             item = self.of(kind.value_type, inner, f"{path}[]")
-            return Shape(pa.list_(item.type), (item,))
+            return FileColumnShape(pa.list_(item.type), (item,))
         if isinstance(declared, _NESTED):
             raise SourceContractError(
                 f'column "{path}" is declared as nested, and its type in the file is {kind}',
                 "Correct its type in ms.output.schema.",
             )
-        return Shape(kind)
+        return FileColumnShape(kind)
 
-    def _record(self, kind: pa.StructType, declared: DataType | None, path: str) -> Shape:
+    def _record(self, kind: pa.StructType, declared: DataType | None, path: str) -> FileColumnShape:
         names = [kind.field(place).name for place in range(kind.num_fields)]
         sources = self._clean_names(names, f"{path}.")
         columns = declared.columns if isinstance(declared, RecordType) else None
-        members: list[tuple[pa.Field, Shape, int | None]] = []
+        members: list[tuple[pa.Field, FileColumnShape, int | None]] = []
         for name, inner, absent in _wanted(sources, columns):
             if absent is not None:
-                members.append((absent, Shape(absent.type), None))
+                members.append((absent, FileColumnShape(absent.type), None))
                 continue
             place = names.index(sources[name])
             shape = self.of(kind.field(place).type, inner, f"{path}.{name}")
             members.append((pa.field(name, shape.type), shape, place))
         kept = {field.name for field, _, _ in members}
         self._left_out += [f"{path}.{name}" for name in sources if name not in kept]
-        return Shape(
+        return FileColumnShape(
             pa.struct([field for field, _, _ in members]),
             tuple(shape for _, shape, _ in members),
             tuple(place for _, _, place in members),
@@ -134,7 +134,7 @@ class Shaping:
         return {self._names.clean(name): name for name in names}
 
 
-def shaped(array: pa.Array, shape: Shape) -> pa.Array:
+def shaped(array: pa.Array, shape: FileColumnShape) -> pa.Array:
     """Return values in the type of their shape."""
     if array.type == shape.type:
         return array
@@ -150,17 +150,14 @@ def shaped(array: pa.Array, shape: Shape) -> pa.Array:
     return _shaped_items(array, shape)
 
 
-def _shaped_items(array: pa.Array, shape: Shape) -> pa.Array:
-    start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
-    # Offsets of their own: a mask cannot be given for those of a slice.
-    offsets = pc.subtract(array.offsets, start).cast(pa.int32())
+def _shaped_items(array: pa.Array, shape: FileColumnShape) -> pa.Array:
+    offsets = offsets_of(array).cast(pa.int32())  # of a large list they are int64
     mask = array.is_null() if array.null_count else None
     (inner,) = shape.inside
     if pa.types.is_map(shape.type):
-        keys = array.keys.slice(start, end - start)
-        items = shaped(array.items.slice(start, end - start), inner)
-        return pa.MapArray.from_arrays(offsets, keys, items, type=shape.type, mask=mask)
-    items = shaped(array.values.slice(start, end - start), inner)
+        items = shaped(items_of(array), inner)
+        return pa.MapArray.from_arrays(offsets, keys_of(array), items, type=shape.type, mask=mask)
+    items = shaped(items_of(array), inner)
     return pa.ListArray.from_arrays(offsets, items, type=shape.type, mask=mask)
 
 

@@ -18,7 +18,7 @@ import pyarrow.csv as pacsv
 
 from dil.extraction.arrow_input import arrow_file
 from dil.extraction.csv.dialect import LITERAL_QUOTE, NO_TEXT, CsvDialect
-from dil.extraction.csv.records import Block
+from dil.extraction.csv.records import CsvBlock
 from dil.extraction.sizes import MOST_COLUMNS, Width
 
 _NULLS = frozenset({"", *map("".join, product(*zip("null", "NULL", strict=True)))})
@@ -34,7 +34,7 @@ Row = list[str | None]
 Pick = Callable[[int], Sequence[int]]
 
 
-class Cells:
+class CellReader:
     """Reads blocks of one dialect; an empty cell is null, and so is ``null`` if not kept.
 
     A record of more than ``most_columns`` cells is a SourceContractError; 0 is no limit.
@@ -51,7 +51,7 @@ class Cells:
         self._end_mark = next(each for each in "\1\2\3" if each not in taken).encode() * 32
         self._doubts = 0
 
-    def texts(self, block: Block, width: int, pick: Pick) -> dict[int, pa.Array] | None:
+    def texts(self, block: CsvBlock, width: int, pick: Pick) -> dict[int, pa.Array] | None:
         """Return the text of each wanted position, None where the block has to be read by rows.
 
         Every record has ``width`` cells then, as many as the first one if that is 0. ``pick``
@@ -166,7 +166,7 @@ class Cells:
 
     def names(self, record: bytes) -> list[str]:
         """Return the cells of one record as text, for a header."""
-        cells = Cells(self._dialect, keeps_null_text=True, most_columns=self._most_columns)
+        cells = CellReader(self._dialect, keeps_null_text=True, most_columns=self._most_columns)
         return [cell or "" for cell in cells.rows(record)[0]]
 
     def _reader(self, text: str) -> Iterator[list[str]]:

@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from dil.errors import SourceContractError
 from dil.extraction.absent_columns import AbsentColumns
-from dil.extraction.csv.cells import Cells, Row
+from dil.extraction.csv.cells import CellReader, Row
 from dil.extraction.csv.failures import BadRow, bad_cells
 from dil.extraction.csv.headers import refuse_other_header
-from dil.extraction.csv.records import Block
+from dil.extraction.csv.records import CsvBlock
 from dil.extraction.csv.values import are_own_texts, measured, observed, values_of
 from dil.extraction.json.rows import InferredColumns
 from dil.extraction.names import NameCleansing
-from dil.extraction.shapes import Shape
+from dil.extraction.shapes import FoundShape
 from dil.model.arrow import raw_schema, type_word
 from dil.model.csv_settings import CsvSpec
 from dil.model.job import ExtractionSpec
@@ -73,7 +73,7 @@ class CsvColumns(ABC):
         """
 
     @abstractmethod
-    def read(self, block: Block) -> ReadBlock:
+    def read(self, block: CsvBlock) -> ReadBlock:
         """Return the rows of a block, none where it holds no whole record.
 
         Raises:
@@ -81,7 +81,7 @@ class CsvColumns(ABC):
         """
 
 
-class GivenColumns(CsvColumns):
+class GivenCsvColumns(CsvColumns):
     """Exactly the columns of ``ms.output.schema``; docs/formats.md says which cell each takes.
 
     1. ``columnProjection``: the cells of these positions, in this order.
@@ -93,7 +93,7 @@ class GivenColumns(CsvColumns):
     """
 
     def __init__(
-        self, spec: ExtractionSpec, columns: Schema, cells: Cells, names: NameCleansing | None
+        self, spec: ExtractionSpec, columns: Schema, cells: CellReader, names: NameCleansing | None
     ) -> None:
         self._columns = columns
         self._schema = raw_schema(columns)
@@ -135,7 +135,7 @@ class GivenColumns(CsvColumns):
             picks = [None if at < 0 else picks[at] for at in order]
         self._picks = tuple(picks)
 
-    def read(self, block: Block) -> ReadBlock:
+    def read(self, block: CsvBlock) -> ReadBlock:
         """Return the rows of a block in the given schema."""
         texts, rows = self._texts(block)
         bad = [] if rows is None else self._too_long(rows)
@@ -191,7 +191,7 @@ class GivenColumns(CsvColumns):
             )
         return found[0] if found else None
 
-    def _texts(self, block: Block) -> tuple[list[pa.Array], list[Row] | None]:
+    def _texts(self, block: CsvBlock) -> tuple[list[pa.Array], list[Row] | None]:
         """Return the cell of each column as text, and the rows where they were read as such."""
         found = self._cells.texts(block, self._width, self._wanted)
         if found is not None:
@@ -228,14 +228,16 @@ class GivenColumns(CsvColumns):
 _QUOTES = "A cell that holds the separator has to be quoted at the source."
 
 
-class FoundColumns(CsvColumns):
+class FoundCsvColumns(CsvColumns):
     """Columns found in the rows; every block may widen them and append new ones (rule F17).
 
     A cell's column is the header's where header and record have the same number of cells, else
     ``col<i>``, with i from 0; so is a column whose header cell is blank.
     """
 
-    def __init__(self, spec: ExtractionSpec, cells: Cells, names: NameCleansing | None) -> None:
+    def __init__(
+        self, spec: ExtractionSpec, cells: CellReader, names: NameCleansing | None
+    ) -> None:
         self._cells = cells
         self._names = names
         self._forced = dict(spec.default_types)
@@ -245,7 +247,7 @@ class FoundColumns(CsvColumns):
         self._text_columns = spec.text_columns
         # Numbered columns are of records that had no header: they say nothing of one.
         self._known = {name for name in spec.known_columns if not _NUMBERED.fullmatch(name)}
-        self._shapes: dict[str, Shape] = {}
+        self._shapes: dict[str, FoundShape] = {}
         self._schema: pa.Schema | None = None
         self._header: tuple[str, ...] | None = None
 
@@ -277,7 +279,7 @@ class FoundColumns(CsvColumns):
             )
         self._header = tuple(names)
 
-    def read(self, block: Block) -> ReadBlock:
+    def read(self, block: CsvBlock) -> ReadBlock:
         """Return the rows of a block in the schema as it is after this block."""
         texts, notes = self._texts(block)
         if not texts:
@@ -298,7 +300,7 @@ class FoundColumns(CsvColumns):
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         return ReadBlock(batch, bad, (*notes, *((BECAME_TEXT,) if became_text else ())))
 
-    def _texts(self, block: Block) -> tuple[dict[str, pa.Array], tuple[str, ...]]:
+    def _texts(self, block: CsvBlock) -> tuple[dict[str, pa.Array], tuple[str, ...]]:
         """Return the text of each column that the block has."""
         found = self._cells.texts(block, len(self._header or ()), range)
         if found is not None:
@@ -326,14 +328,14 @@ class FoundColumns(CsvColumns):
         became_text = False
         numbers: dict[str, pa.Array | None] = {}
         for name, cells in texts.items():
-            known = Shape({"text"}) if name in self._text_columns else Shape()
+            known = FoundShape({"text"}) if name in self._text_columns else FoundShape()
             shape = self._shapes.setdefault(name, known)
             if "text" in shape.kinds or self._forced_word(name):
                 continue
             had_type = bool(shape.kinds) and self._type(name) != _STRING
             here, numbers[name] = observed(cells)
             if name in self._keys and not are_own_texts(cells, here, numbers[name]):
-                here, numbers[name] = Shape({"text"}), None
+                here, numbers[name] = FoundShape({"text"}), None
             shape.widen(here)
             if shape.holds_decimals():
                 shape.observe(measured(cells))

@@ -9,17 +9,17 @@ from typing import BinaryIO, ClassVar, cast
 import pyarrow as pa
 
 from dil.errors import SourceContractError
-from dil.extraction.coercion import Place
+from dil.extraction.coercion import RowPosition
 from dil.extraction.content import refuse_other_types
-from dil.extraction.csv.cells import Cells
-from dil.extraction.csv.columns import CsvColumns, FoundColumns, GivenColumns, ReadBlock
+from dil.extraction.csv.cells import CellReader
+from dil.extraction.csv.columns import CsvColumns, FoundCsvColumns, GivenCsvColumns, ReadBlock
 from dil.extraction.csv.dialect import CsvDialect
 from dil.extraction.csv.failures import DROPPED, CsvFailures
 from dil.extraction.csv.records import RecordBlocks
 from dil.extraction.names import NameCleansing
-from dil.extraction.packed import LONGEST, joined, refuse_packed
+from dil.extraction.packed import LONGEST, refuse_packed, stream_of
 from dil.extraction.preprocessing.compression import GunzipProcessor
-from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, Received
+from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, ReceivedBytes
 from dil.extraction.sizes import CSV_RECORD_BYTES, longest
 from dil.extraction.streams import located_errors, read_up_to
 from dil.model.job import ExtractionSpec
@@ -39,9 +39,10 @@ class CsvExtractor(Extractor):
     memory; a record may have 64 MiB. A body of the type application/gzip is unpacked. Cells that
     are empty are null, and so are cells with the text ``null`` but for ``keepNullString``.
 
-    With ``ms.output.schema`` rows have exactly its columns; see ``GivenColumns``. Without, columns
-    and types are found by looking at all cells; see ``FoundColumns``. Batches hold at most 65,536
-    rows. There is nothing to look up in the response: session keys come from its headers.
+    With ``ms.output.schema`` rows have exactly its columns; see ``GivenCsvColumns``. Without,
+    columns and types are found by looking at all cells; see ``FoundCsvColumns``. Batches hold at
+    most 65,536 rows. There is nothing to look up in the response: session keys come from its
+    headers.
     """
 
     content_types: ClassVar[tuple[str, ...]] = ("text/csv", "application/csv", _GZIP)
@@ -51,7 +52,7 @@ class CsvExtractor(Extractor):
         settings = spec.csv.settings
         self._accepted = {*self.content_types, *(t.lower() for t in spec.extra_content_types)}
         self._dialect = CsvDialect.of(settings)
-        self._cells = Cells(
+        self._cells = CellReader(
             self._dialect,
             keeps_null_text=settings.keep_null_string,
             most_columns=spec.most_columns if spec.output_schema is None else 0,
@@ -60,9 +61,9 @@ class CsvExtractor(Extractor):
         cleansing = spec.cleansing
         names = NameCleansing(cleansing) if cleansing and cleansing.enabled else None
         self._columns: CsvColumns = (
-            GivenColumns(spec, spec.output_schema, self._cells, names)
+            GivenCsvColumns(spec, spec.output_schema, self._cells, names)
             if spec.output_schema is not None
-            else FoundColumns(spec, self._cells, names)
+            else FoundCsvColumns(spec, self._cells, names)
         )
         self._pages = 0
 
@@ -114,7 +115,7 @@ class CsvExtractor(Extractor):
 
     def _rows(self, read: ReadBlock, page: Page) -> Iterator[pa.RecordBatch]:
         dropped = self._failures.dropped
-        place = Place(self._pages, page.rows + 1)
+        place = RowPosition(self._pages, page.rows + 1)
         batch = self._failures.without(read.batch, read.bad, place)
         notes = (*read.notes, *((DROPPED,) if self._failures.dropped > dropped else ()))
         page.notes = tuple(dict.fromkeys((*page.notes, *notes)))
@@ -141,12 +142,12 @@ class CsvExtractor(Extractor):
     def _unpacked(self, body: BinaryIO, response: Response) -> Iterator[BinaryIO]:
         """Unpack a body that says that it is packed, and is: something may have done so before."""
         begin = read_up_to(body, LONGEST)
-        stream = joined(begin, body)
+        stream = stream_of(begin, body)
         if response.content_type != _GZIP or not begin.startswith(_GZIP_MAGIC):
             refuse_packed(begin, "")
             yield stream
             return
-        received = Received()
+        received = ReceivedBytes()
         packed = cast("BinaryIO", CountedStream(stream, received))
         made = GunzipProcessor(PreprocessorContext("gunzip")).process(packed)
         with closing(LimitedStream(made, "gunzip", received, self.spec.expansion)) as unpacked:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.errors import ConversionError
-from dil.extraction.coercion import Place
+from dil.extraction.coercion import RowPosition
 from dil.extraction.excerpt import bracketed_form, kind_of
 
 DROPPED = "CSV rows that could not be read were dropped, as ms.csv allows by maxFailures"
@@ -29,7 +29,7 @@ class BadRow:
     what: str
     fix: str
 
-    def text(self, place: Place) -> str:
+    def text(self, place: RowPosition) -> str:
         """Return the words about a row of a block that begins at a place."""
         where = f"row {place.first_row + self.row} of page {place.page}: {self.what}"
         return f'column "{self.column}", {where}' if self.column else where
@@ -54,7 +54,9 @@ class CsvFailures:
         self._limit = limit
         self.dropped = 0
 
-    def without(self, batch: pa.RecordBatch, bad: Iterable[BadRow], place: Place) -> pa.RecordBatch:
+    def without(
+        self, batch: pa.RecordBatch, bad: Iterable[BadRow], place: RowPosition
+    ) -> pa.RecordBatch:
         """Return the batch, which begins at a place, without its bad rows.
 
         Raises:

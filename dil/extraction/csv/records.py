@@ -16,7 +16,7 @@ _UTF8 = {"utf-8", "ascii"}
 _BOM = "\ufeff"
 
 
-class Block:
+class CsvBlock:
     """A stretch of text that begins with a record; where its last whole record ends is known late.
 
     ``likely`` is the text up to its last line break. That may lie within quotes: who can say that
@@ -99,7 +99,7 @@ class RecordBlocks:
             taken.append(self._last())
         return taken
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[CsvBlock]:
         """Yield all that is left, in blocks, which are to be read before the next one comes.
 
         Raises:
@@ -112,16 +112,18 @@ class RecordBlocks:
         yield from self._block()
         if self._rest:
             last = self._last()
-            yield Block(last, len(last))
+            yield CsvBlock(last, len(last))
 
-    def _block(self) -> Iterator[Block]:
+    def _block(self) -> Iterator[CsvBlock]:
         """Yield the text that is there up to its last line break, if there is one."""
         text, certain = self._rest, self._certain
         end = max(text.rfind(b"\n", 0, certain), text.rfind(b"\r", 0, certain)) + 1
         if not end:
             return
         has_quotes = bool(self._quote) and self._quote in text
-        block = Block(text, end, partial(self._end_of_records, text, end) if has_quotes else None)
+        block = CsvBlock(
+            text, end, partial(self._end_of_records, text, end) if has_quotes else None
+        )
         yield block
         self._rest = text[block.end :]
 

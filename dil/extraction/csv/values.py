@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.extraction.numbers import exact_number
-from dil.extraction.shapes import Numbers, Shape
-from dil.model.exact_decimals import exact_cast
-from dil.model.number_texts import number_text, plain, texts_of_numbers
+from dil.extraction.shapes import FoundNumbers, FoundShape
+from dil.types.fitting import exact_cast
+from dil.types.number_texts import number_text, plain, texts_of_numbers
 
 _INTEGER = re.compile(r"-?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -34,7 +34,7 @@ _BITS = {pa.int32(): 31, pa.int64(): 63}
 Read = Callable[[str], object]
 
 
-def observed(cells: pa.Array) -> tuple[Shape, pa.Array | None]:
+def observed(cells: pa.Array) -> tuple[FoundShape, pa.Array | None]:
     """Return what the cells of a column say about its type; null says nothing.
 
     With them come the numbers that had to be read to know it, as ``values_of`` gives them.
@@ -42,13 +42,13 @@ def observed(cells: pa.Array) -> tuple[Shape, pa.Array | None]:
     sample = cells.slice(0, _SAMPLE).drop_null() or cells.drop_null().slice(0, _SAMPLE)
     texts = sample.to_pylist()
     if not texts:
-        return Shape(), None
+        return FoundShape(), None
     if all(_NUMBER.fullmatch(text) for text in texts):
         return _observed_numbers(cells)
     words = {text.lower() for text in texts}
     if words <= {"true", "false"} and _are_booleans(cells.drop_null()):
-        return Shape({"boolean"}), None
-    return Shape({"text"}), None
+        return FoundShape({"boolean"}), None
+    return FoundShape({"text"}), None
 
 
 def measured(cells: pa.Array) -> list[object]:
@@ -56,7 +56,7 @@ def measured(cells: pa.Array) -> list[object]:
     return [_exact(text) for text in cells.drop_null().unique().to_pylist()]
 
 
-def are_own_texts(cells: pa.Array, shape: Shape, numbers: pa.Array | None) -> bool:
+def are_own_texts(cells: pa.Array, shape: FoundShape, numbers: pa.Array | None) -> bool:
     """Return whether cells that were ``observed`` are the very texts of their values.
 
     The texts of a key have to be: rows of ``7`` and ``007`` would else become one.
@@ -122,9 +122,9 @@ def _are_booleans(texts: pa.Array) -> bool:
     return bool(pc.all(pc.is_in(pc.ascii_lower(texts), pa.array(["true", "false"]))).as_py())
 
 
-def _observed_numbers(texts: pa.Array) -> tuple[Shape, pa.Array | None]:
+def _observed_numbers(texts: pa.Array) -> tuple[FoundShape, pa.Array | None]:
     """Return the shape of a column whose first cells are numbers, and its numbers."""
-    shape = Shape({"number"})
+    shape = FoundShape({"number"})
     if (whole := _whole(texts)) is not None:
         bounds = pc.min_max(whole)
         shape.numbers.observe([bounds["min"].as_py(), bounds["max"].as_py()], {int})
@@ -134,10 +134,10 @@ def _observed_numbers(texts: pa.Array) -> tuple[Shape, pa.Array | None]:
         shape.numbers.widen(_numbers(doubles))
         return shape, doubles
     if doubles is None and not pc.all(pc.match_substring_regex(texts, _RE2_NUMBER)).as_py():
-        return Shape({"text"}), None
+        return FoundShape({"text"}), None
     exact = measured(texts)
     if any(isinstance(value, str) for value in exact):
-        return Shape({"text"}), None  # more digits than any number type holds
+        return FoundShape({"text"}), None  # more digits than any number type holds
     shape.numbers.observe(exact, set(map(type, exact)))
     return shape, None
 
@@ -166,11 +166,11 @@ def _whole(texts: pa.Array) -> pa.Array | None:
     return _quick(texts, pa.int64())
 
 
-def _numbers(doubles: pa.Array) -> Numbers:
+def _numbers(doubles: pa.Array) -> FoundNumbers:
     """Return what is known of exact numbers with fractions; the bounds are not tight."""
     bounds = pc.min_max(doubles)
     low, high = int(bounds["min"].as_py()) - 1, int(bounds["max"].as_py()) + 1
-    return Numbers(min(low, 0), max(high, 0), has_fractions=True)
+    return FoundNumbers(min(low, 0), max(high, 0), has_fractions=True)
 
 
 def _exact(text: str) -> object:

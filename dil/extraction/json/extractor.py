@@ -11,16 +11,16 @@ import msgspec
 import pyarrow as pa
 
 from dil.errors import SourceContractError
-from dil.extraction.coercion import Place
+from dil.extraction.coercion import RowPosition
 from dil.extraction.content import NO_DATA_FIELD, refuse_other_types
 from dil.extraction.excerpt import excerpt
 from dil.extraction.json.document import Document, collector_paused, is_null, is_object
 from dil.extraction.json.envelope import is_envelope, likely_rows, note_of
 from dil.extraction.json.large import LargeDocument, LargeLines, whole_document
 from dil.extraction.json.missing_field import missing_field
-from dil.extraction.json.rows import GivenColumns, InferredColumns, RowColumns
+from dil.extraction.json.rows import GivenJsonColumns, InferredColumns, RowColumns
 from dil.extraction.json.scan import MalformedError, OversizeError
-from dil.extraction.json.spool import Limits, Span, Spool, read_body
+from dil.extraction.json.spool import Span, Spool, SpoolLimits, read_body
 from dil.extraction.json.windows import RowWindows
 from dil.extraction.names import NameCleansing
 from dil.extraction.packed import as_text
@@ -44,11 +44,11 @@ class JsonExtractor(Extractor):
     page; later pages can widen types and append columns, and ``schema`` tells the newest form.
     Batches hold at most 65,536 rows.
 
-    A long response is kept in a temporary file and read in windows (see ``Limits``), so memory is
-    bounded whatever its size; each window counts as a page for columns that are found.
+    A long response is kept in a temporary file and read in windows (see ``SpoolLimits``), so memory
+    is bounded whatever its size; each window counts as a page for columns that are found.
     """
 
-    limits: Limits = Limits()
+    limits: SpoolLimits = SpoolLimits()
 
     content_types: ClassVar[tuple[str, ...]] = ("application/json", *_LINES)
     sees_every_member: ClassVar[bool] = True
@@ -61,7 +61,7 @@ class JsonExtractor(Extractor):
         cleansing = spec.cleansing
         names = NameCleansing(cleansing) if cleansing and cleansing.enabled else None
         self._columns: RowColumns = (
-            GivenColumns(spec.output_schema, names, spec.csv.made_up)
+            GivenJsonColumns(spec.output_schema, names, spec.csv.made_up)
             if spec.output_schema is not None and spec.filters_by_schema
             else InferredColumns(spec, names)
         )
@@ -160,7 +160,7 @@ class JsonExtractor(Extractor):
         first = 1
         with source.problems():
             for rows in windows:
-                for batch in self._columns.batches(rows, Place(source.page, first)):
+                for batch in self._columns.batches(rows, RowPosition(source.page, first)):
                     page.rows += batch.num_rows
                     page.left_out = self._columns.left_out
                     yield batch

@@ -15,7 +15,7 @@ import msgspec
 
 from dil.extraction.json.document import Document, decode_elements, decode_lines
 from dil.extraction.json.scan import Cursor, OversizeError
-from dil.extraction.json.spool import Limits, Span, Spool
+from dil.extraction.json.spool import Span, Spool, SpoolLimits
 from dil.extraction.json.windows import RowWindows, scan_elements
 from dil.extraction.sizes import JSONPATH_SEARCHED_BYTES
 from dil.model.json import JsonValue
@@ -84,7 +84,7 @@ class LargeDocument:
         OversizeError: a row, or another value that is needed whole, is too long.
     """
 
-    def __init__(self, text: Spool, path: str, limits: Limits) -> None:
+    def __init__(self, text: Spool, path: str, limits: SpoolLimits) -> None:
         self._text = text
         self._limits = limits
         cursor = Cursor(text, limits)
@@ -178,7 +178,7 @@ class LargeLines:
 
     is_container = True
 
-    def __init__(self, text: Spool, limits: Limits) -> None:
+    def __init__(self, text: Spool, limits: SpoolLimits) -> None:
         self._text = text
         self._lines = RowWindows(text, list(_line_windows(text, limits)), decode_lines)
 
@@ -218,7 +218,7 @@ def whole_document(text: Spool, *, is_lines: bool = False) -> Document:
     return Document(text.read(Span(0, text.size)), is_lines=is_lines)
 
 
-def _line_windows(text: Spool, limits: Limits) -> Iterator[Span]:
+def _line_windows(text: Spool, limits: SpoolLimits) -> Iterator[Span]:
     """Yield windows of whole lines."""
     at, size = 0, limits.window
     while at < text.size:

@@ -10,12 +10,13 @@ import msgspec
 import pyarrow as pa
 import pyarrow.json as pj
 
+from dil.types.lattice import MOST_DIGITS
+
 # Digits and points become "0", so that a run of "0" may be a long number, and "e" an exponent.
 RUNS = "".join(
     "0" if letter in "0123456789." else "e" if letter in "eE" else "+" if letter == "+" else "_"
     for letter in map(chr, range(256))
 ).encode()
-_MOST_DIGITS = 38
 _POWER = re.compile(rb"""[":,\[\s]-?[0-9.]+[eE]\+?[0-9]+[",\]}\s]""")
 
 
@@ -57,7 +58,7 @@ def _may_overflow(text: bytes, schema: pa.Schema) -> bool:
     if scale is None:
         return False
     runs = text.translate(RUNS)
-    if b"0" * (_MOST_DIGITS - scale + 1) in runs:
+    if b"0" * (MOST_DIGITS - scale + 1) in runs:
         return True
     # Identifiers have such pieces too, so they are looked at again.
     return (b"0e0" in runs or b"0e+0" in runs) and _POWER.search(text) is not None

@@ -13,19 +13,19 @@ import pyarrow.compute as pc
 
 from dil.errors import SourceContractError
 from dil.extraction.absent_columns import WRONG_NAMES, AbsentColumns, left_out_below
-from dil.extraction.coercion import Place, coerced_batch
+from dil.extraction.coercion import RowPosition, coerced_batch
 from dil.extraction.excerpt import kind_of
 from dil.extraction.json.document import collector_paused, decode_rows, is_object, member_names
-from dil.extraction.json.familiar import FamiliarPages
+from dil.extraction.json.fast_path import ArrowFastPath
 from dil.extraction.json.reader import joined, read_rows
 from dil.extraction.names import NameCleansing, suspicious_rows
 from dil.extraction.numbers import NumberText
-from dil.extraction.shapes import Shape
+from dil.extraction.shapes import FoundShape
 from dil.extraction.sizes import BATCH_BYTES, Width, rows_at_once
 from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
-from dil.model.number_texts import number_text
 from dil.model.schema import Column, Primitive, Schema
+from dil.types.number_texts import number_text
 
 _SAMPLE_ROWS = 100
 
@@ -53,7 +53,7 @@ class RowColumns(ABC):
         """Return the raw schema as far as it is known."""
 
     @abstractmethod
-    def batches(self, rows: Sequence[msgspec.Raw], place: Place) -> Iterator[pa.RecordBatch]:
+    def batches(self, rows: Sequence[msgspec.Raw], place: RowPosition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one page, or of one window of it, in order; ``place`` for messages.
 
         Raises:
@@ -62,7 +62,7 @@ class RowColumns(ABC):
         """
 
 
-class GivenColumns(RowColumns):
+class GivenJsonColumns(RowColumns):
     """Exactly the columns of ``ms.output.schema``.
 
     The common path is Arrow's own JSON reader, which is strict about types. What it refuses is
@@ -94,7 +94,7 @@ class GivenColumns(RowColumns):
         del has_pages
         return self._schema
 
-    def batches(self, rows: Sequence[msgspec.Raw], place: Place) -> Iterator[pa.RecordBatch]:
+    def batches(self, rows: Sequence[msgspec.Raw], place: RowPosition) -> Iterator[pa.RecordBatch]:
         """Yield batches of the given schema; members that are no columns are dropped."""
         for begin, part in _parts(rows, self._schema):
             batch = self._read(part) if self._readable else None
@@ -143,7 +143,7 @@ class GivenColumns(RowColumns):
         objects = decode_rows([rows[position] for position in looked_at])
         return names.register_known(objects, pa.struct(list(self._schema)))
 
-    def _coerced(self, rows: Sequence[msgspec.Raw], place: Place) -> pa.RecordBatch:
+    def _coerced(self, rows: Sequence[msgspec.Raw], place: RowPosition) -> pa.RecordBatch:
         _refuse_other_than_objects(rows, place)
         with collector_paused():
             objects: list[Any] = decode_rows(rows, texts=True)
@@ -168,9 +168,9 @@ class InferredColumns(RowColumns):
         self._given = spec.output_schema or ()
         self._made_up = self._given or _made_up(spec)
         self._most_columns = spec.most_columns
-        self._shape = Shape(width=Width(spec.most_columns))
+        self._shape = FoundShape(width=Width(spec.most_columns))
         self._schema: pa.Schema | None = None
-        self._familiar = FamiliarPages()
+        self._familiar = ArrowFastPath()
         self._is_renaming = False
 
     def schema(self, *, has_pages: bool) -> pa.Schema | None:
@@ -179,7 +179,7 @@ class InferredColumns(RowColumns):
             return raw_schema(self._made_up)
         return self._schema
 
-    def batches(self, rows: Sequence[msgspec.Raw], place: Place) -> Iterator[pa.RecordBatch]:
+    def batches(self, rows: Sequence[msgspec.Raw], place: RowPosition) -> Iterator[pa.RecordBatch]:
         """Yield batches of the schema as it is after this whole page."""
         if not rows:
             return
@@ -222,8 +222,8 @@ class InferredColumns(RowColumns):
             self._familiar.learn(self._shape, self._schema)
         return objects
 
-    def _shape_of(self, objects: list[Any]) -> Shape:
-        shape = Shape(width=Width(self._most_columns))
+    def _shape_of(self, objects: list[Any]) -> FoundShape:
+        shape = FoundShape(width=Width(self._most_columns))
         shape.observe(objects)
         return shape
 
@@ -242,7 +242,7 @@ class InferredColumns(RowColumns):
         return pa.RecordBatch.from_arrays(rows.flatten(), schema=schema)
 
     def _coerced(
-        self, rows: Sequence[msgspec.Raw], place: Place, schema: pa.Schema
+        self, rows: Sequence[msgspec.Raw], place: RowPosition, schema: pa.Schema
     ) -> pa.RecordBatch:
         with collector_paused():
             objects: list[Any] = decode_rows(rows, texts=True)
@@ -284,7 +284,7 @@ def _parts(
         yield begin, rows[begin : begin + step]
 
 
-def _refuse_other_than_objects(rows: Sequence[msgspec.Raw], place: Place) -> None:
+def _refuse_other_than_objects(rows: Sequence[msgspec.Raw], place: RowPosition) -> None:
     for number, row in enumerate(rows, place.first_row):
         if not is_object(row):
             kind = kind_of(msgspec.json.decode(row))

@@ -11,7 +11,7 @@ import re
 
 import msgspec
 
-from dil.extraction.json.spool import Limits, Span, Spool
+from dil.extraction.json.spool import Span, Spool, SpoolLimits
 
 _VALUE = msgspec.json.Decoder(msgspec.Raw)
 _NAME = msgspec.json.Decoder(str)
@@ -72,7 +72,7 @@ def _end_from(message: str, view: memoryview, *, is_all: bool, offset: int) -> i
 class Cursor:
     """Reads a spooled text value by value; ``at`` is the offset of what comes next."""
 
-    def __init__(self, text: Spool, limits: Limits, at: int = 0) -> None:
+    def __init__(self, text: Spool, limits: SpoolLimits, at: int = 0) -> None:
         self.text = text
         self.at = at
         self._limits = limits

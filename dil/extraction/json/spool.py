@@ -25,7 +25,7 @@ _CHUNK = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SpoolLimits:
     """How much of a body is in memory at once, in bytes.
 
     A body of up to ``body`` bytes is read whole. A longer one is read in windows of ``window``
@@ -79,7 +79,7 @@ class Spool:
             return os.pread(self._file.fileno(), span.end - span.begin, span.begin)
 
 
-def read_body(response: Response, charset: str, limits: Limits) -> bytes | Spool:
+def read_body(response: Response, charset: str, limits: SpoolLimits) -> bytes | Spool:
     """Read a body to its end, close it, and return it as UTF-8 without byte order mark.
 
     A short UTF-8 body is returned as it came: whether it is UTF-8 is its reader's to find.

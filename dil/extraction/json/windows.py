@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from dil.extraction.json.scan import MalformedError, OversizeError, value_end
-from dil.extraction.json.spool import Limits, Span, Spool
+from dil.extraction.json.spool import Span, Spool, SpoolLimits
 
 _OPEN, _CLOSE, _COMMA = b"[],"
 _BLANKS = b" \t\r\n"
@@ -21,7 +21,7 @@ _TRIES = 8
 _HEAD = re.compile(rb'\{[ \t\r\n]*"[^"\\]{1,100}"[ \t\r\n]*:|[{\[]|')
 
 
-def scan_elements(text: Spool, begin: int, limits: Limits) -> tuple[list[Span], int]:
+def scan_elements(text: Spool, begin: int, limits: SpoolLimits) -> tuple[list[Span], int]:
     """Return windows of the elements of an array, and the offset behind its closing bracket.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from dil.errors import SourceContractError
-from dil.extraction.paging.rules import Decision, PageState, PagingRules
+from dil.extraction.paging.rules import PageState, PagingDecision, PagingRules
 from dil.extraction.parameters import PageValues
 
 _REMEMBERED = 100_000
@@ -48,7 +48,7 @@ class PagingGuard:
         """Return the hash of the last page that was checked, None where there is none."""
         return self._content
 
-    def check(self, decision: Decision, state: PageState, content: bytes | None) -> None:
+    def check(self, decision: PagingDecision, state: PageState, content: bytes | None) -> None:
         """Refuse the next request where it would only repeat what was asked before.
 
         Args:
@@ -68,7 +68,9 @@ class PagingGuard:
         self._content = content
         self._refuse_emptiness(decision, state)
 
-    def check_values(self, decision: Decision, asked: PageValues, following: PageValues) -> None:
+    def check_values(
+        self, decision: PagingDecision, asked: PageValues, following: PageValues
+    ) -> None:
         """Refuse to go back to a page that was asked for, because an answer echoed another one.
 
         Args:
@@ -116,7 +118,7 @@ class PagingGuard:
                 'write "allowEqualPages": true in ms.pagination.',
             )
 
-    def _refuse_emptiness(self, decision: Decision, state: PageState) -> None:
+    def _refuse_emptiness(self, decision: PagingDecision, state: PageState) -> None:
         is_led = decision.row in {_BY_ADDRESS, _BY_CURSOR, 18}
         self._empty = self._empty + 1 if is_led and not state.rows else 0
         if self._empty > _MOST_EMPTY:

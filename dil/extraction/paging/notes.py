@@ -17,8 +17,8 @@ from dil.extraction.content import NO_DATA_FIELD
 from dil.extraction.paging.position import LastPage
 from dil.extraction.paging.rules import (
     CAP_ROW,
-    Decision,
     PageState,
+    PagingDecision,
     PagingRules,
     total_exceeded,
     total_reached,
@@ -125,7 +125,7 @@ def asked_rows(values: Mapping[str, JsonValue], uri: str) -> int | None:
 def end_notes(
     rules: PagingRules,
     state: PageState,
-    decision: Decision,
+    decision: PagingDecision,
     *,
     has_body: bool,
     asked: int | None = None,
@@ -168,7 +168,9 @@ def _names_another_page(rules: PagingRules, state: PageState) -> bool:
     return state.previous_key is None or state.previous_key.cursor != state.key.cursor
 
 
-def _nothing_named(rules: PagingRules, state: PageState, decision: Decision) -> dict[str, bool]:
+def _nothing_named(
+    rules: PagingRules, state: PageState, decision: PagingDecision
+) -> dict[str, bool]:
     """Tell which place of `next` or `more` no answer had, and whether that ended the walk."""
     lacks_next = (
         decision.row == _NO_NEXT_ROW and not state.next_was_there and _may_have_another(state)
@@ -198,7 +200,7 @@ def _lacks_its_key(rules: PagingRules, state: PageState) -> bool:
     return _may_have_another(state)
 
 
-class Doubts:
+class PageNotes:
     """Looks at one walk, page after page; of rows it keeps a checksum.
 
     Args:
@@ -231,7 +233,7 @@ class Doubts:
         is_same = (self._rows, self._number) == (self._rows_before, self._number_before)
         return (SAME_ROWS,) if is_same and self._rows else ()
 
-    def go_on(self, decision: Decision, *, is_short: bool) -> None:
+    def go_on(self, decision: PagingDecision, *, is_short: bool) -> None:
         """Take note of why there is another page.
 
         Args:

@@ -33,7 +33,7 @@ class LastPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class PagingPosition:
     """The state between two pages; everything before it is read, nothing after it.
 
     ``number`` counts the requests so far. ``values`` and ``next_uri`` are what the next request
@@ -55,7 +55,7 @@ class Position:
     last: LastPage = field(default_factory=LastPage)
 
     @classmethod
-    def after(cls, state: PageState, values: PageValues, last: LastPage) -> Position:
+    def after(cls, state: PageState, values: PageValues, last: LastPage) -> PagingPosition:
         """Return the position after a page, ``values`` being those of the next request."""
         total = state.total
         text = str(total) if isinstance(total, Decimal | float) else as_text(total)
@@ -89,7 +89,7 @@ class Position:
         return msgspec.json.encode(self).decode()
 
     @classmethod
-    def decoded(cls, text: str) -> Position | None:
+    def decoded(cls, text: str) -> PagingPosition | None:
         """Return what ``encoded`` wrote, None for what another version wrote."""
         try:
             return msgspec.json.decode(text, type=cls)

@@ -50,7 +50,7 @@ class Action(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PagingDecision:
     """An action and the row of the table that chose it, see above; row 0 is the guard."""
 
     action: Action
@@ -153,7 +153,7 @@ class PageState:
     more_was_there: bool = False
 
 
-def decide(rules: PagingRules, state: PageState) -> Decision:
+def decide(rules: PagingRules, state: PageState) -> PagingDecision:
     """Return the first matching row of the table.
 
     The guard against a source that repeats its cursor for ever acts only where row 12 would send
@@ -168,7 +168,7 @@ def decide(rules: PagingRules, state: PageState) -> Decision:
         or _by_pages(rules, state)
     )
     if decision.action is Action.NEXT and _is_at_cap(rules, state):
-        return Decision(Action.FAIL if rules.fails_at_cap else Action.STOP, CAP_ROW)
+        return PagingDecision(Action.FAIL if rules.fails_at_cap else Action.STOP, CAP_ROW)
     return decision
 
 
@@ -178,72 +178,74 @@ def _is_at_cap(rules: PagingRules, state: PageState) -> bool:
     )
 
 
-def _by_condition(rules: PagingRules, state: PageState) -> Decision | None:
+def _by_condition(rules: PagingRules, state: PageState) -> PagingDecision | None:
     """Rows 1 to 3: the answer itself says stop or fail, or it took too long."""
     if rules.condition and rules.condition.fullmatch(state.key.text):
-        return Decision(Action.STOP, 1)
+        return PagingDecision(Action.STOP, 1)
     if rules.fail_condition and rules.fail_condition.fullmatch(state.key.text):
-        return Decision(Action.FAIL, 2)
+        return PagingDecision(Action.FAIL, 2)
     if rules.condition and state.elapsed_s > rules.wait_timeout_s:
-        return Decision(Action.FAIL, 3)
+        return PagingDecision(Action.FAIL, 3)
     return None
 
 
-def _by_work_left(rules: PagingRules, state: PageState) -> Decision | None:
+def _by_work_left(rules: PagingRules, state: PageState) -> PagingDecision | None:
     """Rows 4 to 8: payload, total count, polling, and files."""
     if state.payload_left is not None:
-        return Decision(Action.NEXT, 5) if state.payload_left else Decision(Action.STOP, 4)
+        return (
+            PagingDecision(Action.NEXT, 5) if state.payload_left else PagingDecision(Action.STOP, 4)
+        )
     if state.files_left:
-        return Decision(Action.NEXT, 8)
+        return PagingDecision(Action.NEXT, 8)
     if total_reached(rules, state) is True:
-        return Decision(Action.STOP, 6)
+        return PagingDecision(Action.STOP, 6)
     if rules.condition and not (rules.is_paged or rules.has_next or rules.has_more):
-        return Decision(Action.NEXT, 7)
-    return Decision(Action.STOP, 8) if state.had_files else None
+        return PagingDecision(Action.NEXT, 7)
+    return PagingDecision(Action.STOP, 8) if state.had_files else None
 
 
-def _by_answer(rules: PagingRules, state: PageState) -> Decision | None:
+def _by_answer(rules: PagingRules, state: PageState) -> PagingDecision | None:
     """Rows 16 to 18: the answer says itself whether there is another page."""
     if state.more is False:
-        return Decision(Action.STOP, 16)
+        return PagingDecision(Action.STOP, 16)
     if rules.has_next:
-        return Decision(Action.NEXT if state.next_uri else Action.STOP, 17)
+        return PagingDecision(Action.NEXT if state.next_uri else Action.STOP, 17)
     if state.more is None:
         return None
-    return _by_session(rules, state) if rules.is_cursor else Decision(Action.NEXT, 18)
+    return _by_session(rules, state) if rules.is_cursor else PagingDecision(Action.NEXT, 18)
 
 
-def _by_rows(rules: PagingRules, state: PageState) -> Decision | None:
+def _by_rows(rules: PagingRules, state: PageState) -> PagingDecision | None:
     """Rows 9, 10 and 19: a page without rows, polling with pages, and a page that is not full."""
     if state.rows == 0:
-        return Decision(Action.STOP, 9)
+        return PagingDecision(Action.STOP, 9)
     if rules.condition:
-        return Decision(Action.NEXT, 10)
+        return PagingDecision(Action.NEXT, 10)
     if rules.stops_short and state.page_size is not None and state.rows < state.page_size:
-        return Decision(Action.STOP, 19)
+        return PagingDecision(Action.STOP, 19)
     return None
 
 
-def _by_session(rules: PagingRules, state: PageState) -> Decision | None:
+def _by_session(rules: PagingRules, state: PageState) -> PagingDecision | None:
     """Rows 11 and 12: cursors."""
     if not rules.has_session or rules.condition:
         return None
     if not state.key.cursor:
-        return Decision(Action.STOP, 11)
+        return PagingDecision(Action.STOP, 11)
     if not (rules.sends_session or rules.is_paged):
         return None
     if state.previous_key and state.previous_key.cursor == state.key.cursor:
-        return Decision(Action.FAIL, GUARD_ROW)
-    return Decision(Action.NEXT, 12)
+        return PagingDecision(Action.FAIL, GUARD_ROW)
+    return PagingDecision(Action.NEXT, 12)
 
 
-def _by_pages(rules: PagingRules, state: PageState) -> Decision:
+def _by_pages(rules: PagingRules, state: PageState) -> PagingDecision:
     """Rows 13 to 15: pages, a total that is not reached, and the end."""
     if rules.is_paged:
-        return Decision(Action.NEXT, 13)
+        return PagingDecision(Action.NEXT, 13)
     if total_reached(rules, state) is False:
-        return Decision(Action.NEXT, 14)
-    return Decision(Action.STOP, 15)
+        return PagingDecision(Action.NEXT, 14)
+    return PagingDecision(Action.STOP, 15)
 
 
 def total_reached(rules: PagingRules, state: PageState) -> bool | None:
@@ -259,7 +261,7 @@ def total_exceeded(state: PageState) -> bool:
 
 
 def failure(
-    decision: Decision, session: SessionKeyField | None, timeout_s: float, key: SessionKey
+    decision: PagingDecision, session: SessionKeyField | None, timeout_s: float, key: SessionKey
 ) -> str:
     """Return the sentence that explains a FAIL decision.
 

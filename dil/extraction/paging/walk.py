@@ -31,16 +31,23 @@ from dil.extraction.paging.answers import (
     total_count,
 )
 from dil.extraction.paging.guard import PagingGuard
-from dil.extraction.paging.notes import DOUBTS, Doubts, asked_rows, end_notes
+from dil.extraction.paging.notes import DOUBTS, PageNotes, asked_rows, end_notes
 from dil.extraction.paging.position import (
     LastPage,
-    Position,
+    PagingPosition,
     initial_values,
     next_values,
     skips_rows,
 )
-from dil.extraction.paging.rules import Action, Decision, PageState, PagingRules, decide, failure
-from dil.extraction.parameters import PageValues, Scope, evaluate
+from dil.extraction.paging.rules import (
+    Action,
+    PageState,
+    PagingDecision,
+    PagingRules,
+    decide,
+    failure,
+)
+from dil.extraction.parameters import PageValues, ParameterScope, evaluate
 from dil.extraction.payload_rows import PayloadRows
 from dil.extraction.streams import MeasuredBody
 from dil.model.job import ExtractionSpec
@@ -115,7 +122,7 @@ class ResumeRefusedError(Exception):
     """A walk cannot go on from its start; the cause is the source's own refusal, if it was that."""
 
 
-def _ignore(position: Position) -> None:
+def _ignore(position: PagingPosition) -> None:
     del position
 
 
@@ -136,14 +143,14 @@ class Walk:
     """
 
     spec: ExtractionSpec
-    scope: Scope
+    scope: ParameterScope
     clock: Clock
     counters: WalkCounters = field(default_factory=WalkCounters)
-    start: Position | None = None
+    start: PagingPosition | None = None
     payload: PayloadRows | None = None
     refused: RefusedSink | None = None
     refused_before: Mapping[int, RefusedAnswer] = field(default_factory=dict)
-    on_page: Callable[[Position], None] = _ignore
+    on_page: Callable[[PagingPosition], None] = _ignore
     log_request: Callable[[Session, RequestValues], None] = _no_log
 
 
@@ -202,7 +209,7 @@ def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestVa
 def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
     """Run the loop (rule G21); ``ask`` sends one request."""
     rules, guard, pace = PagingRules.of(walk.spec), _guard(walk), _Pace(walk)
-    start = walk.start or Position(values=initial_values(walk.spec))
+    start = walk.start or PagingPosition(values=initial_values(walk.spec))
     state, values, rows = start.state, start.values, walk.payload
     if rows is not None and not _skips(walk, rows, start):
         raise ResumeRefusedError
@@ -246,10 +253,10 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
         walk.on_page(_position(walk, state, values, doubts.last_page(guard.content)))
 
 
-def _position(walk: Walk, state: PageState, values: PageValues, last: LastPage) -> Position:
+def _position(walk: Walk, state: PageState, values: PageValues, last: LastPage) -> PagingPosition:
     """Return where a walk goes on, ``values`` being those of its next request."""
     return replace(
-        Position.after(state, values, last),
+        PagingPosition.after(state, values, last),
         sent_rows="" if walk.payload is None else walk.payload.sent,
         dropped=walk.counters.dropped,
     )
@@ -259,7 +266,7 @@ def _is_over(
     walk: Walk,
     rules: PagingRules,
     state: PageState,
-    decision: Decision,
+    decision: PagingDecision,
     last: tuple[RequestValues, Response],
 ) -> bool:
     """Return whether a decision ends the walk, and note what is odd about its end.
@@ -291,10 +298,10 @@ def _is_over(
     return True
 
 
-def _doubts(walk: Walk) -> Doubts:
+def _doubts(walk: Walk) -> PageNotes:
     is_led = PagingRules.of(walk.spec).names_pages and walk.payload is None
     before = walk.start.last if walk.start and walk.payload is None else LastPage()
-    return Doubts(before, compares=is_led and not walk.spec.pagination.equal_pages)
+    return PageNotes(before, compares=is_led and not walk.spec.pagination.equal_pages)
 
 
 def _guard(walk: Walk) -> PagingGuard:
@@ -328,7 +335,7 @@ def _answered(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tup
         raise ResumeRefusedError from error
 
 
-def _skips(walk: Walk, rows: PayloadRows, start: Position) -> bool:
+def _skips(walk: Walk, rows: PayloadRows, start: PagingPosition) -> bool:
     """Pass over the rows that an earlier attempt has sent; say whether they are the same."""
 
     def seen(number: int, row: JsonObject, key: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from dil.errors import DilError, PluginFailureError, SourceContractError
-from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, Received
+from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, ReceivedBytes
 from dil.extraction.streams import ReadStream
 from dil.model.job import ExtractionSpec, PreprocessorSpec
 from dil.spi.connector import Response
@@ -73,7 +73,7 @@ class _Chain:
         return whole
 
     def _through(self, body: BinaryIO) -> BinaryIO:
-        received = Received()
+        received = ReceivedBytes()
         stream = cast("BinaryIO", CountedStream(body, received))
         for name, step in self._steps:
             place = _Place(name, received)
@@ -183,7 +183,7 @@ class _Place:
     """One preprocessor at work: its name, and what it has received so far."""
 
     name: str
-    received: Received
+    received: ReceivedBytes
 
     @contextmanager
     def named(self) -> Iterator[None]:
@@ -223,7 +223,7 @@ class _NamedStream(ReadStream):
 
 
 def _made(spec: PreprocessorSpec) -> Preprocessor:
-    with _Place(spec.name, Received()).named():
+    with _Place(spec.name, ReceivedBytes()).named():
         made = load(spec.filter)(PreprocessorContext(spec.name, spec.parameters))
     if not isinstance(made, Preprocessor):
         raise PluginFailureError(

@@ -13,7 +13,7 @@ from isal import isal_zlib
 
 from dil.extraction.preprocessing.decoded import (
     CHUNK,
-    Format,
+    CompressedFormat,
     Pieces,
     PieceStream,
     cut,
@@ -62,28 +62,28 @@ class _ZlibMember:
         return bytes(self._object.unused_data)
 
 
-_GZIP = Format(
+_GZIP = CompressedFormat(
     "gzip",
     # Three times as fast as zlib, and as strict.
     partial(_ZlibMember, isal_zlib.decompressobj, 16 + zlib.MAX_WBITS),
     (cast("type[Exception]", isal_zlib.error),),  # its stub calls the class an instance
     b"\x1f\x8b",
 )
-_BZIP2 = Format("bzip2", bz2.BZ2Decompressor, (OSError, ValueError), b"BZh")
-_XZ = Format(
+_BZIP2 = CompressedFormat("bzip2", bz2.BZ2Decompressor, (OSError, ValueError), b"BZh")
+_XZ = CompressedFormat(
     "xz",
     partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, XZ_MEMORY_BYTES),
     (lzma.LZMAError,),
     b"\xfd7zXZ\0",
     padding=4,
 )
-_FRAMED = Format(
+_FRAMED = CompressedFormat(
     "deflate",
     partial(_ZlibMember, zlib.decompressobj, zlib.MAX_WBITS),
     (zlib.error,),
     may_repeat=False,
 )
-_RAW = Format(
+_RAW = CompressedFormat(
     "deflate",
     partial(_ZlibMember, zlib.decompressobj, -zlib.MAX_WBITS),
     (zlib.error,),

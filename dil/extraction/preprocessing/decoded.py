@@ -49,7 +49,7 @@ class PieceStream(ReadStream):
             self._source.close()
 
 
-class Member(Protocol):
+class CompressedMember(Protocol):
     """One member of a compressed stream, as bz2 and lzma decompress it."""
 
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
@@ -69,7 +69,7 @@ class Member(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class CompressedFormat:
     """A compressed format: its word in messages, what decodes one member, how a member begins.
 
     ``faults`` are what the library raises at damaged bytes. Members may follow each other where
@@ -77,14 +77,14 @@ class Format:
     """
 
     word: str
-    member: Callable[[], Member]
+    member: Callable[[], CompressedMember]
     faults: tuple[type[Exception], ...]
     magic: bytes = b""
     may_repeat: bool = True
     padding: int = 0
 
 
-def decoded(source: BinaryIO, form: Format) -> Pieces:
+def decoded(source: BinaryIO, form: CompressedFormat) -> Pieces:
     """Yield the bytes of all members of a compressed stream.
 
     Raises:
@@ -102,7 +102,12 @@ def decoded(source: BinaryIO, form: Format) -> Pieces:
 
 
 def _member(
-    source: BinaryIO, form: Format, member: Member, data: bytes, *, is_first: bool
+    source: BinaryIO,
+    form: CompressedFormat,
+    member: CompressedMember,
+    data: bytes,
+    *,
+    is_first: bool,
 ) -> Pieces:
     begin, has_made = data[:1024], False
     while True:
@@ -124,7 +129,7 @@ def _member(
                 raise cut(form.word)
 
 
-def _following(source: BinaryIO, unused: bytes, form: Format) -> bytes:
+def _following(source: BinaryIO, unused: bytes, form: CompressedFormat) -> bytes:
     """Return what follows a member, without the zeros that fill it up; empty at the end."""
     data = unused or source.read(CHUNK)
     if not form.padding:

@@ -11,7 +11,7 @@ from dil.model.job import ExpansionSpec
 
 
 @dataclass(slots=True)
-class Received:
+class ReceivedBytes:
     """What came of one response: its bytes so far, and what a stream over it has raised."""
 
     bytes: int = 0
@@ -21,7 +21,7 @@ class Received:
 class CountedStream(ReadStream):
     """Passes on a stream that it owns, and counts its bytes."""
 
-    def __init__(self, stream: BinaryIO, received: Received) -> None:
+    def __init__(self, stream: BinaryIO, received: ReceivedBytes) -> None:
         self._stream = stream
         self._received = received
 
@@ -45,7 +45,7 @@ class LimitedStream(ReadStream):
     """What one preprocessor makes: never more than the job allows for what was received."""
 
     def __init__(
-        self, stream: BinaryIO, name: str, received: Received, limit: ExpansionSpec
+        self, stream: BinaryIO, name: str, received: ReceivedBytes, limit: ExpansionSpec
     ) -> None:
         self._stream = stream
         self._name = name

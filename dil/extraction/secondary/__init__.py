@@ -1,6 +1,6 @@
 """Secondary input: the output of earlier jobs as units, variables and payload."""
 
-from dil.extraction.secondary.entry import Access
+from dil.extraction.secondary.entry import SecondaryAccess
 from dil.extraction.secondary.inputs import (
     read_activation,
     read_authentication,
@@ -10,7 +10,7 @@ from dil.extraction.secondary.inputs import (
 )
 
 __all__ = [
-    "Access",
+    "SecondaryAccess",
     "read_activation",
     "read_authentication",
     "read_payload",

@@ -30,7 +30,7 @@ _KEPT = frozenset({"activation", "authentication"})
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class SecondaryAccess:
     """What reading needs from elsewhere.
 
     ``filesystem_for`` finds the store of a path. ``live_files`` returns the paths of the live
@@ -46,12 +46,12 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SecondaryEntry:
     """One entry, with the path that is to be read."""
 
     source: SecondaryInput
     path: str
-    access: Access
+    access: SecondaryAccess
     parse_json: bool = False
 
     def rows(self) -> Iterator[dict[str, JsonValue]]:
@@ -60,7 +60,7 @@ class Entry:
         ENC(...) texts are as they stand in the files.
 
         Raises:
-            NotThereError: the path does not exist, or a file went away while it was read.
+            InputNotThereError: the path does not exist, or a file went away while it was read.
             SourceError: the store or a file cannot be read, or has not what the entry names.
         """
         filesystem = self.access.filesystem_for(self.path)

@@ -14,7 +14,7 @@ from typing import BinaryIO, TypeAlias, cast
 from dil.errors import SourceContractError, SourceError
 from dil.extraction.secondary.columns import Open, Rows, UnfitError
 from dil.extraction.secondary.limits import Allowance
-from dil.extraction.secondary.places import NotThereError
+from dil.extraction.secondary.places import InputNotThereError
 from dil.extraction.sizes import memory_words
 from dil.extraction.streams import located_errors
 from dil.storage import Filesystem
@@ -68,7 +68,7 @@ def read_rows(
         SourceContractError: a column is not there, or the file is damaged, of no known format, or
             longer than it may be.
         SourceError: the file cannot be read.
-        NotThereError: the file is gone.
+        InputNotThereError: the file is gone.
     """
     try:
         kind = _kind(filesystem, path)
@@ -81,7 +81,7 @@ def read_rows(
     except MemoryError as error:
         raise _too_large(path, allowed) from error
     except FileNotFoundError as error:
-        raise NotThereError(f"{path} does not exist") from error
+        raise InputNotThereError(f"{path} does not exist") from error
     except OSError as error:
         # Libraries raise it for damage as well, without a number.
         raise (unreadable(path, error) if error.errno else _damaged(path, error)) from None

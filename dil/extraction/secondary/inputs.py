@@ -9,8 +9,8 @@ from itertools import islice
 from typing import TypeAlias, TypeVar
 
 from dil.errors import SourceContractError, SourceError
-from dil.extraction.secondary.entry import KEY, Access, Entry
-from dil.extraction.secondary.places import NotThereError
+from dil.extraction.secondary.entry import KEY, SecondaryAccess, SecondaryEntry
+from dil.extraction.secondary.places import InputNotThereError
 from dil.model.json import JsonValue, as_text, compact
 from dil.model.secondary import SecondaryRows, SecondarySpec, SecondaryVariables
 from dil.model.secret import Secret
@@ -30,7 +30,7 @@ _LEARNED = 100
 
 
 def read_secondary_inputs(
-    secondary: SecondarySpec, access: Access, wait: Wait | None = None
+    secondary: SecondarySpec, access: SecondaryAccess, wait: Wait | None = None
 ) -> SecondaryRows:
     """Read activation and authentication input, whole; runs on the driver, before planning.
 
@@ -59,7 +59,7 @@ def read_secondary_inputs(
     return SecondaryRows(tuple(units.texts), variables, _notes(units))
 
 
-def read_activation(secondary: SecondarySpec, access: Access) -> tuple[str, ...] | None:
+def read_activation(secondary: SecondarySpec, access: SecondaryAccess) -> tuple[str, ...] | None:
     """Return the units as compact JSON, None without activation input; decrypts nothing.
 
     For a plan without a run: reads once, whatever ``retry`` says.
@@ -72,7 +72,7 @@ def read_activation(secondary: SecondarySpec, access: Access) -> tuple[str, ...]
 
 
 def read_authentication(
-    secondary: SecondarySpec, access: Access, wait: Wait | None = None
+    secondary: SecondarySpec, access: SecondaryAccess, wait: Wait | None = None
 ) -> dict[str, Secret]:
     """Return the fields of the one authentication row as text; empty without such an input.
 
@@ -81,7 +81,7 @@ def read_authentication(
     Raises:
         SourceError: as ``read_secondary_inputs``.
     """
-    found: list[tuple[Entry, dict[str, JsonValue]]] = []
+    found: list[tuple[SecondaryEntry, dict[str, JsonValue]]] = []
     entries = _entries(secondary, access, "authentication")
     for entry in entries:
         rows = _patiently(entry, wait, _first_two)
@@ -103,7 +103,7 @@ def read_authentication(
 
 
 def read_payload(
-    secondary: SecondarySpec, access: Access, variables: Mapping[str, JsonValue]
+    secondary: SecondarySpec, access: SecondaryAccess, variables: Mapping[str, JsonValue]
 ) -> Iterator[dict[str, JsonValue]]:
     """Yield the rows to send; runs in a task, one batch in memory.
 
@@ -125,14 +125,16 @@ def read_payload(
                 "Declare it in ms.parameters, or as a unit.",
             )
         refuse_other_path(template.path, path.text, variables)
-        entry = Entry(template.source, path.text, access, template.parse_json)
+        entry = SecondaryEntry(template.source, path.text, access, template.parse_json)
         try:
             yield from map(entry.revealed, entry.rows())
-        except NotThereError as error:
+        except InputNotThereError as error:
             raise _absent(error) from error
 
 
-def read_validation(secondary: SecondarySpec, access: Access) -> Iterator[dict[str, JsonValue]]:
+def read_validation(
+    secondary: SecondarySpec, access: SecondaryAccess
+) -> Iterator[dict[str, JsonValue]]:
     """Yield the rows that in-flow validation compares with, entry after entry.
 
     Runs in a task, one batch in memory.
@@ -145,7 +147,7 @@ def read_validation(secondary: SecondarySpec, access: Access) -> Iterator[dict[s
     for entry in _entries(secondary, access, "validation"):
         try:
             yield from map(entry.revealed, entry.rows())
-        except NotThereError as error:
+        except InputNotThereError as error:
             raise _absent(error) from error
 
 
@@ -157,7 +159,7 @@ class _Units:
     """
 
     texts: dict[str, None] = field(default_factory=dict)
-    encrypted: dict[tuple[str, str], Entry] = field(default_factory=dict)
+    encrypted: dict[tuple[str, str], SecondaryEntry] = field(default_factory=dict)
     repeated: int = 0
 
     def add(self, text: str) -> None:
@@ -171,7 +173,9 @@ class _Units:
         self.texts[text] = None
 
 
-def _read_units(secondary: SecondarySpec, access: Access, wait: Wait | None) -> _Units | None:
+def _read_units(
+    secondary: SecondarySpec, access: SecondaryAccess, wait: Wait | None
+) -> _Units | None:
     entries = _entries(secondary, access, "activation")
     if not entries:
         return None
@@ -189,7 +193,7 @@ def _read_units(secondary: SecondarySpec, access: Access, wait: Wait | None) -> 
     return units
 
 
-def _units_of(entry: Entry) -> _Units:
+def _units_of(entry: SecondaryEntry) -> _Units:
     units = _Units()
     for row in entry.rows():
         units.add(compact(row))
@@ -207,12 +211,12 @@ def _notes(units: _Units) -> tuple[str, ...]:
     return (f"the activation input repeats itself: {rows} left out, because the first one counts",)
 
 
-def _first_two(entry: Entry) -> list[dict[str, JsonValue]]:
+def _first_two(entry: SecondaryEntry) -> list[dict[str, JsonValue]]:
     """Return as many rows as it takes to know that there are too many."""
     return list(islice(entry.rows(), 2))
 
 
-def _secret(entry: Entry, name: str, value: JsonValue) -> Secret:
+def _secret(entry: SecondaryEntry, name: str, value: JsonValue) -> Secret:
     if value is None:
         raise SourceContractError(
             f'{entry.path}: "{name}" of the authentication row is null',
@@ -222,14 +226,16 @@ def _secret(entry: Entry, name: str, value: JsonValue) -> Secret:
     return entry.opened(name, text) if is_encrypted(text) else Secret(text)
 
 
-def _entries(secondary: SecondarySpec, access: Access, category: str) -> list[Entry]:
+def _entries(
+    secondary: SecondarySpec, access: SecondaryAccess, category: str
+) -> list[SecondaryEntry]:
     return [
-        Entry(source, source.path, access, secondary.parses_json)
+        SecondaryEntry(source, source.path, access, secondary.parses_json)
         for source in secondary.of(category)
     ]
 
 
-def _patiently(entry: Entry, wait: Wait | None, read: Callable[[Entry], T]) -> T:
+def _patiently(entry: SecondaryEntry, wait: Wait | None, read: Callable[[SecondaryEntry], T]) -> T:
     """Return what ``read`` returns; try again while there is nothing at the path.
 
     Once at once: a file may go away because its job replaces it, and then its successor is there.
@@ -239,7 +245,7 @@ def _patiently(entry: Entry, wait: Wait | None, read: Callable[[Entry], T]) -> T
     for number, delay in enumerate(delays):
         try:
             return read(entry)
-        except NotThereError as error:
+        except InputNotThereError as error:
             if delay and wait is not None:
                 log.warning(
                     "%s: %s; reading it again in %d s (%d of %d)",
@@ -248,11 +254,11 @@ def _patiently(entry: Entry, wait: Wait | None, read: Callable[[Entry], T]) -> T
                 wait(delay)
     try:
         return read(entry)
-    except NotThereError as error:
+    except InputNotThereError as error:
         raise _absent(error) from error
 
 
-def _absent(error: NotThereError) -> SourceError:
+def _absent(error: InputNotThereError) -> SourceError:
     return SourceError(
         f"secondary input is not there: {error}",
         f"Run the job that writes it first; retry in {KEY} waits for activation and "

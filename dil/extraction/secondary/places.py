@@ -16,7 +16,7 @@ _META = "_dil"
 _HIDDEN = ("_", ".")
 
 
-class NotThereError(Exception):
+class InputNotThereError(Exception):
     """The path does not exist yet, or a file of it was taken away meanwhile."""
 
 
@@ -29,13 +29,13 @@ def find_files(filesystem: Filesystem, path: str, live_files: LiveFiles) -> tupl
     that the path names, such as that of refused rows, is a folder like any other.
 
     Raises:
-        NotThereError: there is nothing at the path, or a dataset that was never published to.
+        InputNotThereError: there is nothing at the path, or a dataset that was never published to.
         OSError, DilError: the store cannot be read.
     """
     if _is_file(filesystem, path):
         return (path,)
     if not filesystem.exists(path):
-        raise NotThereError(f"{path} does not exist")
+        raise InputNotThereError(f"{path} does not exist")
     around = _dataset_around(filesystem, path)
     if around is not None and not _names_hidden(path, around):
         return tuple(sorted(_below(_published(filesystem, around, live_files), path)))
@@ -79,7 +79,7 @@ def _datasets(listed: Iterable[str], path: str) -> tuple[str, ...]:
 def _published(filesystem: Filesystem, folder: str, live_files: LiveFiles) -> Sequence[str]:
     files = live_files(filesystem, folder)
     if files is None:
-        raise NotThereError(f"{folder} belongs to a job that has published nothing yet")
+        raise InputNotThereError(f"{folder} belongs to a job that has published nothing yet")
     return files
 
 

@@ -10,7 +10,7 @@ from typing import BinaryIO, ClassVar
 import pyarrow as pa
 
 from dil.errors import SourceContractError
-from dil.extraction.coercion import Place
+from dil.extraction.coercion import RowPosition
 from dil.extraction.content import NO_DATA_FIELD, refuse_other_types
 from dil.extraction.json.document import collector_paused
 from dil.extraction.names import NameCleansing
@@ -18,7 +18,7 @@ from dil.extraction.packed import as_text
 from dil.extraction.sizes import BATCH_BYTES, XML_ROW_BYTES, longest
 from dil.extraction.streams import located_errors
 from dil.extraction.xml.document import XmlDocument
-from dil.extraction.xml.rows import FoundColumns, GivenColumns, XmlColumns
+from dil.extraction.xml.rows import FoundXmlColumns, GivenXmlColumns, XmlColumns
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
 from dil.model.path import Missing
@@ -66,9 +66,9 @@ class XmlExtractor(Extractor):
         replacement = cleansing.replacement if cleansing and names else "#"
         self._text_name = _TEXT.replace("#", replacement)
         self._columns: XmlColumns = (
-            GivenColumns(spec.output_schema, names, self._text_name, spec.csv.made_up)
+            GivenXmlColumns(spec.output_schema, names, self._text_name, spec.csv.made_up)
             if spec.output_schema is not None
-            else FoundColumns(spec, names, self._text_name)
+            else FoundXmlColumns(spec, names, self._text_name)
         )
         self._is_own_charset = codecs.lookup(spec.charset).name in _UTF8
         self._pages = 0
@@ -125,7 +125,7 @@ class XmlExtractor(Extractor):
         for begin in range(0, len(rows), _BATCH_ROWS):
             part = rows[begin : begin + _BATCH_ROWS]
             with collector_paused():
-                batch = self._columns.batch(part, Place(self._pages, page.rows + 1))
+                batch = self._columns.batch(part, RowPosition(self._pages, page.rows + 1))
             page.rows += batch.num_rows
             page.left_out = self._columns.left_out
             yield batch

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from dil.errors import SourceContractError
 from dil.extraction.absent_columns import AbsentColumns, left_out_below
-from dil.extraction.coercion import Place, coerced_batch
+from dil.extraction.coercion import RowPosition, coerced_batch
 from dil.extraction.json.rows import InferredColumns
 from dil.extraction.names import NameCleansing
-from dil.extraction.shapes import Shape
+from dil.extraction.shapes import FoundShape
 from dil.extraction.sizes import Width
 from dil.extraction.xml.document import XmlValue
 from dil.model.arrow import raw_schema
@@ -49,7 +49,7 @@ class XmlColumns(ABC):
         """Return the raw schema as far as it is known."""
 
     @abstractmethod
-    def batch(self, rows: Sequence[XmlRow], place: Place) -> pa.RecordBatch:
+    def batch(self, rows: Sequence[XmlRow], place: RowPosition) -> pa.RecordBatch:
         """Return rows as a batch; ``place`` is where they come from, for messages.
 
         Raises:
@@ -58,7 +58,7 @@ class XmlColumns(ABC):
         """
 
 
-class GivenColumns(XmlColumns):
+class GivenXmlColumns(XmlColumns):
     """Exactly the columns of ``ms.output.schema``; elements that are no columns are dropped.
 
     In an array column a single element is an array of one. A plain column takes the text of an
@@ -93,7 +93,7 @@ class GivenColumns(XmlColumns):
         del has_pages
         return self._schema
 
-    def batch(self, rows: Sequence[XmlRow], place: Place) -> pa.RecordBatch:
+    def batch(self, rows: Sequence[XmlRow], place: RowPosition) -> pa.RecordBatch:
         """Return the batch in the given schema."""
         objects: Sequence[Any] = rows
         known = pa.struct(list(self._schema))
@@ -141,7 +141,7 @@ class GivenColumns(XmlColumns):
         return _BOOLEANS.get(text, text) if is_boolean and isinstance(text, str) else text
 
 
-class FoundColumns(XmlColumns):
+class FoundXmlColumns(XmlColumns):
     """Columns found in the rows, text all of them but for ``ms.data.default.type``.
 
     An element that was ever seen twice in its parent is an array from then on, one that was ever
@@ -153,7 +153,7 @@ class FoundColumns(XmlColumns):
         self._text = text_name
         self._defaults = dict(spec.default_types)
         self._made_up = InferredColumns(spec, None).schema(has_pages=True)
-        self._shape = Shape(width=Width(spec.most_columns))
+        self._shape = FoundShape(width=Width(spec.most_columns))
         self._schema: pa.Schema | None = None
         self._arrays: set[str] = set()
         self._objects: set[str] = set()
@@ -162,7 +162,7 @@ class FoundColumns(XmlColumns):
         """Return what the rows so far say; without rows, keys and delta fields as columns."""
         return self._made_up if self._schema is None and has_pages else self._schema
 
-    def batch(self, rows: Sequence[XmlRow], place: Place) -> pa.RecordBatch:
+    def batch(self, rows: Sequence[XmlRow], place: RowPosition) -> pa.RecordBatch:
         """Return the batch in the schema as it is after these rows."""
         objects: list[Any] = list(rows)
         for row in objects:
@@ -209,7 +209,7 @@ class FoundColumns(XmlColumns):
         return {name: self._uniform(each, f"{path}.{name}") for name, each in value.items()}
 
 
-def _shape_of(objects: Sequence[Any]) -> Shape:
-    shape = Shape()
+def _shape_of(objects: Sequence[Any]) -> FoundShape:
+    shape = FoundShape()
     shape.observe(objects)
     return shape

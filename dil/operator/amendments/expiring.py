@@ -20,7 +20,7 @@ from dil.observe.progress import counted
 from dil.operator.amendments.files import NO_FILES, FileChange
 from dil.operator.amendments.preview import Preview, preview_of, require_applicable
 from dil.operator.session import OperatorSession
-from dil.publishing.bounds import is_inside, stray_files
+from dil.publishing.own_folders import is_inside, outside_files_of
 from dil.spi.state_store import StateStore
 from dil.state.amendments.operations import Proposal
 from dil.state.blocks.canonical import system_time_text
@@ -60,7 +60,8 @@ def due_files(
     """
     files = tuple(file for file in live if file.uri in old)
     strays = {
-        each.uri: str(each) for each in stray_files(files, job.publishing, job.name, filesystem)
+        each.uri: str(each)
+        for each in outside_files_of(files, job.publishing, job.name, filesystem)
     }
     missing = old.difference(file.uri for file in files)
     return DueFiles(

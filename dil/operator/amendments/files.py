@@ -11,7 +11,7 @@ from dil.model.dataset import Move, PublishedFile
 from dil.model.job import PublishMode
 from dil.observe.progress import counted
 from dil.operator.session import OperatorSession
-from dil.publishing import act_asides
+from dil.publishing import set_aside
 
 KEPT = "kept"
 WITHDRAWN = "withdrawn from the dataset"
@@ -147,22 +147,35 @@ def file_change(
 
 
 def with_late_rows(
-    session: OperatorSession, change: FileChange, forgotten: Collection[str] = ()
+    session: OperatorSession,
+    change: FileChange,
+    forgotten: Collection[str] = (),
+    since: Collection[str] | None = None,
 ) -> FileChange:
     """Return a change of files that takes late rows along.
 
     Late rows of ``forgotten`` work units, and those that were published with files that are
     withdrawn, go aside: the next reading would publish them a second time. Those that went aside
     with files that come back come back, too.
+
+    Args:
+        session: The operator's session.
+        change: What becomes of the dataset's files.
+        forgotten: The signatures of work units that are read again.
+        since: The URIs of the late rows that go with ``forgotten``, None for all of theirs.
     """
     filesystem, spec = session.filesystem(), session.job.publishing
     act_id = session.act_id or ""
-    units, runs = forgotten, None
-    if not forgotten:
+    gone = [
+        move
+        for move in late_taken(session, act_id, forgotten)
+        if since is None or filesystem.uri(move.source) in since
+    ]
+    if not forgotten or since is not None:
         units = {signature for file in change.withdrawn for signature in file.signatures}
         runs = {file.run_id for file in change.withdrawn}
-    gone = late_taken(session, act_id, units, runs)
-    back = act_asides.late_back(filesystem, spec, act_id, change.moves, session.late_files)
+        gone += [move for move in late_taken(session, act_id, units, runs) if move not in gone]
+    back = set_aside.late_back(filesystem, spec, act_id, change.moves, session.late_files)
     return replace(change, quarantine=(*change.quarantine, *gone, *back))
 
 
@@ -179,7 +192,7 @@ def late_taken(
     filesystem, spec = session.filesystem(), session.job.publishing
     if spec.warehouse is not None:
         return ()  # their rows are in a table, where no act takes any away
-    moves = act_asides.late_taken(filesystem, spec, act_id, units, runs)
+    moves = set_aside.late_taken(filesystem, spec, act_id, units, runs)
     if spec.mode is not PublishMode.APPEND or not moves:
         return moves
     own = session.late_files()  # other jobs may append to the dataset

@@ -13,9 +13,9 @@ from dil.model.job import Job, PublishMode
 from dil.model.json import JsonObject
 from dil.model.work_unit import Plan
 from dil.operator.amendments.files import KEPT, NO_FILES, FileChange
-from dil.operator.amendments.rests import staged_rests, whole_files
+from dil.operator.amendments.remainders import staged_remainders, whole_files
 from dil.operator.session import OperatorSession
-from dil.publishing import act_asides, leftovers, withdrawal
+from dil.publishing import leftovers, set_aside, withdrawal
 from dil.publishing.leftovers import Leftovers
 from dil.run import plan_checks
 from dil.run.books import kept_books, settle_registry
@@ -150,7 +150,7 @@ def _commit_of(session: OperatorSession, preview: Preview, act_id: str, reason: 
         horizon=max(now, session.now_ms),
         act=preview.proposal.act(reason or preview.proposal.verb, session.partition_ends()),
         quarantine=preview.files.quarantine,
-        late_dir=act_asides.late_dir_of(
+        late_dir=set_aside.late_dir_of(
             session.filesystem(), session.job.publishing, preview.files.quarantine
         ),
         books=_book_keeping(session, preview.proposal, reason or preview.proposal.verb),
@@ -188,7 +188,7 @@ def apply(session: OperatorSession, preview: Preview, reason: str = "") -> JsonO
         withdrawn = whole_files(session, files.withdrawn, is_final=files.is_final)
         if not files.is_final:
             withdrawal.withdraw(filesystem, job.publishing, act_id, withdrawn)
-        rests = staged_rests(session, act_id, files.withdrawn, withdrawn)
+        rests = staged_remainders(session, act_id, files.withdrawn, withdrawn)
     commit = _commit_of(session, preview, act_id, reason)
     commit = replace(commit, moves=(*files.moves, *rests), removes=tuple(withdrawn))
     place = (commit, job.publishing, filesystem)
@@ -205,6 +205,6 @@ def apply(session: OperatorSession, preview: Preview, reason: str = "") -> JsonO
         filesystem.delete_empty_folder(move.source.rpartition("/")[0])
     if not files.only_records:
         withdrawal.sweep(filesystem, files.moves)
-    act_asides.sweep(filesystem, job.publishing, files.quarantine)
+    set_aside.sweep(filesystem, job.publishing, files.quarantine)
     leftovers.delete(filesystem, job.publishing, preview.leftovers)
     return block

@@ -28,7 +28,7 @@ from dil.operator.amendments.refusals import (
 )
 from dil.operator.amendments.restoring import restore_rows
 from dil.operator.session import OperatorSession
-from dil.publishing import act_asides, withdrawal
+from dil.publishing import set_aside, withdrawal
 from dil.publishing.layout import META
 from dil.publishing.leftovers import Leftovers, Ownership, old_leftovers
 from dil.run.kept_report import standing_failures
@@ -108,7 +108,9 @@ def propose_rewind(
     since = last_act.files_since(store.blocks(), sequence)
     live = live_files_of(session, _signatures(proposal))
     proposal, files = restore_rows(session, proposal, live, since, decision)
-    files = with_late_rows(session, files)
+    is_withdrawn = decision is FileDecision.WITHDRAW
+    again = _signatures(proposal) if is_withdrawn else ()
+    files = with_late_rows(session, files, again, since.late)
     notes = _quarantine_notes(session, files.quarantine)
     proposal = replace(proposal, notes=(*proposal.notes, *notes))
     return preview_of(session, proposal, files)
@@ -135,7 +137,7 @@ def propose_undo(session: OperatorSession) -> Preview:
     files = _undone_files(session, last, proposal)
     if files.refusal is None:
         spec, act_id = session.job.publishing, session.act_id or proposal.verb
-        quarantine = act_asides.exchanged(
+        quarantine = set_aside.exchanged(
             session.filesystem(), spec, last.act_id, act_id, session.late_files
         )
         files = replace(files, quarantine=quarantine)

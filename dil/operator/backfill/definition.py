@@ -12,7 +12,7 @@ from dil.errors import ConfigError
 from dil.model.destination import TableFormat
 from dil.model.grace import GraceSpec
 from dil.model.job import CommitPolicy, Job, PublishingSpec, PublishMode
-from dil.model.timelabels import Closing
+from dil.model.timelabels import LabelClosing
 from dil.model.work_unit import Plan
 from dil.publishing.documents import read_known
 from dil.publishing.layout import backfills_dir, join
@@ -77,7 +77,7 @@ def backfill_job(
             ignore_history=False,
             grace_ms=0,
             grace=GraceSpec(),
-            timelabel=labels and replace(labels, closing=Closing.NEVER),
+            timelabel=labels and replace(labels, closing=LabelClosing.NEVER),
             pacing_s=job.planning.pacing_s if pause_s is None else pause_s,
         ),
         publishing=replace(

@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from dil.model.dataset import PublishedFile
 from dil.model.job import Job
-from dil.model.schema_text import merged_text, parse_schema
-from dil.reshaping.files import Workshop, row_file
+from dil.reshaping.files import DatasetFiles, row_file
 from dil.storage import filesystem_for
+from dil.types.schema_text import merged_text, parse_schema
+from dil.types.widening import conform
 from dil.writing.system_columns import EXTRACTED_AT, RUN_ID, SIGNATURE, TIMELABEL
-from dil.writing.widening import conform
 
 # They describe the reading, not the row.
 _NOT_COMPARED = frozenset({EXTRACTED_AT, RUN_ID, SIGNATURE, TIMELABEL})
@@ -50,7 +50,7 @@ class KeyComparison:
         """Take the recorded schemas of both sides and the names of the key columns."""
         first, *rest = schemas
         self._target = parse_schema(merged_text(first, rest))
-        self._workshop = Workshop(job.publishing.final_dir, "", job.writing)
+        self._dataset_files = DatasetFiles(job.publishing.final_dir, "", job.writing)
         self._filesystem = filesystem_for(job.publishing.final_dir)
         self._keys = list(keys)
 
@@ -94,7 +94,8 @@ class KeyComparison:
             names = [name for name in source.schema.names if name in self._target.names]
             schema = _nullable(self._target, names)
             batches = [
-                conform(batch.select(names), schema) for batch in source.batches(self._workshop)
+                conform(batch.select(names), schema)
+                for batch in source.batches(self._dataset_files)
             ]
             tables.append(pa.Table.from_batches(batches, schema))
         return pa.concat_tables(tables, promote_options="default")

@@ -29,7 +29,7 @@ from dil.operator.backfill.definition import (
 from dil.operator.backfill.publication import Publication
 from dil.operator.backfill.status import BackfillStatus
 from dil.operator.session import OperatorSession
-from dil.publishing import Finished, act_asides, withdrawal
+from dil.publishing import Finished, set_aside, withdrawal
 from dil.publishing.layout import backfills_dir, unit_hash_in
 from dil.reshaping import Reshaping, reshape
 from dil.run.books import settle_registry, with_books
@@ -150,7 +150,7 @@ def publish(
         run=RunWork(),
         quarantine=aside,
         quarantine_removes=(),
-        late_dir=act_asides.late_dir_of(filesystem, job.publishing, aside),
+        late_dir=set_aside.late_dir_of(filesystem, job.publishing, aside),
         act=act,
         books=books,
     )
@@ -176,14 +176,14 @@ def _rejecting(job: Job) -> Job:
 
 def _target(
     session: OperatorSession, act_id: str, mode: PublishMode, options: RunOptions
-) -> publishing.Target:
+) -> publishing.PublishTarget:
     spec, filesystem = session.job.publishing, session.filesystem()
     now, live = options.clock(), session.live_files()
     replacing = replace(spec, mode=mode)
     untracked = publishing.untracked_files(replacing, live, filesystem)
     publishing.refuse_unlisted(replacing, untracked)
     folders = frozenset(filesystem.folders(publishing.dataset_dir(spec)))
-    return publishing.Target(
+    return publishing.PublishTarget(
         run_id=act_id,
         output_dir=publishing.output_dir(spec, now=session.now_ms, full=False, taken=folders),
         live=live if mode is PublishMode.APPEND else session.own_live_files(),
@@ -239,8 +239,8 @@ def _schema(status: BackfillStatus, files: Sequence[StagedFile], filesystem: Fil
     """Return the schema of a work unit's files; that of all where they all have the same."""
     if not files or not status.has_schemas:
         return status.schema if files else ""
-    from dil.model.schema_text import merged_text, parse_schema, schema_text
     from dil.reshaping.files import row_file
+    from dil.types.schema_text import merged_text, parse_schema, schema_text
 
     known = parse_schema(status.schema)
     texts = [schema_text(row_file(filesystem, file.path, known).schema) for file in files]

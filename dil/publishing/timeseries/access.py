@@ -11,26 +11,26 @@ from dil.model.dataset import Commit, Intent, PublishedFile
 from dil.model.job import PublishingSpec
 from dil.publishing.books import LabelMark
 from dil.publishing.timeseries import in_steps, in_transaction
-from dil.publishing.timeseries.changes import without_equal, work_of
+from dil.publishing.timeseries.changes import label_changes_of, without_loaded
 from dil.publishing.timeseries.engines import (
     FileTables,
     MysqlTables,
     PostgresqlTables,
     Tables,
 )
-from dil.publishing.timeseries.loading import LabelLoading, Place
+from dil.publishing.timeseries.loading import LabelLoading, TimeseriesTable
 from dil.publishing.timeseries.names import Names
 from dil.publishing.timeseries.partitions import PartitionedTables
 from dil.publishing.timeseries.registry import LabelEntry, LabelState, Registry
 from dil.publishing.timeseries.rotation import rotate
-from dil.publishing.timeseries.turn import Turn
+from dil.publishing.timeseries.rotation_rules import Rotation
 from dil.publishing.warehouse.access import Access
 from dil.publishing.warehouse.dialect import Connection, Dialect
-from dil.publishing.warehouse.rows import StagedRows
-from dil.publishing.warehouse.types import Table
+from dil.publishing.warehouse.rows import WarehouseRows
 from dil.storage import Filesystem
 from dil.text.warehouse_url import Engine, WarehouseAddress, read_warehouse_url
 from dil.text.windows import windows_of
+from dil.types.warehouse import Table
 
 _SHUT = {
     LabelState.CLOSED: "is closed: its rows are final",
@@ -54,7 +54,7 @@ class TimeseriesAccess(Access):
         if warehouse is None or warehouse.labels is None:
             raise TypeError("the job has no timelabels")
         names = Names(self._table)
-        self._place = Place(
+        self._place = TimeseriesTable(
             self._dialect,
             _tables_for(address.engine, self._dialect, names, is_native=warehouse.is_native),
             names,
@@ -84,14 +84,14 @@ class TimeseriesAccess(Access):
     def spared(self, commit: Commit) -> Commit:
         """Return a commit without what its labels have already."""
         known = {entry.label: entry for entry in self.labels()}
-        return without_equal(commit, known, self._place.windows, self._place.spec.retention_ms)
+        return without_loaded(commit, known, self._place.windows, self._place.spec.retention_ms)
 
     def require_fit(self, commit: Commit) -> None:
         """Look whether the labels take rows, and whether these fit."""
         place = self._place
         self._attempts.run(self._check_own)
         known = {entry.label: entry for entry in self.labels()}
-        work = work_of(commit, known, place.windows, place.spec.retention_ms)
+        work = label_changes_of(commit, known, place.windows, place.spec.retention_ms)
         reopened = frozenset(each.label for each in commit.books.reopens) if commit.books else ()
         for label in work.changes.keys() - reopened:
             why = _SHUT.get(known[label].state, "") if label in known else ""
@@ -136,9 +136,9 @@ class TimeseriesAccess(Access):
         if labels:
             self._attempts.run(partial(self._drop_empty, labels=labels))
 
-    def rotate(self, turn: Turn) -> LabelEntry | None:
+    def rotate(self, rotation: Rotation) -> LabelEntry | None:
         """Turn the table into that of a label; None where there was nothing to rotate."""
-        return self._attempts.run(lambda connection: rotate(self._place, connection, turn))
+        return self._attempts.run(lambda connection: rotate(self._place, connection, rotation))
 
     def _check_own(self, connection: Connection) -> None:
         self._place.tables.require_own(connection)
@@ -146,7 +146,7 @@ class TimeseriesAccess(Access):
         self._place.tables.require_empty(connection, held)
 
     def _require_view(self, connection: Connection, *, commit: Commit) -> None:
-        rows = StagedRows(commit, self._files, adds_signature=True)
+        rows = WarehouseRows(commit, self._files, adds_signature=True)
         shape = self._place.shape(connection, rows)
         table = self._dialect.table(connection, self._table)
         columns = {each.name: each for each in (*(table.columns if table else ()), *shape.columns)}

@@ -18,7 +18,7 @@ _WITH_CONTENT = {LabelState.LOADED, LabelState.CLOSED, LabelState.REOPENED}
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LabelChange:
     """The files whose rows come into a label, and the work units whose rows leave it before.
 
     A run may read some work units of a label only: the rows of the others stay.
@@ -34,16 +34,16 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class LabelChanges:
     """What a commit does: labels that change, in order of time, and labels that go."""
 
-    changes: Mapping[str, Change]
+    changes: Mapping[str, LabelChange]
     gone: frozenset[str]
 
 
-def work_of(
+def label_changes_of(
     commit: Commit, known: Mapping[str, LabelEntry], windows: Windows, retention_ms: int | None
-) -> Work:
+) -> LabelChanges:
     """Return what a commit does.
 
     Labels go that an operator's act drops, and those that ended before what is kept; staged rows
@@ -57,18 +57,18 @@ def work_of(
         replaced[file.timelabel or ""].add(file.signature)
     labels = replaced.keys() - {""}
     if is_drop(commit):
-        return Work({}, frozenset(labels))
+        return LabelChanges({}, frozenset(labels))
     gone = _expired(commit, labels, known, windows, retention_ms)
-    return Work(
+    return LabelChanges(
         {
-            label: Change(label, tuple(coming[label]), frozenset(replaced[label]))
+            label: LabelChange(label, tuple(coming[label]), frozenset(replaced[label]))
             for label in sorted(labels - gone)
         },
         gone,
     )
 
 
-def without_equal(
+def without_loaded(
     commit: Commit, known: Mapping[str, LabelEntry], windows: Windows, retention_ms: int | None
 ) -> Commit:
     """Return a commit without the files that hold what their labels have already (7.2).
@@ -76,7 +76,7 @@ def without_equal(
     The files that a work unit gives a label are compared with those that they would replace, by
     their digests. A label that an operator wants loaded again is, whatever it has.
     """
-    gone = work_of(commit, known, windows, retention_ms).gone
+    gone = label_changes_of(commit, known, windows, retention_ms).gone
     has = _contents(commit.removes)
     equal = {
         part

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from itertools import count
 
-from dil.publishing.timeseries.loading import Place, labelled_copy
+from dil.publishing.timeseries.loading import TimeseriesTable, labelled_copy
 from dil.publishing.timeseries.names import LABEL
 from dil.publishing.timeseries.registry import LabelEntry
 from dil.publishing.warehouse.dialect import Connection, TableName
-from dil.publishing.warehouse.types import TEXT, Table
+from dil.types.warehouse import TEXT, Table
 
 
 def oldest(entries: Sequence[LabelEntry], own: Collection[str], most: int) -> tuple[str, ...]:
@@ -31,7 +31,7 @@ def oldest(entries: Sequence[LabelEntry], own: Collection[str], most: int) -> tu
 
 
 def compact(
-    place: Place,
+    place: TimeseriesTable,
     connection: Connection,
     sources: Mapping[str, tuple[TableName, LabelEntry]],
     base: Table,

@@ -17,13 +17,13 @@ from dil.model.job import DAY_MS
 from dil.publishing.timeseries.grants import grants_of
 from dil.publishing.timeseries.names import LABEL, Names
 from dil.publishing.timeseries.registry import LabelEntry
-from dil.publishing.timeseries.view import Branch, View
+from dil.publishing.timeseries.view import TimeseriesView, ViewBranch
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName, instant_text
 from dil.publishing.warehouse.loading import change_all
-from dil.publishing.warehouse.rows import StagedRows
-from dil.publishing.warehouse.shape import Shape, Wanted
-from dil.publishing.warehouse.types import TEXT, Table, TableColumn
+from dil.publishing.warehouse.rows import WarehouseRows
+from dil.publishing.warehouse.shape import TableChanges, TargetTable
 from dil.text.zones import EPOCH
+from dil.types.warehouse import TEXT, Table, TableColumn
 
 PHYSICAL = "ms.timeseries.physical"
 _LOCK_S = 3
@@ -120,9 +120,9 @@ class Tables(ABC):
                 "The table of a timeseries is empty: name another one, or move the rows away.",
             )
 
-    def shape(self, table: Table | None, rows: StagedRows) -> Shape:
+    def shape(self, table: Table | None, rows: WarehouseRows) -> TableChanges:
         """Return what the base lacks for rows."""
-        return Wanted(self.dialect, self.names.base).shape(table, rows)
+        return TargetTable(self.dialect, self.names.base).shape(table, rows)
 
     @abstractmethod
     def like(self, connection: Connection, new: TableName, base: Table) -> None:
@@ -223,13 +223,13 @@ class Tables(ABC):
                     connection.change(widen)
         return self.dialect.table(connection, name)
 
-    def show(self, connection: Connection, base: Table, found: Sequence[Branch]) -> None:
+    def show(self, connection: Connection, base: Table, found: Sequence[ViewBranch]) -> None:
         """Make the view anew."""
         before = self.dialect.table(connection, self.names.view)
         connection.change(f"DROP VIEW IF EXISTS {self.dialect.full(self.names.view)}")
         self.create_view(connection, base, found, before)
 
-    def create_view(self, connection: Connection, base: Table, found: Sequence[Branch],
+    def create_view(self, connection: Connection, base: Table, found: Sequence[ViewBranch],
                     before: Table | None) -> None:  # fmt: skip
         """Make the view where there is none; ``before`` is what it was like."""
         self._create(connection, self.view(base), found, before)
@@ -242,12 +242,12 @@ class Tables(ABC):
         """
         del connection, base
 
-    def view(self, base: Table) -> View:
+    def view(self, base: Table) -> TimeseriesView:
         """Return the view, of the columns of the base."""
         columns = {each.name: each.words for each in base.columns}
-        return View(self.dialect, self.names.view, columns, self.casts)
+        return TimeseriesView(self.dialect, self.names.view, columns, self.casts)
 
-    def _create(self, connection: Connection, view: View, found: Sequence[Branch],
+    def _create(self, connection: Connection, view: TimeseriesView, found: Sequence[ViewBranch],
                 before: Table | None, word: str = "CREATE VIEW") -> None:  # fmt: skip
         text = view.text(self.names.base, found, before)
         connection.change(f"{word} {self.dialect.full(view.name)} AS {text}")
@@ -386,7 +386,7 @@ class PostgresqlTables(Tables):
                 "Drop what reads the view, run the job, and create it again.",
             )
 
-    def show(self, connection: Connection, base: Table, found: Sequence[Branch]) -> None:
+    def show(self, connection: Connection, base: Table, found: Sequence[ViewBranch]) -> None:
         """Replace the view; where it is not just columns added, drop it first and grant anew."""
         view = self.view(base)
         before = self.dialect.table(connection, view.name)
@@ -400,7 +400,7 @@ class PostgresqlTables(Tables):
             connection.change(statement)
 
 
-def _only_adds(view: View, before: Table | None) -> bool:
+def _only_adds(view: TimeseriesView, before: Table | None) -> bool:
     """Return whether a view has the columns that it had, as they were, and more behind them."""
     had = [] if before is None else [(each.name, each.words) for each in before.columns]
     return had == list(view.ordered(before)[: len(had)])
@@ -459,7 +459,7 @@ class MysqlTables(Tables):
         parts = ", ".join(f"{full(old)} TO {full(new)}" for old, new in pairs)
         connection.change(f"RENAME TABLE {parts}")
 
-    def show(self, connection: Connection, base: Table, found: Sequence[Branch]) -> None:
+    def show(self, connection: Connection, base: Table, found: Sequence[ViewBranch]) -> None:
         """Replace the view in one statement."""
         view = self.view(base)
         before = self.dialect.table(connection, view.name)

@@ -13,23 +13,25 @@ from dataclasses import replace
 
 from dil.databases.statements import MARK
 from dil.model.dataset import Intent
-from dil.publishing.timeseries.changes import Work
+from dil.publishing.timeseries.changes import LabelChanges
 from dil.publishing.timeseries.compaction import compact, oldest
 from dil.publishing.timeseries.engines import MysqlTables
-from dil.publishing.timeseries.loading import Place, labelled_copy, with_columns
+from dil.publishing.timeseries.loading import TimeseriesTable, labelled_copy, with_columns
 from dil.publishing.timeseries.names import LABEL
 from dil.publishing.timeseries.registry import LabelEntry
 from dil.publishing.timeseries.view import branches
 from dil.publishing.warehouse.dialect import Connection, TableName
 from dil.publishing.warehouse.records import delete_by
 from dil.publishing.warehouse.rows import SIGNATURE
-from dil.publishing.warehouse.shape import Shape
-from dil.publishing.warehouse.types import Table
+from dil.publishing.warehouse.shape import TableChanges
+from dil.types.warehouse import Table
 
 Entries = Mapping[str, LabelEntry]
 
 
-def carry_out(place: Place, tables: MysqlTables, connection: Connection, intent: Intent) -> None:
+def carry_out(
+    place: TimeseriesTable, tables: MysqlTables, connection: Connection, intent: Intent
+) -> None:
     """Load the labels of an intent, unless they are there; done again, it changes nothing."""
     place.make(connection)
     tables.lock(connection)
@@ -54,7 +56,7 @@ def carry_out(place: Place, tables: MysqlTables, connection: Connection, intent:
 
 
 def drop_empty(
-    place: Place, tables: MysqlTables, connection: Connection, labels: frozenset[str]
+    place: TimeseriesTable, tables: MysqlTables, connection: Connection, labels: frozenset[str]
 ) -> None:
     """Drop labels that have no rows, and so no files that a commit could take away."""
     tables.lock(connection)
@@ -72,7 +74,7 @@ def drop_empty(
 
 
 def _after(
-    place: Place, known: Entries, base: Table, work: Work, intent: Intent
+    place: TimeseriesTable, known: Entries, base: Table, work: LabelChanges, intent: Intent
 ) -> dict[str, LabelEntry]:
     """Return the registry as it will be, but for the numbers of rows."""
     after = dict(known)
@@ -90,7 +92,7 @@ def _after(
 
 
 def _take_back_others(
-    place: Place, tables: MysqlTables, connection: Connection, known: Entries, run_id: str
+    place: TimeseriesTable, tables: MysqlTables, connection: Connection, known: Entries, run_id: str
 ) -> None:
     """Give labels the tables that the registry tells of; whoever finishes the other run swaps anew.
 
@@ -116,7 +118,7 @@ def _take_back_others(
 
 
 def _is_swapped(
-    place: Place, connection: Connection, work: Work, known: Entries, run_id: str
+    place: TimeseriesTable, connection: Connection, work: LabelChanges, known: Entries, run_id: str
 ) -> bool:
     attempts = ((label, place.entry(known, label).attempt + 1) for label in work.changes)
     return any(
@@ -126,12 +128,12 @@ def _is_swapped(
 
 
 def _prepare(
-    place: Place,
+    place: TimeseriesTable,
     tables: MysqlTables,
     connection: Connection,
     intent: Intent,
     base: Table,
-    shape: Shape,
+    shape: TableChanges,
 ) -> None:
     """Fill the new tables, and give those that the view reads the columns of the base."""
     known = place.registry.entries(connection)
@@ -150,7 +152,11 @@ def _prepare(
 
 
 def _put_placeholder(
-    place: Place, tables: MysqlTables, connection: Connection, name: TableName, base: Table
+    place: TimeseriesTable,
+    tables: MysqlTables,
+    connection: Connection,
+    name: TableName,
+    base: Table,
 ) -> None:
     """Make an empty table; one that the view may read already is left alone."""
     found = place.dialect.table(connection, name)
@@ -160,7 +166,7 @@ def _put_placeholder(
 
 
 def _show(
-    place: Place, tables: MysqlTables, connection: Connection, base: Table, after: Entries
+    place: TimeseriesTable, tables: MysqlTables, connection: Connection, base: Table, after: Entries
 ) -> None:
     entries = [after[label] for label in sorted(after)]
     found = branches(entries, place.own_tables(entries), place.names.base.schema)
@@ -168,10 +174,10 @@ def _show(
 
 
 def _swap(
-    place: Place,
+    place: TimeseriesTable,
     tables: MysqlTables,
     connection: Connection,
-    work: Work,
+    work: LabelChanges,
     known: Entries,
     run_id: str,
 ) -> None:
@@ -187,11 +193,11 @@ def _swap(
 
 
 def _record(
-    place: Place,
+    place: TimeseriesTable,
     tables: MysqlTables,
     connection: Connection,
     intent: Intent,
-    work: Work,
+    work: LabelChanges,
     after: Entries,
 ) -> bool:
     """Write down the commit, with the rows of labels that share a table, in one transaction."""
@@ -220,7 +226,7 @@ def _record(
     return place.record(connection, intent, entries.values(), work.gone)
 
 
-def _tidy(place: Place, connection: Connection, intent: Intent) -> None:
+def _tidy(place: TimeseriesTable, connection: Connection, intent: Intent) -> None:
     """Drop the tables that the commit has made needless."""
     entries = place.registry.entries(connection)
     for label in place.work(intent, entries).changes:
@@ -233,7 +239,9 @@ def _tidy(place: Place, connection: Connection, intent: Intent) -> None:
             place.tables.drop(connection, place.names.label(label))
 
 
-def _compact(place: Place, tables: MysqlTables, connection: Connection, intent: Intent) -> None:
+def _compact(
+    place: TimeseriesTable, tables: MysqlTables, connection: Connection, intent: Intent
+) -> None:
     """Put the oldest labels into one table where the view reads too many."""
     known = place.registry.entries(connection)
     own = place.own_tables(known.values())

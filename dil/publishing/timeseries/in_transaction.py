@@ -13,16 +13,16 @@ from dataclasses import dataclass, field, replace
 
 from dil.databases.statements import MARK
 from dil.model.dataset import Intent
-from dil.publishing.timeseries.changes import Work
+from dil.publishing.timeseries.changes import LabelChanges
 from dil.publishing.timeseries.compaction import compact, oldest
-from dil.publishing.timeseries.loading import Place, labelled_copy, with_columns
+from dil.publishing.timeseries.loading import TimeseriesTable, labelled_copy, with_columns
 from dil.publishing.timeseries.names import LABEL
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
 from dil.publishing.timeseries.view import branches
 from dil.publishing.warehouse.dialect import BUSY, Connection, TableName
 from dil.publishing.warehouse.records import delete_by
 from dil.publishing.warehouse.rows import SIGNATURE
-from dil.publishing.warehouse.types import Table
+from dil.types.warehouse import Table
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class _Switch:
     shares: bool = False
 
 
-def carry_out(place: Place, connection: Connection, intent: Intent) -> None:
+def carry_out(place: TimeseriesTable, connection: Connection, intent: Intent) -> None:
     """Load the labels of an intent, unless they are there; done again, it changes nothing."""
     place.make(connection)
     place.tables.lock(connection)
@@ -71,7 +71,7 @@ def carry_out(place: Place, connection: Connection, intent: Intent) -> None:
     _switch_when_free(place, connection, intent, base, built)
 
 
-def drop_empty(place: Place, connection: Connection, labels: frozenset[str]) -> None:
+def drop_empty(place: TimeseriesTable, connection: Connection, labels: frozenset[str]) -> None:
     """Drop labels that have no rows, and so no files that a commit could take away."""
     place.tables.lock(connection)
     place.tables.require_own(connection)
@@ -87,7 +87,9 @@ def drop_empty(place: Place, connection: Connection, labels: frozenset[str]) -> 
     connection.commit()
 
 
-def dropped_by(place: Place, known: Mapping[str, LabelEntry], work: Work) -> frozenset[str]:
+def dropped_by(
+    place: TimeseriesTable, known: Mapping[str, LabelEntry], work: LabelChanges
+) -> frozenset[str]:
     """Return the names of the tables that a commit takes away, itself or by compaction."""
     own = place.own_tables(known.values())
     after = dict(known)
@@ -105,7 +107,7 @@ def dropped_by(place: Place, known: Mapping[str, LabelEntry], work: Work) -> fro
 
 
 def _switch_when_free(
-    place: Place,
+    place: TimeseriesTable,
     connection: Connection,
     intent: Intent,
     base: Table,
@@ -127,7 +129,7 @@ def _switch_when_free(
 
 
 def _switch(
-    place: Place,
+    place: TimeseriesTable,
     connection: Connection,
     intent: Intent,
     base: Table,
@@ -167,7 +169,7 @@ def _switch(
 
 
 def _into_compacted(
-    place: Place,
+    place: TimeseriesTable,
     connection: Connection,
     entry: LabelEntry,
     replaced: frozenset[str],
@@ -184,7 +186,7 @@ def _into_compacted(
 
 
 def _drop(
-    place: Place,
+    place: TimeseriesTable,
     connection: Connection,
     switch: _Switch,
     gone: frozenset[str],
@@ -207,7 +209,7 @@ def _drop(
             switch.drops.append(place.names.of(entry.object))
 
 
-def _compact(place: Place, connection: Connection, switch: _Switch, base: Table) -> None:
+def _compact(place: TimeseriesTable, connection: Connection, switch: _Switch, base: Table) -> None:
     """Put the oldest labels into one table where the view would read too many."""
     ordered = [switch.entries[label] for label in sorted(switch.entries)]
     labels = oldest(ordered, switch.now, place.spec.max_partitions)
@@ -225,7 +227,7 @@ def _compact(place: Place, connection: Connection, switch: _Switch, base: Table)
     switch.coming[name] = labels
 
 
-def _show(place: Place, connection: Connection, switch: _Switch, base: Table) -> None:
+def _show(place: TimeseriesTable, connection: Connection, switch: _Switch, base: Table) -> None:
     """Change the view and the names; a view that follows tables is changed first.
 
     Readers of the view hold a lock on it: it is the first that is waited for, because a reader

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from dil.databases.statements import MARK
 from dil.publishing.timeseries.engines import MysqlTables, PostgresqlTables
 from dil.publishing.timeseries.grants import grants_of
-from dil.publishing.timeseries.loading import Place
+from dil.publishing.timeseries.loading import TimeseriesTable
 from dil.publishing.warehouse.dialect import Connection, TableName
 
 _OF_POSTGRESQL = f"""
@@ -53,7 +53,7 @@ ORDER BY 2, 1"""  # noqa: S608
 _ON_ITS_WAY = "_dil_key"
 
 
-def obstacle(place: Place, connection: Connection) -> str:
+def obstacle(place: TimeseriesTable, connection: Connection) -> str:
     """Return what the base table has that a table made like it would lack, empty for nothing."""
     name = place.names.base
     if isinstance(place.tables, PostgresqlTables):
@@ -66,7 +66,7 @@ def obstacle(place: Place, connection: Connection) -> str:
     return str(found[0][0]) if found else ""
 
 
-def give_next_base(place: Place, connection: Connection, old: TableName) -> None:
+def give_next_base(place: TimeseriesTable, connection: Connection, old: TableName) -> None:
     """Make the base table anew, like the one that was it: with rights, owner, and numbers.
 
     Columns that number rows go on where they were: those of type serial share the sequence, which
@@ -92,7 +92,7 @@ def give_next_base(place: Place, connection: Connection, old: TableName) -> None
         connection.change(statement)
 
 
-def _exchange_names(place: Place, connection: Connection, old: TableName) -> None:
+def _exchange_names(place: TimeseriesTable, connection: Connection, old: TableName) -> None:
     """Give the new base the names of the old one's keys: writers may say ON CONFLICT ON them."""
     base, quote = place.names.base, place.dialect.quote
     keys = connection.rows(_KEYS, old.schema, old.name)

@@ -9,18 +9,18 @@ from dil.errors import WriteError
 from dil.model.dataset import Intent, PublishedFile
 from dil.model.destination import WarehouseSpec
 from dil.model.interval import Interval
-from dil.publishing.timeseries.changes import Work, entry_of, work_of
+from dil.publishing.timeseries.changes import LabelChanges, entry_of, label_changes_of
 from dil.publishing.timeseries.engines import Tables
 from dil.publishing.timeseries.names import LABEL, Names
 from dil.publishing.timeseries.registry import LabelEntry, LabelState, Registry
 from dil.publishing.warehouse.attempts import CommitLostError
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
-from dil.publishing.warehouse.loading import Loading, RowsBeside
+from dil.publishing.warehouse.loading import Loading, SideTableRows
 from dil.publishing.warehouse.records import Records
-from dil.publishing.warehouse.rows import SIGNATURE, StagedFiles, StagedRows
-from dil.publishing.warehouse.shape import Shape
-from dil.publishing.warehouse.types import Table
+from dil.publishing.warehouse.rows import SIGNATURE, WarehouseFiles, WarehouseRows
+from dil.publishing.warehouse.shape import TableChanges
 from dil.text.windows import Windows
+from dil.types.warehouse import Table
 
 _IN_A_STATEMENT = 200
 
@@ -31,12 +31,12 @@ class LabelLoading(Loading):
 
     tables: Tables = field(kw_only=True)
 
-    def _shape(self, connection: Connection, rows: StagedRows) -> Shape:
+    def _shape(self, connection: Connection, rows: WarehouseRows) -> TableChanges:
         return self.tables.shape(self.dialect.table(connection, self.table), rows)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TimeseriesTable:
     """One timeseries table: its database, its names, and what is recorded of it."""
 
     dialect: Dialect
@@ -46,19 +46,19 @@ class Place:
     records: Records
     windows: Windows
     spec: WarehouseSpec
-    files: StagedFiles
-    late: RowsBeside
+    files: WarehouseFiles
+    late: SideTableRows
 
     def make(self, connection: Connection) -> None:
         """Create what records loads; may be done again."""
         self.records.make(connection)
         self.registry.make(connection)
 
-    def rows(self, intent: Intent) -> StagedRows:
+    def rows(self, intent: Intent) -> WarehouseRows:
         """Return the rows of all labels."""
-        return StagedRows(intent.commit, self.files, adds_signature=True)
+        return WarehouseRows(intent.commit, self.files, adds_signature=True)
 
-    def shape(self, connection: Connection, rows: StagedRows) -> Shape:
+    def shape(self, connection: Connection, rows: WarehouseRows) -> TableChanges:
         """Return what the base table lacks for rows."""
         table = self.dialect.table(connection, self.names.base)
         return self.tables.shape(table, rows)
@@ -77,9 +77,9 @@ class Place:
             )
         return found
 
-    def work(self, intent: Intent, known: Mapping[str, LabelEntry]) -> Work:
+    def work(self, intent: Intent, known: Mapping[str, LabelEntry]) -> LabelChanges:
         """Return what an intent does to labels."""
-        return work_of(intent.commit, known, self.windows, self.spec.retention_ms)
+        return label_changes_of(intent.commit, known, self.windows, self.spec.retention_ms)
 
     def entry(self, known: Mapping[str, LabelEntry], label: str) -> LabelEntry:
         """Return what is known of a label."""
@@ -96,10 +96,10 @@ class Place:
     def build(
         self,
         connection: Connection,
-        work: Work,
+        work: LabelChanges,
         known: Mapping[str, LabelEntry],
         base: Table,
-        shape: Shape,
+        shape: TableChanges,
         intent: Intent,
     ) -> dict[str, TableName]:
         """Fill a new table for each label that changes; return them by label.
@@ -230,7 +230,7 @@ def with_columns(
 
 
 def labelled_copy(
-    place: Place,
+    place: TimeseriesTable,
     connection: Connection,
     source: TableName,
     target: TableName,

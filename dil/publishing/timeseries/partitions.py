@@ -15,12 +15,12 @@ from dil.errors import ConfigError, ConversionError
 from dil.publishing.timeseries.engines import IS_SHOWN, PARTITIONED_BY, PHYSICAL, PostgresqlTables
 from dil.publishing.timeseries.names import LABEL
 from dil.publishing.timeseries.registry import LabelEntry
-from dil.publishing.timeseries.view import Branch
+from dil.publishing.timeseries.view import ViewBranch
 from dil.publishing.warehouse.dialect import Connection, TableName
 from dil.publishing.warehouse.loading import change_all
-from dil.publishing.warehouse.rows import StagedRows
-from dil.publishing.warehouse.shape import Shape, Wanted
-from dil.publishing.warehouse.types import TEXT, Table, TableColumn
+from dil.publishing.warehouse.rows import WarehouseRows
+from dil.publishing.warehouse.shape import TableChanges, TargetTable
+from dil.types.warehouse import TEXT, Table, TableColumn
 
 _BASE = f"""
 SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -125,11 +125,13 @@ class PartitionedTables(PostgresqlTables):
                 f"Attach it again; or set {PHYSICAL}=tables, where such a job has made it.",
             )
 
-    def shape(self, table: Table | None, rows: StagedRows) -> Shape:
+    def shape(self, table: Table | None, rows: WarehouseRows) -> TableChanges:
         """Return what the base lacks; its column of labels is not that of rows."""
-        found = Wanted(self.dialect, self.names.base, hidden=LABEL).shape(table, rows)
+        found = TargetTable(self.dialect, self.names.base, hidden=LABEL).shape(table, rows)
         if table is None and found.statements:
-            return Shape((self._created(found.columns), *found.statements[1:]), found.columns)
+            return TableChanges(
+                (self._created(found.columns), *found.statements[1:]), found.columns
+            )
         return found
 
     def _created(self, columns: Sequence[TableColumn]) -> str:
@@ -268,7 +270,7 @@ class PartitionedTables(PostgresqlTables):
                     "Drop what reads it, run the job, and create it again.",
                 )
 
-    def show(self, connection: Connection, base: Table, found: Sequence[Branch]) -> None:
+    def show(self, connection: Connection, base: Table, found: Sequence[ViewBranch]) -> None:
         """Make the view of the base, unless it is there: labels come and go without it."""
         del found
         name, view = self.names.base, self.view(base)
@@ -276,7 +278,7 @@ class PartitionedTables(PostgresqlTables):
         had = [] if before is None else [(each.name, each.words) for each in before.columns]
         is_shown = connection.rows(IS_SHOWN, name.schema, name.name, view.name.name)
         if not is_shown or had != list(view.ordered(before)):
-            super().show(connection, base, (Branch(name, None, view.columns),))
+            super().show(connection, base, (ViewBranch(name, None, view.columns),))
 
 
 def _listed(labels: Sequence[str]) -> str:

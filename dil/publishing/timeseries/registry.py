@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dil.databases.statements import MARK
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
-from dil.publishing.warehouse.types import TEXT
+from dil.types.warehouse import TEXT
 
 REGISTRY = "timelabel_registry"
 

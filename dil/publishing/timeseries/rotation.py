@@ -10,21 +10,21 @@ from dil.errors import WriteError
 from dil.publishing.timeseries.changes import entry_of
 from dil.publishing.timeseries.engines import MysqlTables, PostgresqlTables
 from dil.publishing.timeseries.inherited import give_next_base
-from dil.publishing.timeseries.loading import Place
+from dil.publishing.timeseries.loading import TimeseriesTable
 from dil.publishing.timeseries.registry import LabelEntry
 from dil.publishing.timeseries.rotation_in_steps import rotate_in_steps
-from dil.publishing.timeseries.turn import (
-    Turn,
+from dil.publishing.timeseries.rotation_rules import (
+    Rotation,
     move_into,
     require_rotatable,
     rotated,
     view_branches,
 )
 from dil.publishing.warehouse.dialect import Connection, TableName
-from dil.publishing.warehouse.types import Table
+from dil.types.warehouse import Table
 
 
-def rotate(place: Place, connection: Connection, turn: Turn) -> LabelEntry | None:
+def rotate(place: TimeseriesTable, connection: Connection, rotation: Rotation) -> LabelEntry | None:
     """Rotate the table once; return the label's entry, None where there was nothing to rotate.
 
     Raises:
@@ -38,42 +38,50 @@ def rotate(place: Place, connection: Connection, turn: Turn) -> LabelEntry | Non
     place.registry.make(connection)
     place.tables.lock(connection)
     if isinstance(place.tables, MysqlTables):
-        return rotate_in_steps(place, place.tables, connection, turn)
-    return _in_transaction(place, connection, turn)
+        return rotate_in_steps(place, place.tables, connection, rotation)
+    return _in_transaction(place, connection, rotation)
 
 
-def _in_transaction(place: Place, connection: Connection, turn: Turn) -> LabelEntry | None:
+def _in_transaction(
+    place: TimeseriesTable, connection: Connection, rotation: Rotation
+) -> LabelEntry | None:
     """Rotate in one transaction; the view is locked first, then the table."""
     tables, name = place.tables, place.names.base
     connection.begin()
     tables.limit_waiting(connection)
     base = place.base(connection)
     known = place.registry.entries(connection)
-    entry = entry_of(known, turn.label, place.windows)
+    entry = entry_of(known, rotation.label, place.windows)
     require_rotatable(place, connection, entry, base)
     tables.show(connection, base, view_branches(place, known.values(), base))
     if isinstance(tables, PostgresqlTables):
         connection.change(f"LOCK TABLE {place.dialect.full(name)} IN ACCESS EXCLUSIVE MODE")
     count = tables.count(connection, name)
-    if not count and (entry.is_live or not turn.takes_empty):
+    if not count and (entry.is_live or not rotation.takes_empty):
         connection.commit()  # the view is there from the first call on
         return None
-    target = place.names.label(turn.label)
+    target = place.names.label(rotation.label)
     if isinstance(tables, PostgresqlTables) and not entry.is_live:
         tables.drop(connection, target)
         tables.rename(connection, name, target)
         give_next_base(place, connection, target)
     else:
         _move_rows(place, connection, entry, base, target)
-    after = rotated(place, entry, base, entry.rows + count, turn)
+    after = rotated(place, entry, base, entry.rows + count, rotation)
     place.registry.put(connection, after)
-    tables.show(connection, base, view_branches(place, {**known, turn.label: after}.values(), base))
+    tables.show(
+        connection, base, view_branches(place, {**known, rotation.label: after}.values(), base)
+    )
     connection.commit()
     return after
 
 
 def _move_rows(
-    place: Place, connection: Connection, entry: LabelEntry, base: Table, target: TableName
+    place: TimeseriesTable,
+    connection: Connection,
+    entry: LabelEntry,
+    base: Table,
+    target: TableName,
 ) -> None:
     """Move the rows into the label's table, which is made where there is none."""
     columns = [each.name for each in base.columns]

@@ -13,54 +13,58 @@ from dataclasses import replace
 
 from dil.publishing.timeseries.changes import entry_of
 from dil.publishing.timeseries.engines import MysqlTables
-from dil.publishing.timeseries.loading import Place
+from dil.publishing.timeseries.loading import TimeseriesTable
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
-from dil.publishing.timeseries.turn import (
-    Turn,
+from dil.publishing.timeseries.rotation_rules import (
+    Rotation,
     move_into,
     require_rotatable,
     rotated,
     view_branches,
 )
-from dil.publishing.timeseries.view import Branch
+from dil.publishing.timeseries.view import ViewBranch
 from dil.publishing.warehouse.dialect import Connection
 
 Entries = Mapping[str, LabelEntry]
 
 
 def rotate_in_steps(
-    place: Place, tables: MysqlTables, connection: Connection, turn: Turn
+    place: TimeseriesTable, tables: MysqlTables, connection: Connection, rotation: Rotation
 ) -> LabelEntry | None:
     """Finish what an earlier rotation began, then rotate."""
-    _recover(place, tables, connection, turn)
+    _recover(place, tables, connection, rotation)
     known = place.registry.entries(connection)
-    entry = entry_of(known, turn.label, place.windows)
+    entry = entry_of(known, rotation.label, place.windows)
     base = place.base(connection)
     require_rotatable(place, connection, entry, base)
     is_empty = not connection.rows(f"SELECT 1 FROM {place.dialect.full(place.names.base)} LIMIT 1")  # noqa: S608
-    if is_empty and (entry.is_live or not turn.takes_empty):
+    if is_empty and (entry.is_live or not rotation.takes_empty):
         tables.show(connection, base, view_branches(place, known.values(), base))
         return None
-    begun = replace(entry, seq=max((each.seq for each in known.values()), default=0) + 1)
-    place.registry.put(connection, begun)
-    target = place.names.label(turn.label)
-    coming = place.names.attempt(turn.label, entry.attempt + 1) if entry.is_live else target
-    old, following = place.names.old(turn.label, entry.attempt + 1), place.names.next_base()
+    recorded = replace(entry, seq=max((each.seq for each in known.values()), default=0) + 1)
+    place.registry.put(connection, recorded)
+    target = place.names.label(rotation.label)
+    coming = place.names.attempt(rotation.label, entry.attempt + 1) if entry.is_live else target
+    old, following = place.names.old(rotation.label, entry.attempt + 1), place.names.next_base()
     tables.like(connection, coming, base)
     tables.like(connection, following, base)
     if entry.is_live:
         tables.grow(connection, place.names.of(entry.object), base)
         tables.loosen(connection, place.names.of(entry.object))
     columns = {each.name: each.words for each in base.columns}
-    more = Branch(coming, turn.label, columns)
+    more = ViewBranch(coming, rotation.label, columns)
     tables.show(connection, base, view_branches(place, known.values(), base, more))
     pairs = [(coming, old), (place.names.base, coming), (following, place.names.base)]
     tables.swap(connection, pairs)
-    return _finish(place, tables, connection, begun, turn)
+    return _finish(place, tables, connection, recorded, rotation)
 
 
 def _finish(
-    place: Place, tables: MysqlTables, connection: Connection, entry: LabelEntry, turn: Turn
+    place: TimeseriesTable,
+    tables: MysqlTables,
+    connection: Connection,
+    entry: LabelEntry,
+    rotation: Rotation,
 ) -> LabelEntry:
     """Record the label; rows for a table that was there before are moved into it first."""
     base = place.base(connection)
@@ -74,10 +78,10 @@ def _finish(
         columns = place.columns_of(connection, coming)
         move_into(place, connection, entry, base, coming, columns)
         connection.change(f"DELETE FROM {place.dialect.full(coming)}")  # noqa: S608
-        after = rotated(place, entry, base, entry.rows + count, turn)
+        after = rotated(place, entry, base, entry.rows + count, rotation)
     else:
         count = tables.count(connection, place.names.label(entry.label))
-        after = rotated(place, entry, base, count, turn)
+        after = rotated(place, entry, base, count, rotation)
     place.registry.put(connection, after)
     connection.commit()
     known = place.registry.entries(connection)
@@ -87,7 +91,9 @@ def _finish(
     return after
 
 
-def _recover(place: Place, tables: MysqlTables, connection: Connection, turn: Turn) -> None:
+def _recover(
+    place: TimeseriesTable, tables: MysqlTables, connection: Connection, rotation: Rotation
+) -> None:
     """Finish the newest rotation, or take away what it left."""
     known = place.registry.entries(connection)
     if not known:
@@ -95,7 +101,7 @@ def _recover(place: Place, tables: MysqlTables, connection: Connection, turn: Tu
     entry = max(known.values(), key=lambda each: each.seq)
     number = entry.attempt + 1
     if place.dialect.table(connection, place.names.old(entry.label, number)) is not None:
-        _finish(place, tables, connection, entry, turn)
+        _finish(place, tables, connection, entry, rotation)
         return
     base = place.base(connection)
     tables.show(connection, base, view_branches(place, known.values(), base))

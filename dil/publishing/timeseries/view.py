@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from dil.publishing.timeseries.names import LABEL
 from dil.publishing.timeseries.registry import LabelEntry
 from dil.publishing.warehouse.dialect import Dialect, TableName
-from dil.publishing.warehouse.types import TEXT, Table
+from dil.types.warehouse import TEXT, Table
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class ViewBranch:
     """A table that the view reads; ``columns`` are its types in words, by name.
 
     ``label`` is that of all its rows; None where they have the column ``_timelabel``, and empty
@@ -26,7 +26,7 @@ class Branch:
 
 def branches(
     entries: Iterable[LabelEntry], label_table: Mapping[str, TableName], schema: str
-) -> tuple[Branch, ...]:
+) -> tuple[ViewBranch, ...]:
     """Return the branches in order of labels; many labels of one table are one branch.
 
     Args:
@@ -34,17 +34,17 @@ def branches(
         label_table: The tables of labels that have one of their own, by label.
         schema: The schema of the others.
     """
-    found: dict[TableName, Branch] = {}
+    found: dict[TableName, ViewBranch] = {}
     for entry in entries:
         if entry.is_live:
             own = label_table.get(entry.label)
             table = own or TableName(schema, entry.object)
-            found.setdefault(table, Branch(table, entry.label if own else None, entry.columns))
+            found.setdefault(table, ViewBranch(table, entry.label if own else None, entry.columns))
     return tuple(found.values())
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class TimeseriesView:
     """What the view shows: the columns of the base table, by name in words, and the label.
 
     ``casts`` says that the database can cast to the words of any column.
@@ -66,18 +66,18 @@ class View:
         first = [each.name for each in before.columns if each.name in wanted] if before else []
         return tuple((name, wanted[name]) for name in dict.fromkeys((*first, *wanted)))
 
-    def text(self, base: TableName, found: Sequence[Branch], before: Table | None) -> str:
+    def text(self, base: TableName, found: Sequence[ViewBranch], before: Table | None) -> str:
         """Return the SELECT; without a branch it is that of the base table, which is empty."""
         columns = self.ordered(before)
-        shown = found or (Branch(base, "", self.columns),)
+        shown = found or (ViewBranch(base, "", self.columns),)
         return " UNION ALL ".join(self._select(columns, branch) for branch in shown)
 
-    def _select(self, columns: Sequence[tuple[str, str]], branch: Branch) -> str:
+    def _select(self, columns: Sequence[tuple[str, str]], branch: ViewBranch) -> str:
         quote = self.dialect.quote
         terms = (f"{self._term(name, words, branch)} AS {quote(name)}" for name, words in columns)
         return f"SELECT {', '.join(terms)} FROM {self.dialect.full(branch.table)}"  # noqa: S608
 
-    def _term(self, name: str, words: str, branch: Branch) -> str:
+    def _term(self, name: str, words: str, branch: ViewBranch) -> str:
         quoted = self.dialect.quote(name)
         if name == LABEL and branch.label is not None:
             return self._cast(f"'{branch.label}'" if branch.label else "NULL", words)

@@ -14,7 +14,7 @@ from dil.publishing.warehouse.late import LateTable
 from dil.publishing.warehouse.loading import Loading
 from dil.publishing.warehouse.owners import Owners
 from dil.publishing.warehouse.records import Records
-from dil.publishing.warehouse.rows import StagedFiles
+from dil.publishing.warehouse.rows import WarehouseFiles
 from dil.publishing.warehouse.shape import missing_key
 from dil.storage import Filesystem
 from dil.text.warehouse_url import Engine, WarehouseAddress
@@ -46,7 +46,7 @@ class Access:
         dataset = f"{schema}.{table}".lstrip(".")
         self._records = Records(self._dialect, schema, dataset)
         self._owners = Owners(self._dialect, schema, dataset)
-        self._files = StagedFiles(filesystem)
+        self._files = WarehouseFiles(filesystem)
         self._late = LateTable.beside(self._dialect, self._table, spec, filesystem)
         self._loading = Loading(
             self._dialect, self._table, self._records, spec, self._files, late=self._late

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dil.databases.faults import Diagnosis, Fault, LoginProperties
 from dil.databases.statements import MARK, quoted
-from dil.publishing.warehouse.types import Table, TableColumn
+from dil.types.warehouse import Table, TableColumn
 
 # How long to wait, in seconds: for a connection; for another writer's lock, which is then tried
 # again; and how long a client may be silent inside a transaction before the server ends it.

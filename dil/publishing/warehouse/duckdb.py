@@ -14,25 +14,11 @@ from dil.databases.duckdb import connect, driver, fault_of
 from dil.databases.faults import Diagnosis
 from dil.databases.statements import MARK, quoted, with_questions
 from dil.publishing.warehouse.dialect import BUSY, Connection, Dialect, Row, TableName, Value
-from dil.publishing.warehouse.types import JSON, TEXT, Table, TableColumn, decimal_of
 from dil.text.warehouse_url import WarehouseAddress
+from dil.types.lattice import decimal_type
+from dil.types.warehouse import DUCKDB_WORDS, JSON, TEXT, Table, TableColumn
 
-_WORDS = {
-    pa.bool_(): "BOOLEAN",
-    pa.int16(): "SMALLINT",
-    pa.int32(): "INTEGER",
-    pa.int64(): "BIGINT",
-    pa.float32(): "FLOAT",
-    pa.float64(): "DOUBLE",
-    TEXT: "VARCHAR",
-    pa.binary(): "BLOB",
-    pa.date32(): "DATE",
-    pa.time64("us"): "TIME",
-    pa.timestamp("us"): "TIMESTAMP",
-    pa.timestamp("us", "UTC"): "TIMESTAMP WITH TIME ZONE",
-    JSON: "JSON",
-}
-_TYPES = {words: data_type for data_type, words in _WORDS.items()}
+_TYPES = {words: data_type for data_type, words in DUCKDB_WORDS.items()}
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _MOST_DIGITS = 38
 _COLUMNS = f"""
@@ -96,7 +82,7 @@ class DuckdbDialect(Dialect):
         if pt.is_decimal(data_type):
             fits = data_type.precision <= _MOST_DIGITS
             return f"DECIMAL({data_type.precision},{data_type.scale})" if fits else ""
-        return _WORDS.get(data_type, "")
+        return DUCKDB_WORDS.get(data_type, "")
 
     def widen(
         self, table: TableName, column: str, words: str, attributes: str | None = None
@@ -163,5 +149,5 @@ class _Connection(Connection):
 
 def _type_of(words: str) -> pa.DataType | None:
     if match := _DECIMAL.fullmatch(words):
-        return decimal_of(int(match[1]), int(match[2]))
+        return decimal_type(int(match[1]), int(match[2]))
     return _TYPES.get(words)

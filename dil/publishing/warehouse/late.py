@@ -18,7 +18,7 @@ from dil.publishing.warehouse.attempts import CommitLostError
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
 from dil.publishing.warehouse.loading import Loading, change_all
 from dil.publishing.warehouse.records import Records
-from dil.publishing.warehouse.rows import StagedFiles
+from dil.publishing.warehouse.rows import WarehouseFiles
 from dil.storage import Filesystem
 
 # Columns by which a table is known for one of late rows.
@@ -46,7 +46,7 @@ class LateTable:
         is_replace = spec.mode is PublishMode.REPLACE
         mode = PublishMode.REPLACE if is_replace else PublishMode.WINDOW_REPLACE
         own = replace(spec, mode=mode, merge=None, warehouse=None)
-        files = StagedFiles(filesystem)
+        files = WarehouseFiles(filesystem)
         return cls(Loading(dialect, name, records, own, files, change_all), filesystem)
 
     def check(self, connection: Connection) -> None:

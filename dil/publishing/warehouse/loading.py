@@ -16,14 +16,21 @@ from dil.model.report import MergedRows
 from dil.publishing.warehouse.attempts import CommitLostError
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
 from dil.publishing.warehouse.merging import Merge, check_fields
-from dil.publishing.warehouse.missing import Missing, takes_missing
+from dil.publishing.warehouse.missing import MissingRows, takes_missing
 from dil.publishing.warehouse.records import Records, delete_by
-from dil.publishing.warehouse.rows import DELETED_AT, LABEL, SIGNATURE, StagedFiles, StagedRows
-from dil.publishing.warehouse.shape import Shape, Wanted, missing_key
-from dil.publishing.warehouse.types import INSTANT, TableColumn
+from dil.publishing.warehouse.rows import (
+    DELETED_AT,
+    LABEL,
+    SIGNATURE,
+    WarehouseFiles,
+    WarehouseRows,
+)
+from dil.publishing.warehouse.shape import TableChanges, TargetTable, missing_key
+from dil.types.typed_form import INSTANT
+from dil.types.warehouse import TableColumn
 
 
-class RowsBeside(Protocol):
+class SideTableRows(Protocol):
     """Rows that a commit loads into another table, in the transaction of the table's own rows."""
 
     def prepare(self, connection: Connection, commit: Commit) -> None:
@@ -39,7 +46,9 @@ def change_all(connection: Connection, statements: Sequence[str]) -> None:
         connection.change(statement)
 
 
-def staying_units(live: Iterable[PublishedFile], commit: Commit) -> dict[str, frozenset[str]]:
+def units_with_closed_rows(
+    live: Iterable[PublishedFile], commit: Commit
+) -> dict[str, frozenset[str]]:
     """Return the work units that were read again and keep their rows of closed labels.
 
     By signature, each with the labels whose rows go. ``live`` are the files that were loaded.
@@ -67,9 +76,9 @@ class Loading:
     table: TableName
     records: Records
     spec: PublishingSpec
-    files: StagedFiles
+    files: WarehouseFiles
     alter: Callable[[Connection, Sequence[str]], None] = change_all
-    late: RowsBeside | None = None
+    late: SideTableRows | None = None
 
     def require_fit(self, connection: Connection, commit: Commit) -> None:
         """Look whether the table takes the rows of a commit, all of them.
@@ -82,7 +91,7 @@ class Loading:
         """
         rows = self._rows(commit)
         self.records.make(connection)
-        self._refuse_untold(connection, commit)
+        self._require_label_column(connection, commit)
         shape = self._shape(connection, rows)
         for batch in rows.batches(shape.columns, to_check=True):
             self._check_values(batch, shape.columns)
@@ -104,7 +113,7 @@ class Loading:
         if table is None or self.spec.merge is None or not takes_missing(commit):
             return
         connection.begin()
-        missing = Missing(self.dialect, self.table, table, self.spec.merge)
+        missing = MissingRows(self.dialect, self.table, table, self.spec.merge)
         missing.require_few(connection, self._rows(commit))
         connection.rollback()
 
@@ -155,16 +164,16 @@ class Loading:
             self._lock(connection)
         self._change(connection, rows, shape.columns, None)
 
-    def _rows(self, commit: Commit) -> StagedRows:
+    def _rows(self, commit: Commit) -> WarehouseRows:
         by_unit = self.spec.mode is PublishMode.WINDOW_REPLACE
         by_label = by_unit and self._keeps_readings
-        return StagedRows(commit, self.files, by_unit, self.spec.merge, by_label)
+        return WarehouseRows(commit, self.files, by_unit, self.spec.merge, by_label)
 
     @property
     def _keeps_readings(self) -> bool:
         return self.spec.warehouse is not None and self.spec.warehouse.keeps_readings
 
-    def _shape(self, connection: Connection, rows: StagedRows) -> Shape:
+    def _shape(self, connection: Connection, rows: WarehouseRows) -> TableChanges:
         merge = self.spec.merge
         keys = () if merge is None else merge.keys
         table = self.dialect.table(connection, self.table)
@@ -176,7 +185,7 @@ class Loading:
                     f"{self.table.name} has no primary key or unique index of {', '.join(keys)}",
                     f"Add one: {statement};",
                 )
-        shape = Wanted(self.dialect, self.table, keys).shape(table, rows)
+        shape = TargetTable(self.dialect, self.table, keys).shape(table, rows)
         is_marking = merge is not None and merge.is_soft and takes_missing(rows.commit)
         if not is_marking or rows.commit.moves or table is None:
             return shape
@@ -185,13 +194,15 @@ class Loading:
             return shape
         words = self.dialect.type_words(INSTANT, is_key=False)
         column = f"{self.dialect.quote(DELETED_AT)} {words}"
-        return Shape((f"ALTER TABLE {self.dialect.full(self.table)} ADD COLUMN {column}",), ())
+        return TableChanges(
+            (f"ALTER TABLE {self.dialect.full(self.table)} ADD COLUMN {column}",), ()
+        )
 
-    def _alter(self, connection: Connection, shape: Shape) -> None:
+    def _alter(self, connection: Connection, shape: TableChanges) -> None:
         self.alter(connection, shape.statements)
 
     def _staged(
-        self, connection: Connection, rows: StagedRows, columns: Sequence[TableColumn]
+        self, connection: Connection, rows: WarehouseRows, columns: Sequence[TableColumn]
     ) -> Merge | None:
         if self.spec.merge is None or not rows.commit.moves:
             return None
@@ -206,7 +217,7 @@ class Loading:
     def _change(
         self,
         connection: Connection,
-        rows: StagedRows,
+        rows: WarehouseRows,
         columns: Sequence[TableColumn],
         merge: Merge | None,
     ) -> MergedRows | None:
@@ -228,7 +239,7 @@ class Loading:
         table = self.dialect.table(connection, self.table)
         if table is None or self.spec.merge is None:
             return 0
-        missing = Missing(self.dialect, self.table, table, self.spec.merge)
+        missing = MissingRows(self.dialect, self.table, table, self.spec.merge)
         return missing.take_away(connection, commit)
 
     def _empty(self, connection: Connection) -> None:
@@ -243,7 +254,9 @@ class Loading:
     def _empty_units(self, connection: Connection, commit: Commit) -> None:
         """Delete the rows of what was read again; where labels keep readings, of its label."""
         units: dict[str | None, list[str]] = {}
-        staying = staying_units(self.records.live(connection), commit) if commit.books else {}
+        staying = (
+            units_with_closed_rows(self.records.live(connection), commit) if commit.books else {}
+        )
         for each in commit.run.outcomes:
             if each.succeeded and each.signature not in staying:
                 label = each.timelabel if self._keeps_readings else None
@@ -264,7 +277,7 @@ class Loading:
         if staying:
             self.records.forget_named(connection, (file.uri for file in commit.removes))
 
-    def _refuse_untold(self, connection: Connection, commit: Commit) -> None:
+    def _require_label_column(self, connection: Connection, commit: Commit) -> None:
         """Refuse to leave rows of closed labels in a table that does not say whose label each has.
 
         Raises:
@@ -272,7 +285,7 @@ class Loading:
         """
         if commit.books is None or self.spec.mode is not PublishMode.WINDOW_REPLACE:
             return
-        staying = staying_units(self.records.live(connection), commit)
+        staying = units_with_closed_rows(self.records.live(connection), commit)
         table = self.dialect.table(connection, self.table)
         if table is None or not any(staying.values()):
             return

@@ -16,8 +16,8 @@ from dil.errors import ConversionError
 from dil.model.destination import MergeSpec
 from dil.model.report import MergedRows
 from dil.publishing.warehouse.dialect import STAGE, WINNERS, Connection, Dialect, TableName
-from dil.publishing.warehouse.rows import GONE, ORDER, StagedRows
-from dil.publishing.warehouse.types import TEXT, TableColumn, column_type
+from dil.publishing.warehouse.rows import GONE, ORDER, WarehouseRows
+from dil.types.warehouse import TEXT, TableColumn, column_type
 
 _STAGE = TableName("", STAGE, is_temporary=True)
 
@@ -31,7 +31,7 @@ class Merge:
     spec: MergeSpec
 
     def stage(
-        self, connection: Connection, rows: StagedRows, columns: Sequence[TableColumn]
+        self, connection: Connection, rows: WarehouseRows, columns: Sequence[TableColumn]
     ) -> None:
         """Load the rows and choose the winners; the table is only looked at."""
         quote, dialect = self.dialect.quote, self.dialect

@@ -8,8 +8,8 @@ from dil.errors import SourceContractError
 from dil.model.dataset import Commit, PublishedFile
 from dil.model.destination import MergeSpec
 from dil.publishing.warehouse.dialect import STAGE, WINNERS, Connection, Dialect, TableName
-from dil.publishing.warehouse.rows import DELETED_AT, StagedRows
-from dil.publishing.warehouse.types import Table
+from dil.publishing.warehouse.rows import DELETED_AT, WarehouseRows
+from dil.types.warehouse import Table
 
 # The end of the name of what a commit takes away, where it takes away what the run did not read.
 MARK_OF_MISSING = "#missing"
@@ -26,7 +26,7 @@ def missing_rows(address: str) -> PublishedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingRows:
     """The rows of a table that are not among the winners of a commit.
 
     Rows that are marked as deleted are gone already.
@@ -37,7 +37,7 @@ class Missing:
     table: Table
     spec: MergeSpec
 
-    def require_few(self, connection: Connection, rows: StagedRows) -> None:
+    def require_few(self, connection: Connection, rows: WarehouseRows) -> None:
         """Refuse a commit that would take away too many rows; the keys alone are loaded.
 
         Raises:
@@ -73,7 +73,7 @@ class Missing:
         connection.change(f"{change} WHERE {condition}")
         return missing
 
-    def _stage_keys(self, connection: Connection, rows: StagedRows) -> None:
+    def _stage_keys(self, connection: Connection, rows: WarehouseRows) -> None:
         keys = self.spec.keys
         names = ", ".join(map(self.dialect.quote, keys))
         full = self.dialect.full(self.name)

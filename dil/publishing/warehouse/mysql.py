@@ -34,24 +34,11 @@ from dil.publishing.warehouse.dialect import (
     Value,
     instant_text,
 )
-from dil.publishing.warehouse.types import INSTANT, JSON, TEXT, Table, TableColumn, decimal_of
 from dil.text.warehouse_url import WarehouseAddress
+from dil.types.lattice import decimal_type
+from dil.types.typed_form import INSTANT
+from dil.types.warehouse import JSON, MYSQL_WORDS, TEXT, Table, TableColumn
 
-# What MySQL's own JSON type rounds, text keeps; MariaDB's is text anyway. FLOAT shows six digits.
-_WORDS = {
-    pa.bool_(): "tinyint(1)",
-    pa.int16(): "smallint",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.float32(): "double",
-    pa.float64(): "double",
-    pa.binary(): "longblob",
-    pa.date32(): "date",
-    pa.time64("us"): "time(6)",
-    pa.timestamp("us"): "datetime(6)",
-    pa.timestamp("us", "UTC"): "datetime(6)",
-    JSON: "longtext",
-}
 _INTEGERS = {
     "smallint": pa.int16(),
     "mediumint": pa.int16(),
@@ -191,12 +178,12 @@ class MysqlDialect(Dialect):
     def type_words(self, data_type: pa.DataType, *, is_key: bool) -> str:
         """Return the type's name; text that is a key has a length, and compares bytes."""
         if data_type == TEXT:
-            words = f"varchar({_KEY_CHARACTERS})" if is_key else "longtext"
+            words = f"varchar({_KEY_CHARACTERS})" if is_key else MYSQL_WORDS[TEXT]
             return f"{words} CHARACTER SET utf8mb4 COLLATE {self._collation}"
         if pt.is_decimal(data_type):
             fits = data_type.precision <= _DECIMAL_DIGITS and data_type.scale <= _DECIMAL_SCALE
             return f"decimal({data_type.precision},{data_type.scale})" if fits else ""
-        words = _WORDS.get(data_type, "")
+        words = MYSQL_WORDS.get(data_type, "")
         return f"{words} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin" if data_type == JSON else words
 
     def widen(
@@ -421,7 +408,7 @@ def _type_of(
     if kind == "tinyint":
         return pa.bool_() if words == "tinyint(1)" else None
     if kind == "decimal" and isinstance(precision, int) and isinstance(scale, int):
-        return decimal_of(precision, scale)
+        return decimal_type(precision, scale)
     if kind in {"datetime", "timestamp"}:
         return INSTANT if fraction == 6 else None  # noqa: PLR2004 - microseconds
     if kind == "time":

@@ -17,7 +17,7 @@ from dil.model.dataset import Owner
 from dil.model.job import PublishMode
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
 from dil.publishing.warehouse.records import KEY_TEXT, make_table
-from dil.publishing.warehouse.types import TEXT
+from dil.types.warehouse import TEXT
 
 _COLUMNS: Mapping[str, object] = {
     "dataset": KEY_TEXT, "number": pa.int64(), "job": TEXT, "store": TEXT, "mode": TEXT,

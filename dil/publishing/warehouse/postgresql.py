@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -31,25 +32,11 @@ from dil.publishing.warehouse.dialect import (
     Value,
 )
 from dil.publishing.warehouse.rows import SIGNATURE
-from dil.publishing.warehouse.types import JSON, TEXT, Table, TableColumn, decimal_of
 from dil.text.warehouse_url import WarehouseAddress
+from dil.types.lattice import decimal_type
+from dil.types.warehouse import JSON, POSTGRESQL_WORDS, TEXT, Table, TableColumn
 
-_WORDS = {
-    pa.bool_(): "boolean",
-    pa.int16(): "smallint",
-    pa.int32(): "integer",
-    pa.int64(): "bigint",
-    pa.float32(): "real",
-    pa.float64(): "double precision",
-    TEXT: "text",
-    pa.binary(): "bytea",
-    pa.date32(): "date",
-    pa.time64("us"): "time without time zone",
-    pa.timestamp("us"): "timestamp without time zone",
-    pa.timestamp("us", "UTC"): "timestamp with time zone",
-    JSON: "jsonb",
-}
-_TYPES = {words: data_type for data_type, words in _WORDS.items()} | {"json": JSON}
+_TYPES = {words: data_type for data_type, words in POSTGRESQL_WORDS.items()} | {"json": JSON}
 _LIMITED = re.compile(r"character varying\((\d+)\)|character varying")
 _NUMERIC = re.compile(r"numeric\((\d+),(-?\d+)\)|numeric")
 _MOST_DIGITS = 76
@@ -102,14 +89,7 @@ class PostgresqlDialect(Dialect):
 
     def connect(self) -> Connection:
         """Open a connection with limits to waiting."""
-        server = self._address.server
-        if server is None:
-            raise TypeError("the address is of a file")
-        # Tables are named with their schemas, so the address's own is not searched.
-        given = postgresql.arguments(replace(server, schema=""), connect_s=CONNECT_S)
-        connection = _Connection(
-            postgresql.driver().connect(postgresql.conninfo(given), autocommit=True)
-        )
+        connection = _Connection(self._database.connect())
         try:
             connection.change(f"SET lock_timeout = '{LOCK_S}s'")
             connection.change(f"SET idle_in_transaction_session_timeout = '{IDLE_S}s'")
@@ -119,6 +99,15 @@ class PostgresqlDialect(Dialect):
             connection.close()
             raise
         return connection
+
+    @cached_property
+    def _database(self) -> postgresql.AdbcDatabase:
+        server = self._address.server
+        if server is None:
+            raise TypeError("the address is of a file")
+        # Tables are named with their schemas, so the address's own is not searched.
+        given = postgresql.arguments(replace(server, schema=""), connect_s=CONNECT_S)
+        return postgresql.AdbcDatabase(postgresql.conninfo(given))
 
     def errors(self) -> tuple[type[Exception], ...]:
         """Return the driver manager's root error."""
@@ -165,7 +154,7 @@ class PostgresqlDialect(Dialect):
         del is_key
         if pt.is_decimal(data_type):
             return f"numeric({data_type.precision},{data_type.scale})"
-        return _WORDS.get(data_type, "")
+        return POSTGRESQL_WORDS.get(data_type, "")
 
     def widen(
         self, table: TableName, column: str, words: str, attributes: str | None = None
@@ -313,9 +302,9 @@ def _column(name: str, words: str, *, is_required: bool) -> TableColumn:
 def _numeric(match: re.Match[str]) -> pa.DataType | None:
     """Return the decimal type; one without bounds is taken as wide as Arrow has them."""
     if match[1] is None:
-        return decimal_of(_MOST_DIGITS, _MOST_DIGITS // 2)
+        return decimal_type(_MOST_DIGITS, _MOST_DIGITS // 2)
     precision, scale = int(match[1]), int(match[2])
-    return decimal_of(precision, scale) if 0 <= scale <= precision <= _MOST_DIGITS else None
+    return decimal_type(precision, scale) if 0 <= scale <= precision <= _MOST_DIGITS else None
 
 
 def _wire_type(column: TableColumn) -> pa.DataType:

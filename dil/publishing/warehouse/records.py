@@ -15,7 +15,8 @@ import pyarrow as pa
 from dil.databases.statements import MARK
 from dil.model.dataset import Commit, PublishedFile
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
-from dil.publishing.warehouse.types import INSTANT, TEXT, TableColumn
+from dil.types.typed_form import INSTANT
+from dil.types.warehouse import TEXT, TableColumn
 
 # Text that is part of a key.
 KEY_TEXT = "key text"

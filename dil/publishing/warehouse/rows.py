@@ -16,11 +16,12 @@ import pyarrow.types as pt
 from dil.errors import ConversionError, WriteError
 from dil.model.dataset import Commit, Move
 from dil.model.destination import MergeSpec
-from dil.model.exact_decimals import exact_cast
-from dil.model.schema_text import wider
 from dil.publishing.warehouse.json_texts import are_plain, json_texts
-from dil.publishing.warehouse.types import INSTANT, JSON, TableColumn
 from dil.storage import Filesystem
+from dil.types.fitting import exact_cast
+from dil.types.merging import wider
+from dil.types.typed_form import INSTANT
+from dil.types.warehouse import JSON, TableColumn
 
 SIGNATURE, DELETED_AT, LABEL = "_dil_signature", "_dil_deleted_at", "_timelabel"
 ORDER, GONE = "_dil_order", "_dil_gone"
@@ -28,7 +29,7 @@ ORDER, GONE = "_dil_order", "_dil_gone"
 _BATCH_ROWS = 16_384
 
 
-class StagedFiles:
+class WarehouseFiles:
     """The staged files of one destination; of which columns a file is, is read once."""
 
     def __init__(self, filesystem: Filesystem) -> None:
@@ -64,7 +65,7 @@ class StagedFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class StagedRows:
+class WarehouseRows:
     """The rows of a commit, in the order in which they were extracted.
 
     ``adds_signature`` adds each row's work unit as ``_dil_signature``, ``adds_label`` its label as
@@ -73,7 +74,7 @@ class StagedRows:
     """
 
     commit: Commit
-    files: StagedFiles
+    files: WarehouseFiles
     adds_signature: bool = False
     merge: MergeSpec | None = None
     adds_label: bool = False

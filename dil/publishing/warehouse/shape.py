@@ -10,14 +10,14 @@ import pyarrow.types as pt
 
 from dil.errors import ConversionError
 from dil.publishing.warehouse.dialect import Dialect, TableName
-from dil.publishing.warehouse.rows import SIGNATURE, StagedRows
-from dil.publishing.warehouse.types import TEXT, Table, TableColumn, column_type, holds
+from dil.publishing.warehouse.rows import SIGNATURE, WarehouseRows
+from dil.types.warehouse import TEXT, Table, TableColumn, column_type, holds
 
 _OPEN_DIGITS = 76
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TableChanges:
     """The statements that make a table fit, and the columns that rows are then loaded into."""
 
     statements: tuple[str, ...]
@@ -25,7 +25,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TargetTable:
     """A table that rows are to be loaded into, with its keys, and the dialect of its statements.
 
     ``hidden`` is a column that is not filled from rows, whether they have one of that name or not.
@@ -36,7 +36,7 @@ class Wanted:
     keys: tuple[str, ...] = ()
     hidden: str = ""
 
-    def shape(self, table: Table | None, rows: StagedRows) -> Shape:
+    def shape(self, table: Table | None, rows: WarehouseRows) -> TableChanges:
         """Return what is to be done before rows can be loaded.
 
         Raises:
@@ -47,7 +47,7 @@ class Wanted:
             given = tuple(each for each in table.columns if each.name != self.hidden)
             table = replace(table, columns=given)
         if not len(schema):
-            return Shape((), ())
+            return TableChanges((), ())
         self._check_names(schema)
         types = {field.name: self._type(field) for field in schema}
         if table is None:
@@ -67,7 +67,7 @@ class Wanted:
             statements += self._widened(column, fitting)
             columns.append(replace(fitting, name=name))
         self._check_required(table, types)
-        return Shape(tuple(statements), tuple(columns))
+        return TableChanges(tuple(statements), tuple(columns))
 
     def _type(self, field: pa.Field) -> pa.DataType:
         data_type = column_type(field.type)
@@ -80,7 +80,7 @@ class Wanted:
             )
         return data_type
 
-    def _created(self, types: Mapping[str, pa.DataType]) -> Shape:
+    def _created(self, types: Mapping[str, pa.DataType]) -> TableChanges:
         columns = [self._column(name, data_type) for name, data_type in types.items()]
         quote = self.dialect.quote
         parts = [
@@ -91,9 +91,9 @@ class Wanted:
             parts.append(f"PRIMARY KEY ({', '.join(map(quote, self.keys))})")
         statement = f"CREATE TABLE {self.dialect.full(self.name)} ({', '.join(parts)})"
         index = self.dialect.index(self.name, SIGNATURE) if SIGNATURE in types else ""
-        return Shape(tuple(filter(None, (statement, index))), tuple(columns))
+        return TableChanges(tuple(filter(None, (statement, index))), tuple(columns))
 
-    def _check_keys(self, types: Mapping[str, pa.DataType], rows: StagedRows) -> None:
+    def _check_keys(self, types: Mapping[str, pa.DataType], rows: WarehouseRows) -> None:
         most = self.dialect.key_characters
         texts = [key for key in self.keys if most is not None and types[key] == TEXT]
         for key, longest in rows.longest(texts).items():

@@ -25,25 +25,9 @@ from dil.publishing.warehouse.dialect import (
     Value,
     instant_text,
 )
-from dil.publishing.warehouse.types import JSON, TEXT, Table, TableColumn
 from dil.text.warehouse_url import WarehouseAddress
+from dil.types.warehouse import JSON, SQLITE_WORDS, TEXT, Table, TableColumn
 
-# SQLite keeps the words and goes by what is in them; TIMESTAMPTZ and DATE leave text as it is.
-_WORDS = {
-    pa.bool_(): "BOOLEAN",
-    pa.int16(): "INTEGER",
-    pa.int32(): "INTEGER",
-    pa.int64(): "INTEGER",
-    pa.float32(): "REAL",
-    pa.float64(): "REAL",
-    TEXT: "TEXT",
-    pa.binary(): "BLOB",
-    pa.date32(): "DATE",
-    pa.time64("us"): "TIME",
-    pa.timestamp("us"): "TIMESTAMP",
-    pa.timestamp("us", "UTC"): "TIMESTAMPTZ",
-    JSON: "JSON",
-}
 _TYPES = {
     "BOOLEAN": pa.bool_(),
     "DATE": pa.date32(),
@@ -127,7 +111,7 @@ class SqliteDialect(Dialect):
     def type_words(self, data_type: pa.DataType, *, is_key: bool) -> str:
         """Return the type's name; the numbers of SQLite would round decimals."""
         del is_key
-        return "TEXT" if pt.is_decimal(data_type) else _WORDS.get(data_type, "")
+        return "TEXT" if pt.is_decimal(data_type) else SQLITE_WORDS.get(data_type, "")
 
     def widen(
         self, table: TableName, column: str, words: str, attributes: str | None = None

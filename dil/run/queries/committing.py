@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from dil import publishing
 from dil.model.dataset import Commit
 from dil.model.derived import Judged
-from dil.model.schema_text import parse_schema
-from dil.reshaping.files import Workshop
+from dil.reshaping.files import DatasetFiles
 from dil.reshaping.row_hash import logical_hash
 from dil.run import event_time
 from dil.run.active_run import ActiveRun
 from dil.run.queries.slices import PlannedQuery, require_sound
+from dil.types.schema_text import parse_schema
 
 
 def with_query(run: ActiveRun, planned: PlannedQuery, commit: Commit) -> Commit:
@@ -47,7 +47,7 @@ def _judged(run: ActiveRun) -> Judged | None:
 def _hash_of(run: ActiveRun, commit: Commit) -> str:
     """Return the hash of the rows that are staged, computed by a task where there are many."""
     work = _Hashing(
-        Workshop(run.job.publishing.final_dir, "", run.job.writing),
+        DatasetFiles(run.job.publishing.final_dir, "", run.job.writing),
         commit.schema or publishing.recorded_schema(run.store),
     )
     paths = tuple(move.source for move in commit.moves)
@@ -61,8 +61,8 @@ def _hash_of(run: ActiveRun, commit: Commit) -> str:
 class _Hashing:
     """Hashes the rows of staged files in their order; pickles, to be used by a task."""
 
-    workshop: Workshop
+    dataset_files: DatasetFiles
     schema: str
 
     def __call__(self, paths: tuple[str, ...]) -> str:
-        return logical_hash(self.workshop, paths, parse_schema(self.schema))
+        return logical_hash(self.dataset_files, paths, parse_schema(self.schema))

@@ -106,10 +106,14 @@ def watermark_at(blocks: Iterable[JsonObject], sequence: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class FilesSince:
-    """URIs of files that were not there at a block and came later, and that were and left."""
+    """URIs of files that were not there at a block and came later, and that were and left.
+
+    ``late`` are those of late rows that came.
+    """
 
     came: frozenset[str]
     left: frozenset[str]
+    late: frozenset[str]
 
 
 def files_since(blocks: Iterable[JsonObject], sequence: int) -> FilesSince:
@@ -119,15 +123,17 @@ def files_since(blocks: Iterable[JsonObject], sequence: int) -> FilesSince:
     """
     came: set[str] = set()
     left: set[str] = set()
+    late: set[str] = set()
     for block in blocks:
         if _sequence(block) <= sequence:
             break
+        late.update(_paths(block["event"], "parts", of="lateData"))
         added, removed = _paths(block["event"], "parts"), _paths(block["event"], "removes")
         came.update(added)
         came.difference_update(removed)
         left.difference_update(added)
         left.update(removed)
-    return FilesSince(frozenset(came), frozenset(left))
+    return FilesSince(frozenset(came), frozenset(left), frozenset(late))
 
 
 def blocks_of_act(resets: Iterable[JsonObject], sequence: int) -> range | None:
@@ -245,6 +251,5 @@ def _entry(row: Mapping[str, Any]) -> UnitEntry | None:
     return UnitEntry(str(row["sig"]), *values)
 
 
-def _paths(event: Any, member: str) -> Sequence[str]:  # noqa: ANN401 - the JSON edge
-    new_data = event.get("newData")
-    return [str(part["path"]) for part in (new_data or {}).get(member) or ()]
+def _paths(event: Any, member: str, *, of: str = "newData") -> Sequence[str]:  # noqa: ANN401 - the JSON edge
+    return [str(part["path"]) for part in (event.get(of) or {}).get(member) or ()]

@@ -1,7 +1,7 @@
 """Blocks, and the little that must be known of a chain to append the next one.
 
 Planning and appending need the head block and the nearest data event alone, never a walk back
-(rule C8): a ``Tip`` holds both, and the configuration in force.
+(rule C8): a ``ChainHead`` holds both, and the configuration in force.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def parse_block(content: bytes) -> Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Tip:
+class ChainHead:
     """The end of a chain: head block, last data event, and the configuration in force.
 
     ``reset`` names what ResetState events after the last data event allow to be dropped:
@@ -118,7 +118,7 @@ class Tip:
         return self.data.last_offset if self.data else None
 
 
-def advance(tip: Tip | None, block: Block, stored_hash: str | None = None) -> Tip:
+def advance(tip: ChainHead | None, block: Block, stored_hash: str | None = None) -> ChainHead:
     """Return the tip after a block was appended; nothing is checked here.
 
     ``stored_hash`` is for chains of other tools, whose hashes we keep and do not recompute.
@@ -127,17 +127,17 @@ def advance(tip: Tip | None, block: Block, stored_hash: str | None = None) -> Ti
     block_hash = stored_hash or block.hash
     if tip is None:
         kind = event.dataset_kind if isinstance(event, Seed) else ""
-        return Tip(hash=block_hash, head=block, dataset_kind=kind)
-    fields: dict[str, Any] = {name: getattr(tip, name) for name in Tip.__slots__}
+        return ChainHead(hash=block_hash, head=block, dataset_kind=kind)
+    fields: dict[str, Any] = {name: getattr(tip, name) for name in ChainHead.__slots__}
     fields.update(hash=block_hash, head=block)
     if isinstance(event, DataEvent):
         fields.update(data=event, data_sequence=block.sequence, reset=frozenset())
     elif isinstance(event, ConfigEvent):
         fields.update(_configured(tip, event, block.sequence))
-    return Tip(**fields)
+    return ChainHead(**fields)
 
 
-def next_block(tip: Tip | None, event: Event, system_time: int) -> Block:
+def next_block(tip: ChainHead | None, event: Event, system_time: int) -> Block:
     """Return the block that carries ``event`` next; its time never runs backwards (V05)."""
     text = system_time_text(system_time)
     if tip is None:
@@ -145,7 +145,7 @@ def next_block(tip: Tip | None, event: Event, system_time: int) -> Block:
     return Block(tip.head.sequence + 1, tip.hash, max(text, tip.head.system_time), event)
 
 
-def carried(tip: Tip) -> DataEvent:
+def carried(tip: ChainHead) -> DataEvent:
     """Return the data event that changes nothing: all that a writer must copy (C1 to C6).
 
     A caller replaces what it changes. Under a transform every input is repeated, and inputs that
@@ -202,7 +202,7 @@ def _carried_input(last: DataEvent | None, dataset_id: str) -> InputSlice:
     return InputSlice(dataset_id, item.last_block, None, item.last_offset, None)
 
 
-def _configured(tip: Tip, event: ConfigEvent, sequence: int) -> dict[str, Any]:
+def _configured(tip: ChainHead, event: ConfigEvent, sequence: int) -> dict[str, Any]:
     if event.kind in SOURCE_KINDS:
         return {"source": event, "source_sequence": sequence}
     if event.kind == "SetDataSchema":

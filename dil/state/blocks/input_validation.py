@@ -11,7 +11,7 @@ from typing import Protocol
 
 from dil.errors import StateError
 from dil.model.derived import InputSlice
-from dil.state.blocks.block import Block, Tip, carried_input, transform_inputs
+from dil.state.blocks.block import Block, ChainHead, carried_input, transform_inputs
 from dil.state.blocks.events import DataEvent
 from dil.state.blocks.validation import Violation
 
@@ -27,7 +27,7 @@ class InputChain(Protocol):
 
 
 def input_violations(
-    block: Block, tip: Tip, chains: Mapping[str, InputChain] | None
+    block: Block, tip: ChainHead, chains: Mapping[str, InputChain] | None
 ) -> list[Violation]:
     """Return every rule about inputs that ``block`` breaks as the next block after ``tip``.
 
@@ -80,7 +80,7 @@ def require_known_interval(item: InputSlice, chain: InputChain) -> int:
     return sequence
 
 
-def _set_rules(inputs: tuple[InputSlice, ...], tip: Tip) -> Iterator[Violation]:
+def _set_rules(inputs: tuple[InputSlice, ...], tip: ChainHead) -> Iterator[Violation]:
     ids = tuple(item.dataset_id for item in inputs)
     if tip.source is None or tip.source.kind != "SetTransform":
         yield Violation("V30", "ExecuteQuery before any SetTransform")
@@ -92,7 +92,7 @@ def _set_rules(inputs: tuple[InputSlice, ...], tip: Tip) -> Iterator[Violation]:
         yield Violation("V31", f"inputs are {ids}, the transform names {wanted}")
 
 
-def _carry_rules(item: InputSlice, tip: Tip) -> Iterator[Violation]:
+def _carry_rules(item: InputSlice, tip: ChainHead) -> Iterator[Violation]:
     last = carried_input(tip.data, item.dataset_id)
     block_hash = last.last_block if last else None
     offset = last.last_offset if last else None
@@ -140,7 +140,7 @@ def _is_forward(item: InputSlice, chain: InputChain) -> bool:
     return previous is not None and previous < new
 
 
-def _is_raised(event: DataEvent, tip: Tip) -> bool:
+def _is_raised(event: DataEvent, tip: ChainHead) -> bool:
     """Return whether the watermark claims more than before; repeating it (C3) claims nothing.
 
     Otherwise an input that SetTransform added, which starts with nulls (C7), would forbid every

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dil.errors import StateError
-from dil.state.blocks.block import Block, Tip, listed
+from dil.state.blocks.block import Block, ChainHead, listed
 from dil.state.blocks.canonical import instant_of, is_system_time, is_watermark, watermark_text
 from dil.state.blocks.events import (
     CLOSE_BOOKS,
@@ -67,7 +67,7 @@ def require(violations: Sequence[Violation], sequence: int) -> None:
 
 def violations(
     block: Block,
-    tip: Tip | None,
+    tip: ChainHead | None,
     *,
     horizon: int | None = None,
     replaced: Mapping[str, str] | None = None,
@@ -102,7 +102,7 @@ def violations(
     return found
 
 
-def _chain_rules(block: Block, tip: Tip | None) -> Iterator[Violation]:
+def _chain_rules(block: Block, tip: ChainHead | None) -> Iterator[Violation]:
     event = block.event
     if not is_system_time(block.system_time):
         yield Violation("V05", f"{block.system_time} is no UTC instant with six fraction digits")
@@ -128,7 +128,7 @@ def _first_rules(block: Block) -> Iterator[Violation]:
         yield Violation("V01", f"dataset kind {event.dataset_kind} is unknown")
 
 
-def _kind_rules(block: Block, tip: Tip) -> Iterator[Violation]:
+def _kind_rules(block: Block, tip: ChainHead) -> Iterator[Violation]:
     event = block.event
     wanted = _DATASET_KINDS.get(event.kind, tip.dataset_kind)
     if tip.dataset_kind != wanted:
@@ -157,7 +157,7 @@ def _config_rules(event: ConfigEvent) -> Iterator[Violation]:
             yield Violation("V07", f"ResetState of {sorted(fields)}, not of {sorted(RESETTABLE)}")
 
 
-def _offset_rules(event: DataEvent, tip: Tip) -> Iterator[Violation]:
+def _offset_rules(event: DataEvent, tip: ChainHead) -> Iterator[Violation]:
     if event.prev_offset != tip.last_offset:
         yield Violation("V10", f"prevOffset is {event.prev_offset}, not {tip.last_offset}")
     new_data = event.new_data
@@ -168,7 +168,7 @@ def _offset_rules(event: DataEvent, tip: Tip) -> Iterator[Violation]:
     yield from _part_rules(new_data, first)
 
 
-def _schema_rules(event: DataEvent, tip: Tip, schema: str | None) -> Iterator[Violation]:
+def _schema_rules(event: DataEvent, tip: ChainHead, schema: str | None) -> Iterator[Violation]:
     if event.new_data is None:
         return
     if tip.schema is None:
@@ -210,7 +210,7 @@ def _part_fits(part: SliceFile, start: int) -> bool:
     return part.rows >= 0 and part.start == start and part.end == start + part.rows - 1
 
 
-def _checkpoint_rules(event: DataEvent, tip: Tip) -> Iterator[Violation]:
+def _checkpoint_rules(event: DataEvent, tip: ChainHead) -> Iterator[Violation]:
     wanted = tip.data.checkpoint_hash if tip.data else None
     if event.prev_checkpoint != wanted:
         yield Violation("V15", f"prevCheckpoint is {event.prev_checkpoint}, not {wanted}")
@@ -219,7 +219,7 @@ def _checkpoint_rules(event: DataEvent, tip: Tip) -> Iterator[Violation]:
         yield Violation("V16", "newCheckpoint is dropped without ResetState")
 
 
-def _watermark_rules(event: DataEvent, tip: Tip) -> Iterator[Violation]:
+def _watermark_rules(event: DataEvent, tip: ChainHead) -> Iterator[Violation]:
     if event.new_watermark is not None and not is_watermark(event.new_watermark):
         yield Violation(
             "V17",
@@ -241,7 +241,7 @@ def _future_rule(event: DataEvent, latest: int) -> Iterator[Violation]:
 
 
 def _source_state_rules(
-    event: DataEvent, tip: Tip, replaced: Mapping[str, str] | None
+    event: DataEvent, tip: ChainHead, replaced: Mapping[str, str] | None
 ) -> Iterator[Violation]:
     before = tip.data.new_source_state if tip.data else None
     after = event.new_source_state
@@ -256,7 +256,7 @@ def _source_state_rules(
 def _summary_rules(
     before: SourceState | None,
     after: SourceState,
-    tip: Tip,
+    tip: ChainHead,
     replaced: Mapping[str, str] | None,
 ) -> Iterator[Violation]:
     old = UnitSummary.of(before)
@@ -272,7 +272,7 @@ def _summary_rules(
         yield Violation("V22", f"digest is {new.digest}, the delta gives {digest}")
 
 
-def _changes_nothing(event: DataEvent, tip: Tip) -> bool:
+def _changes_nothing(event: DataEvent, tip: ChainHead) -> bool:
     last = tip.data or DataEvent()
     if event.new_data is not None or event.late is not None:
         return False

@@ -21,7 +21,7 @@ from dil.model.books import BOOKS, Books, LabelWindow
 from dil.model.dataset import PublishedFile, UnitEntry
 from dil.model.json import JsonObject
 from dil.spi.state_store import StateStore
-from dil.state.blocks.block import Block, Tip, advance, read_block
+from dil.state.blocks.block import Block, ChainHead, advance, read_block
 from dil.state.blocks.books import books_of
 from dil.state.blocks.canonical import SHA2_256, canonical, is_hash_of
 from dil.state.blocks.events import (
@@ -169,7 +169,7 @@ def _read(
 class _Check:
     chains: Mapping[str, InputChain]
     blocks: int = 0
-    tip: Tip | None = None
+    tip: ChainHead | None = None
     problems: list[str] = field(default_factory=list)
     units: dict[bytes, tuple[str, bytes]] = field(default_factory=dict)
     live: dict[str, SliceFile] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dil.errors import CommitConflictError, StateError
 from dil.model.json import JsonObject
-from dil.state.blocks.block import Block, Tip, listed, parse_block
+from dil.state.blocks.block import Block, ChainHead, listed, parse_block
 from dil.state.blocks.canonical import is_hash_of
 from dil.state.blocks.events import SOURCE_KINDS, ConfigEvent, DataEvent
 from dil.state.databases import sql
@@ -16,7 +16,7 @@ from dil.state.databases.database import LongValue, Row, Transaction
 _SCHEMA_KINDS = frozenset({"SetDataSchema"})
 
 
-def read_tip(tx: Transaction, job: str) -> Tip | None:
+def read_tip(tx: Transaction, job: str) -> ChainHead | None:
     """Return the end of the job's chain from at most five rows, whatever its length.
 
     Raises:
@@ -31,7 +31,7 @@ def read_tip(tx: Transaction, job: str) -> Tip | None:
     seed = read_block_at(tx, job, 0)
     source = config_event_at(tx, job, source_sequence)
     schema = config_event_at(tx, job, schema_sequence, _SCHEMA_KINDS)
-    return Tip(
+    return ChainHead(
         hash=stored_hash,
         head=head,
         dataset_kind=str(getattr(seed.event, "dataset_kind", "")),
@@ -130,7 +130,7 @@ def resets_since(tx: Transaction, job: str, sequence: int | None, head: int) -> 
 
 
 def append(
-    tx: Transaction, job: str, before: Tip | None, blocks: Sequence[Block], after: Tip
+    tx: Transaction, job: str, before: ChainHead | None, blocks: Sequence[Block], after: ChainHead
 ) -> None:
     """Write blocks behind ``before`` and move the head, all or nothing.
 

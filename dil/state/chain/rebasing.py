@@ -17,20 +17,20 @@ _CONFLICTING = frozenset({"SetDataSchema", "SetTransform", "ResetState"})
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedHead:
     """The head that a plan was made on; sequence -1 and no hash for an empty chain."""
 
     sequence: int
     hash: str | None
 
 
-def planned_now(tx: Transaction, job: str) -> Planned:
+def planned_now(tx: Transaction, job: str) -> PlannedHead:
     """Return the head as it is now."""
     row = tx.row(sql.HEAD, job)
-    return Planned(-1, None) if row is None else Planned(row[4], row[0])
+    return PlannedHead(-1, None) if row is None else PlannedHead(row[4], row[0])
 
 
-def still_holds(tx: Transaction, job: str, planned: Planned, commit: Commit) -> bool:
+def still_holds(tx: Transaction, job: str, planned: PlannedHead, commit: Commit) -> bool:
     """Return whether a commit may go behind the present head.
 
     It may when the planned head is still part of the chain and all blocks behind it are

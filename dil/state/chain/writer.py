@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from dil.model.dataset import Commit
 from dil.model.json import JsonObject
-from dil.state.blocks.block import Block, Tip, advance, carried, next_block
+from dil.state.blocks.block import Block, ChainHead, advance, carried, next_block
 from dil.state.blocks.events import ConfigEvent, DataEvent, Event, Seed
 from dil.state.blocks.input_validation import InputChain, input_violations
 from dil.state.blocks.source_state import UnitSummary
@@ -45,7 +45,7 @@ class ChainWriter:
         self._chains = chains
         self._stored = read_tip(tx, dataset_id)
         self._drafts: list[Block] = []
-        self.tip: Tip | None = self._stored
+        self.tip: ChainHead | None = self._stored
 
     @property
     def next_sequence(self) -> int:

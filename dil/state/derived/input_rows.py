@@ -15,8 +15,9 @@ from dil.errors import StateError
 from dil.model.beside import LATE_COLUMNS, OP_COLUMN, with_columns
 from dil.model.dataset import is_compaction
 from dil.model.derived import MADE_ANEW
+from dil.model.file_rows import FileRows
 from dil.state.blocks.events import CLOSE_BOOKS, DataEvent, SideFile
-from dil.state.derived.dataset_rows import NONE_YET, DatasetChain, PartRows, Position
+from dil.state.derived.dataset_chain import NONE_YET, DatasetChain, Position
 from dil.state.derived.inputs import StoredInput
 
 _ANEW = (
@@ -32,7 +33,7 @@ class InputRows:
     ``has_op`` says that it has what happened to each row, and where nothing says so the row came.
     """
 
-    parts: tuple[PartRows, ...] = ()
+    parts: tuple[FileRows, ...] = ()
     schema: str = ""
     has_op: bool = False
 
@@ -96,7 +97,7 @@ class Stretch:
             schema = with_columns(schema, LATE_COLUMNS)
         return InputRows(parts, with_columns(schema, [OP_COLUMN] if has_op else []), has_op)
 
-    def _of_closed(self, parts: Iterable[PartRows]) -> tuple[PartRows, ...]:
+    def _of_closed(self, parts: Iterable[FileRows]) -> tuple[FileRows, ...]:
         labels = self.closed_labels()
         every = tuple(parts)
         mixed = next((part for part in every if labels and part.timelabel is None), None)
@@ -132,7 +133,7 @@ class Stretch:
         schema = DatasetChain(self.chain).schema_at(self.last)
         return with_columns(schema, [OP_COLUMN, *LATE_COLUMNS])
 
-    def _new_parts(self, dataset: DatasetChain, end: Position) -> tuple[PartRows, ...]:
+    def _new_parts(self, dataset: DatasetChain, end: Position) -> tuple[FileRows, ...]:
         try:
             return dataset.parts_between(self.reached, end)
         except StateError as error:
@@ -218,10 +219,10 @@ def place_of(chain: StoredInput, block_hash: str | None, offset: int | None) -> 
     return Position(sequence, NONE_YET if offset is None else offset, block_hash)
 
 
-def one_after_the_other(files: Iterable[SideFile], start: int = 0) -> tuple[PartRows, ...]:
+def one_after_the_other(files: Iterable[SideFile], start: int = 0) -> tuple[FileRows, ...]:
     """Return all rows of files beside a dataset, in places that begin at ``start``."""
     found = []
     for file in files:
-        found.append(PartRows(file.path, file.rows, file.size, 0, file.rows, start))
+        found.append(FileRows(file.path, file.rows, 0, file.rows, file.size, start))
         start += file.rows
     return tuple(found)

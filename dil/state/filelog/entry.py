@@ -27,7 +27,7 @@ _CHANGES = ("INSERT INTO ", "UPDATE ", "DELETE FROM ")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LogChange:
     """A statement that changed rows, its values, and how many rows it matched."""
 
     statement: str
@@ -36,7 +36,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogEntry:
     """One transaction of a job.
 
     ``format`` is that of the tables that it changes. ``previous`` is the hash of the entry before,
@@ -49,10 +49,10 @@ class Entry:
     number: int
     previous: str
     writer: str
-    changes: tuple[Change, ...]
+    changes: tuple[LogChange, ...]
 
 
-def encode(entry: Entry) -> bytes:
+def encode(entry: LogEntry) -> bytes:
     """Return an entry as UTF-8 JSON; each statement is written once, however often it is used."""
     statements = list(dict.fromkeys(change.statement for change in entry.changes))
     places = {statement: place for place, statement in enumerate(statements)}
@@ -71,7 +71,7 @@ def encode(entry: Entry) -> bytes:
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def decode(content: bytes, place: str) -> Entry:
+def decode(content: bytes, place: str) -> LogEntry:
     """Return the entry that ``encode`` wrote.
 
     Args:
@@ -104,9 +104,9 @@ def damaged(place: str, what: str) -> StateError:
     )
 
 
-def _entry(fields: Mapping[str, Any]) -> Entry:
+def _entry(fields: Mapping[str, Any]) -> LogEntry:
     statements = fields["statements"]
-    return Entry(
+    return LogEntry(
         format=fields["format"],
         job=_text(fields["job"]),
         number=int(fields["number"]),
@@ -116,13 +116,13 @@ def _entry(fields: Mapping[str, Any]) -> Entry:
     )
 
 
-def _changes(statements: list[str], changes: Iterable[Any]) -> Iterable[Change]:
+def _changes(statements: list[str], changes: Iterable[Any]) -> Iterable[LogChange]:
     for place, matched, values in changes:
         statement = _text(statements[place])
         if not statement.startswith(_CHANGES):
             # What a file says is run as SQL: it may change rows, and do nothing else.
             raise ValueError(f"{statement!r} is no change of rows")
-        yield Change(statement, int(matched), tuple(_value(value) for value in values))
+        yield LogChange(statement, int(matched), tuple(_value(value) for value in values))
 
 
 def _shown(value: SqlValue) -> object:

@@ -26,7 +26,7 @@ from dil.errors import CommitConflictError, CommitUnknownError, StateError
 from dil.state.databases import tables
 from dil.state.databases.database import Allow, Database, Row, Snapshot, SqlValue, Transaction
 from dil.state.filelog.chain import ChainFiles
-from dil.state.filelog.entry import Entry, damaged, decode, encode, entry_hash
+from dil.state.filelog.entry import LogEntry, damaged, decode, encode, entry_hash
 from dil.state.filelog.folder import JobFolder
 from dil.state.filelog.replica import Recording, Replica
 from dil.storage import LocalFilesystem, filesystem_for
@@ -266,7 +266,7 @@ class FileLogDatabase(Database):
 
     def _appended(self, replica: Replica, recording: Recording, *, upgrades: bool) -> bool:
         """Create the next entry; say whether it is ours."""
-        entry = Entry(
+        entry = LogEntry(
             format=tables.FORMAT if upgrades else replica.format,
             job=self._job,
             number=replica.number + 1,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from dil.errors import CommitConflictError, DilError, StateError
 from dil.state.databases import sql, tables
 from dil.state.databases.database import Row, Snapshot, SqlValue, Transaction
-from dil.state.filelog.entry import NO_ENTRY, WITHOUT_COPY, Change, Entry, damaged
+from dil.state.filelog.entry import NO_ENTRY, WITHOUT_COPY, LogChange, LogEntry, damaged
 
 _REMEMBERED = 1000
 # Of SQLite's machine for one entry: some seconds. A run of 100,000 work units takes a tenth.
@@ -155,7 +155,7 @@ class Replica:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
-    def apply(self, entry: Entry, entry_hash: str, place: str) -> None:
+    def apply(self, entry: LogEntry, entry_hash: str, place: str) -> None:
         """Go on to the next entry, which upgrades the tables if it is of a later format.
 
         Raises:
@@ -214,7 +214,7 @@ class Recording(Transaction):
     """
 
     def __init__(self, tx: Transaction) -> None:
-        self.changes: list[Change] = []
+        self.changes: list[LogChange] = []
         self._tx = tx
         self._acts: list[_Act] = []
 
@@ -223,7 +223,7 @@ class Recording(Transaction):
         matched = self._tx.change(statement, *values)
         self._acts.append(_Act(statement, values, is_change=True, answer=_digest(matched)))
         if matched:
-            self.changes.append(Change(statement, matched, values))
+            self.changes.append(LogChange(statement, matched, values))
         return matched
 
     def rows(self, statement: str, *values: SqlValue) -> list[Row]:
@@ -280,7 +280,7 @@ def _few_steps(connection: sqlite3.Connection, place: str) -> Iterator[None]:
         connection.set_progress_handler(None, 0)
 
 
-def _redo(tx: Transaction, change: Change, place: str) -> None:
+def _redo(tx: Transaction, change: LogChange, place: str) -> None:
     try:
         matched = tx.change(change.statement, *change.values)
     except DilError as error:

@@ -15,7 +15,7 @@ from dil.state.runs.intent_codec import decode_intent, intent_pieces
 
 
 @dataclass(frozen=True, slots=True)
-class Counters:
+class JobCounters:
     """One row a job.
 
     ``shape`` is the text of from, zone and partition type, ``era`` counts its changes.
@@ -27,13 +27,13 @@ class Counters:
     last_rows: int | None = None
 
 
-def read_counters(tx: Transaction, job: str) -> Counters:
+def read_counters(tx: Transaction, job: str) -> JobCounters:
     """Return the job's counters, those of a new job when it has none."""
     row = tx.row(sql.SHAPE, job)
-    return Counters() if row is None else Counters(*row)
+    return JobCounters() if row is None else JobCounters(*row)
 
 
-def write_counters(tx: Transaction, job: str, counters: Counters) -> None:
+def write_counters(tx: Transaction, job: str, counters: JobCounters) -> None:
     """Keep the job's counters."""
     values = (counters.shape, counters.era, counters.last_rows, job)
     if tx.change(sql.CHANGE_SHAPE, *values) == 0:

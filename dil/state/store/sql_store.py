@@ -24,7 +24,7 @@ from dil.model.json import JsonObject
 from dil.spi.state_store import LAST_PUBLISH, StateStore, UnitState
 from dil.state.blocks.source_state import UnitRow
 from dil.state.chain import chain_rows, slices
-from dil.state.chain.rebasing import Planned, planned_now, still_holds
+from dil.state.chain.rebasing import PlannedHead, planned_now, still_holds
 from dil.state.databases import sql, tables
 from dil.state.databases.database import Database, Transaction
 from dil.state.runs import details, leases, run_rows
@@ -46,7 +46,7 @@ class SqlStateStore(StateStore):
         self._database = database
         self._job = job
         self._clock = clock
-        self._planned_on: Planned | None = None
+        self._planned_on: PlannedHead | None = None
 
     def close(self) -> None:
         """Release the connection; what ``history`` returned may still be read."""

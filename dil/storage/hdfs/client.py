@@ -33,7 +33,7 @@ from dil.storage.hdfs.failures import (
 )
 from dil.storage.hdfs.kerberos import asks_for_ticket, ticket_headers, uses_kerberos
 from dil.storage.hdfs.nameservices import HadoopSetupError
-from dil.storage.hdfs.place import Place, place_of
+from dil.storage.hdfs.place import HdfsPath, place_of
 from dil.storage.hdfs.session import new_session, tls_context, user_here
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ class WebHdfs:
 
     Raises:
         FileNotFoundError: there is no such file, on which an operation works.
-        TakenError, NotEmptyError: of a rename and of a deletion.
+        NameTakenError, NotEmptyError: of a rename and of a deletion.
         WriteError: anything else.
     """
 
@@ -342,7 +342,7 @@ def _repeated(
 DATA_HEADERS = {"Content-Type": "application/octet-stream"}
 
 
-def _quoted(place: Place) -> str:
+def _quoted(place: HdfsPath) -> str:
     return f"{_ROOT}{quote(place.path)}"
 
 

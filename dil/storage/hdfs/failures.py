@@ -64,7 +64,7 @@ _TAKEN = frozenset({"FileAlreadyExistsException"})
 _FULL = frozenset({"PathIsNotEmptyDirectoryException"})
 
 
-class TakenError(Exception):
+class NameTakenError(Exception):
     """There is a file or folder of that name already."""
 
 
@@ -112,12 +112,16 @@ def is_standby(answer: requests.Response) -> bool:
 def refusal(answer: requests.Response, path: str, server: str) -> Exception:
     """Return our error for an answer that is a refusal.
 
-    It is FileNotFoundError, TakenError, NotEmptyError or WriteError.
+    It is FileNotFoundError, NameTakenError, NotEmptyError or WriteError.
     """
     found = remote_exception(answer)
     if found is None:
         return _wordless(answer, path, server)
-    for kind, names in ((FileNotFoundError, _GONE), (TakenError, _TAKEN), (NotEmptyError, _FULL)):
+    for kind, names in (
+        (FileNotFoundError, _GONE),
+        (NameTakenError, _TAKEN),
+        (NotEmptyError, _FULL),
+    ):
         if found.kind in names:
             return kind(path)
     what = f"{path}: {server} answers {found.kind}" + (f" ({found.words})" if found.words else "")

@@ -45,9 +45,9 @@ class HdfsFilesystem(Filesystem):
 
     def open_output(self, path: str) -> BinaryIO:
         """Return a stream that becomes a file when it is closed."""
-        from dil.storage.hdfs.writing import PART_BYTES, FileWriter
+        from dil.storage.hdfs.writing import PART_BYTES, HdfsFileWriter
 
-        return cast("BinaryIO", FileWriter(self._client, path, self._part_bytes or PART_BYTES))
+        return cast("BinaryIO", HdfsFileWriter(self._client, path, self._part_bytes or PART_BYTES))
 
     def open_input(self, path: str) -> BinaryIO:
         """Return a buffered stream over a file."""
@@ -59,9 +59,9 @@ class HdfsFilesystem(Filesystem):
 
     def put(self, path: str, data: bytes) -> None:
         """Write beside the target, then rename over it."""
-        from dil.storage.hdfs.writing import discard, give_name, written_beside
+        from dil.storage.hdfs.writing import discard, give_name, write_hidden
 
-        temporary, state = written_beside(self._client, path, data)
+        temporary, state = write_hidden(self._client, path, data)
         try:
             give_name(self._client, temporary, path, state, over=True)
         except BaseException:
@@ -70,15 +70,15 @@ class HdfsFilesystem(Filesystem):
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Write beside the target, then rename, which of several writers one can do."""
-        from dil.storage.hdfs.failures import TakenError
-        from dil.storage.hdfs.writing import discard, give_name, written_beside
+        from dil.storage.hdfs.failures import NameTakenError
+        from dil.storage.hdfs.writing import discard, give_name, write_hidden
 
         if self.exists(path):
             return False
-        temporary, state = written_beside(self._client, path, data)
+        temporary, state = write_hidden(self._client, path, data)
         try:
             give_name(self._client, temporary, path, state)
-        except TakenError:
+        except NameTakenError:
             discard(self._client, temporary)
             return False
         except BaseException:
@@ -92,11 +92,11 @@ class HdfsFilesystem(Filesystem):
 
     def move(self, source: str, target: str, *, mode: int | None = None) -> None:
         """Rename, never over another file."""
-        from dil.storage.hdfs.failures import TakenError
+        from dil.storage.hdfs.failures import NameTakenError
 
         try:
             self._rename(source, target, mode, over=False)
-        except TakenError:
+        except NameTakenError:
             raise WriteError(
                 f"{target} exists already and is not {source}",
                 "Another program wrote into the dataset; move it away, then run again.",
@@ -104,13 +104,13 @@ class HdfsFilesystem(Filesystem):
 
     def replace(self, source: str, target: str, *, mode: int | None = None) -> None:
         """Rename over the target, which is a file or is not there."""
-        from dil.storage.hdfs.failures import TakenError
+        from dil.storage.hdfs.failures import NameTakenError
 
         if self.is_folder(target):
             raise WriteError(f"{target} is a folder", "Move it away, then run again.")
         try:
             self._rename(source, target, mode, over=True)
-        except TakenError:
+        except NameTakenError:
             raise WriteError(f"{target} is in the way", "Move it away, then run again.") from None
 
     def is_folder(self, path: str) -> bool:
@@ -211,7 +211,7 @@ class HdfsFilesystem(Filesystem):
         """Rename a file; where its name is gone, another driver or an earlier request did it.
 
         Raises:
-            TakenError: the target is there already.
+            NameTakenError: the target is there already.
             WriteError: neither is there, or HDFS refuses.
         """
         for _ in range(_TRIES):

@@ -28,7 +28,7 @@ _SHORTER = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HdfsPath:
     """A cluster, and the absolute path that it knows.
 
     ``prefix`` is what stands before that in ours, ``servers`` are the addresses of the HTTP
@@ -67,7 +67,7 @@ def web_addresses(scheme: str, host: str, port: int | None = None) -> tuple[str,
     return (() if port else name_nodes(scheme, host)) or (web_address(scheme, host, port),)
 
 
-def found_place(path: str) -> Place | None:
+def found_place(path: str) -> HdfsPath | None:
     """Return what a path means, None for one that is not of HDFS.
 
     Raises:
@@ -80,10 +80,10 @@ def found_place(path: str) -> Place | None:
         servers = web_addresses(match["scheme"], match["host"], int(match["port"] or 0))
     except HadoopSetupError as error:
         raise WriteError(error.message, error.fix) from error
-    return Place(match["prefix"], servers, "/" + (match["path"] or "").strip("/"))
+    return HdfsPath(match["prefix"], servers, "/" + (match["path"] or "").strip("/"))
 
 
-def place_of(path: str) -> Place:
+def place_of(path: str) -> HdfsPath:
     """Return what a path means.
 
     Raises:

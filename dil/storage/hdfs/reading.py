@@ -10,7 +10,7 @@ import urllib3
 
 from dil.errors import WriteError
 from dil.storage.hdfs.client import FileState, WebHdfs
-from dil.storage.streams import Answers, RemoteReader
+from dil.storage.streams import RemoteReader, ResumedAnswers
 
 _TRIES = 4
 _BROKEN = (requests.RequestException, urllib3.exceptions.HTTPError, OSError)
@@ -25,7 +25,7 @@ class FileReader(RemoteReader):
 
     def __init__(self, client: WebHdfs, path: str) -> None:
         super().__init__()
-        self._answers = Answers(_BROKEN, self._asked, _taken)
+        self._answers = ResumedAnswers(_BROKEN, self._asked, _taken)
         self._client = client
         self._path = path
         # Whether bytes, or the size, were given out: of another file would be too late.

@@ -12,7 +12,7 @@ import requests
 
 from dil.errors import WriteError
 from dil.storage.hdfs.client import DATA_HEADERS, TIMEOUTS_S, FileState, WebHdfs
-from dil.storage.hdfs.failures import TakenError, refusal, unreachable
+from dil.storage.hdfs.failures import NameTakenError, refusal, unreachable
 from dil.storage.streams import PartWriter
 
 PART_BYTES = 4 << 20
@@ -20,7 +20,7 @@ _TRIES = 3
 _BROKEN = (OSError, http.client.HTTPException)
 
 
-def written_beside(client: WebHdfs, path: str, data: bytes) -> tuple[str, FileState]:
+def write_hidden(client: WebHdfs, path: str, data: bytes) -> tuple[str, FileState]:
     """Write a file under a hidden name in the same folder; return its path and its state.
 
     Where an answer is lost nobody knows what came of that file. It gets another name then.
@@ -29,7 +29,7 @@ def written_beside(client: WebHdfs, path: str, data: bytes) -> tuple[str, FileSt
         WriteError: HDFS refuses, or cannot be reached.
     """
     for left in reversed(range(_TRIES)):
-        temporary = hidden_beside(path)
+        temporary = hidden_path(path)
         try:
             client.create(temporary, data)
             return temporary, whole(client, temporary, len(data))
@@ -49,7 +49,7 @@ def folder_of(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def hidden_beside(path: str) -> str:
+def hidden_path(path: str) -> str:
     """Return a new path in the same folder, which readers skip."""
     return f"{folder_of(path)}/.{uuid.uuid4().hex}.tmp"
 
@@ -78,7 +78,7 @@ def whole(client: WebHdfs, path: str, size: int) -> FileState:
     return state
 
 
-class FileWriter(PartWriter):
+class HdfsFileWriter(PartWriter):
     """Writes a file that has a hidden name in the same folder until it is whole."""
 
     def __init__(self, client: WebHdfs, path: str, part_bytes: int = PART_BYTES) -> None:
@@ -96,7 +96,7 @@ class FileWriter(PartWriter):
 
     def _send(self, data: bytes) -> None:
         if self._upload is None:
-            self._upload = _Upload(self._client, hidden_beside(self._path))
+            self._upload = _Upload(self._client, hidden_path(self._path))
         self._upload.send(data)
         self._size += len(data)
 
@@ -104,7 +104,7 @@ class FileWriter(PartWriter):
         temporary, state = self._ended(data)
         try:
             give_name(self._client, temporary, self._path, state)
-        except TakenError:
+        except NameTakenError:
             discard(self._client, temporary)
             raise WriteError(
                 f"{self._path} exists already",
@@ -113,7 +113,7 @@ class FileWriter(PartWriter):
 
     def _ended(self, data: bytes) -> tuple[str, FileState]:
         if self._upload is None:
-            return written_beside(self._client, self._path, data)
+            return write_hidden(self._client, self._path, data)
         self._send(data)
         self._upload.end()
         return self._upload.path, whole(self._client, self._upload.path, self._size)
@@ -132,7 +132,7 @@ def give_name(
     Where an answer was lost, and the file is gone when it is asked again, the inode tells.
 
     Raises:
-        TakenError: another one has it, and ours keeps the hidden one.
+        NameTakenError: another one has it, and ours keeps the hidden one.
         WriteError: HDFS refuses.
     """
     try:

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from dil.errors import WriteError
 from dil.storage.objects.azure_access import container_client, translated_errors
-from dil.storage.objects.bucket import Bucket, Entry, ObjectState, Piece, TakenError, Upload
-from dil.storage.objects.place import Place
+from dil.storage.objects.bucket import (
+    Bucket,
+    ListedObject,
+    ObjectExistsError,
+    ObjectPiece,
+    ObjectState,
+    ObjectUpload,
+)
+from dil.storage.objects.place import ObjectPath
 from dil.storage.objects.streams import PieceReader
 
 if TYPE_CHECKING:
@@ -29,7 +36,7 @@ _LOST = frozenset({"failed", "aborted"})
 class AzureContainer(Bucket):
     """Block blobs of one container, asked for at the account's Blob endpoint."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ObjectPath) -> None:
         self._place = place
         self._client = container_client(place)
         self._at = f"{self._client.scheme}://{self._client.primary_hostname}"
@@ -45,7 +52,7 @@ class AzureContainer(Bucket):
         """Return a stream that asks for some megabytes at a time."""
         return PieceReader(self._place, key, self._read)
 
-    def _read(self, key: str, start: int, size: int, version: str) -> Piece:
+    def _read(self, key: str, start: int, size: int, version: str) -> ObjectPiece:
         """Return bytes of a blob."""
         from azure.core import MatchConditions
         from azure.core.exceptions import HttpResponseError
@@ -64,7 +71,7 @@ class AzureContainer(Bucket):
         about = answer.properties
         # The size that the library tells is that of the range.
         total = int(str(about.content_range).rpartition("/")[2])
-        return Piece(data, total, str(about.etag))
+        return ObjectPiece(data, total, str(about.etag))
 
     def put(self, key: str, data: bytes) -> None:
         """Write a blob; what arrives is compared with its MD5."""
@@ -80,12 +87,12 @@ class AzureContainer(Bucket):
                 self._blob(key).upload_blob(
                     data, length=len(data), overwrite=False, validate_content="md5"
                 )
-        except TakenError:
+        except ObjectExistsError:
             return False
         return True
 
     def copy(
-        self, source: Place, state: ObjectState, target: str, note: str, *, over: bool
+        self, source: ObjectPath, state: ObjectState, target: str, note: str, *, over: bool
     ) -> None:
         """Let the service copy a blob, and wait until it has."""
         from azure.core import MatchConditions
@@ -115,12 +122,12 @@ class AzureContainer(Bucket):
         except FileNotFoundError:
             return
 
-    def entries(self, prefix: str) -> Iterator[Entry]:
+    def entries(self, prefix: str) -> Iterator[ListedObject]:
         """Yield the blobs below; sorted, for accounts with real folders list these first."""
         found = (blob for blob in self._listed(prefix) if not _is_marker(blob))
         for blob in sorted(found, key=lambda blob: str(blob.name)):
             modified = int(blob.last_modified.timestamp() * 1000)
-            yield Entry(str(blob.name), int(blob.size), modified)
+            yield ListedObject(str(blob.name), int(blob.size), modified)
 
     def folders(self, prefix: str) -> Iterator[str]:
         """Yield the names of folders directly below."""
@@ -131,7 +138,7 @@ class AzureContainer(Bucket):
                 if isinstance(each, BlobPrefix):
                     yield str(each.name)[len(prefix) :].strip("/")
 
-    def upload(self, key: str) -> Upload:
+    def upload(self, key: str) -> ObjectUpload:
         """Begin a blob of blocks."""
         return _BlockUpload(self, key)
 
@@ -183,12 +190,12 @@ class AzureContainer(Bucket):
                 match_condition=MatchConditions.IfNotModified,
             )  # fmt: skip
 
-    def _nothing(self, key: str) -> Piece:
+    def _nothing(self, key: str) -> ObjectPiece:
         """Return what can be read behind the end of a blob, or of one without content."""
         state = self.state(key)
         if state is None:
             raise FileNotFoundError(self._place.path(key))
-        return Piece(b"", state.size, state.version)
+        return ObjectPiece(b"", state.size, state.version)
 
     def _settled(self, key: str) -> BlobProperties | None:
         """Return the properties of a blob that is not being copied.
@@ -236,7 +243,7 @@ class AzureContainer(Bucket):
         return translated_errors(self._place.path(key), self._at)
 
 
-class _BlockUpload(Upload):
+class _BlockUpload(ObjectUpload):
     """Blocks that the service forgets after a week, unless they become a blob."""
 
     def __init__(self, container: AzureContainer, key: str) -> None:

@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 from dil import __version__
 from dil.errors import WriteError
-from dil.storage.objects.bucket import TakenError, reason
+from dil.storage.objects.bucket import ObjectExistsError, reason
 
 if TYPE_CHECKING:
     from azure.storage.blob import ContainerClient
 
-    from dil.storage.objects.place import Place
+    from dil.storage.objects.place import ObjectPath
 
 # Seconds. A request without a time-out could block a task for ever.
 _CONNECT, _READ = 20, 120
@@ -48,7 +48,7 @@ _COPY_FIX = (
 _SERVICE_FIX = "Check the network, and the account's name in the path. Nothing was lost: run again."
 
 
-def container_client(place: Place) -> ContainerClient:
+def container_client(place: ObjectPath) -> ContainerClient:
     """Return a client of a container; nothing is sent yet.
 
     Raises:
@@ -94,7 +94,7 @@ def translated_errors(path: str, at: str) -> Iterator[None]:
 
     Raises:
         FileNotFoundError: there is no blob to be read or copied.
-        TakenError: the answer to a condition.
+        ObjectExistsError: the answer to a condition.
         WriteError: anything else.
     """
     from azure.core import exceptions as azure
@@ -121,7 +121,7 @@ def _refusal(error: Any, path: str, at: str) -> Exception:  # noqa: ANN401 - of 
     if code in _GONE or (error.status_code == HTTPStatus.NOT_FOUND and not code):
         return FileNotFoundError(path)
     if code in _TAKEN or (error.status_code == HTTPStatus.PRECONDITION_FAILED and not code):
-        return TakenError(path)
+        return ObjectExistsError(path)
     what = f"{path}: {at} answers {code or error.status_code}"
     if code == "CannotVerifyCopySource":
         return WriteError(what, _COPY_FIX)

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from dil.model.messages import shortened
-from dil.storage.objects.place import Address, Place
+from dil.storage.objects.place import ObjectAddress, ObjectPath
 from dil.storage.side_by_side import call_each
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
-class TakenError(Exception):
+class ObjectExistsError(Exception):
     """There is an object already, or another one than was asked for."""
 
 
@@ -42,7 +42,7 @@ class ObjectState:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ObjectPiece:
     """Bytes of an object that has ``total`` of them, in one version."""
 
     data: bytes
@@ -51,7 +51,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedObject:
     """An object in a list; ``modified`` is epoch milliseconds UTC."""
 
     key: str
@@ -59,7 +59,7 @@ class Entry:
     modified: int
 
 
-class Upload(ABC):
+class ObjectUpload(ABC):
     """An object that is sent in parts, and is not there before ``end`` returns."""
 
     @abstractmethod
@@ -108,7 +108,7 @@ class Bucket(ABC):
 
     @abstractmethod
     def copy(
-        self, source: Place, state: ObjectState, target: str, note: str, *, over: bool
+        self, source: ObjectPath, state: ObjectState, target: str, note: str, *, over: bool
     ) -> None:
         """Let the service copy an object to a key of this bucket, with a note.
 
@@ -116,7 +116,8 @@ class Bucket(ABC):
 
         Raises:
             FileNotFoundError: the source is gone.
-            TakenError: the source is of another version, or there is a target, and not ``over``.
+            ObjectExistsError: the source is of another version, or there is a target, and not
+                ``over``.
         """
 
     @abstractmethod
@@ -124,7 +125,7 @@ class Bucket(ABC):
         """Delete an object; a missing one is fine."""
 
     @abstractmethod
-    def entries(self, prefix: str) -> Iterator[Entry]:
+    def entries(self, prefix: str) -> Iterator[ListedObject]:
         """Yield the objects whose keys begin so, sorted; markers of folders are none."""
 
     @abstractmethod
@@ -132,7 +133,7 @@ class Bucket(ABC):
         """Yield the names up to the next slash of the keys that begin so and have one."""
 
     @abstractmethod
-    def upload(self, key: str) -> Upload:
+    def upload(self, key: str) -> ObjectUpload:
         """Begin an object that is sent in parts."""
 
     def has_any(self, prefix: str) -> bool:
@@ -167,12 +168,12 @@ class Bucket(ABC):
         return {}
 
 
-class Service(ABC):
+class ObjectService(ABC):
     """A service of objects; picklable."""
 
     # How its paths are written.
-    address: ClassVar[Address]
+    address: ClassVar[ObjectAddress]
 
     @abstractmethod
-    def opened(self, place: Place) -> Bucket:
+    def opened(self, place: ObjectPath) -> Bucket:
         """Return the bucket of a place; nothing is sent yet."""

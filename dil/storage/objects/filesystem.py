@@ -14,8 +14,8 @@ from typing import BinaryIO, cast
 
 from dil.errors import WriteError
 from dil.storage.filesystem import FileInfo, Filesystem
-from dil.storage.objects.bucket import Bucket, ObjectState, Service, TakenError
-from dil.storage.objects.place import Place
+from dil.storage.objects.bucket import Bucket, ObjectExistsError, ObjectService, ObjectState
+from dil.storage.objects.place import ObjectPath
 
 _BUFFER = 1 << 20
 
@@ -28,7 +28,7 @@ class ObjectFilesystem(Filesystem):
 
     parallel_requests = Bucket.parallel_requests
 
-    def __init__(self, service: Service, *, part_bytes: int | None = None) -> None:
+    def __init__(self, service: ObjectService, *, part_bytes: int | None = None) -> None:
         self._service = service
         self._address = service.address
         self._part_bytes = part_bytes
@@ -155,7 +155,7 @@ class ObjectFilesystem(Filesystem):
         """Return what other libraries need to reach the objects."""
         return self._bucket(self._address.place(path)).options()
 
-    def _bucket(self, place: Place) -> Bucket:
+    def _bucket(self, place: ObjectPath) -> Bucket:
         with self._lock:
             if place.root not in self._made:
                 self._made[place.root] = self._service.opened(place)
@@ -200,7 +200,7 @@ class ObjectFilesystem(Filesystem):
         except FileNotFoundError:
             self._require(target, source)
             return False
-        except TakenError:
+        except ObjectExistsError:
             if not over and self._is_moved(source, target):
                 return True
             raise WriteError(

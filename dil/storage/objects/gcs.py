@@ -16,15 +16,15 @@ from urllib.parse import quote
 from dil.errors import WriteError
 from dil.storage.objects.bucket import (
     Bucket,
-    Entry,
+    ListedObject,
+    ObjectExistsError,
+    ObjectPiece,
     ObjectState,
-    Piece,
-    TakenError,
-    Upload,
+    ObjectUpload,
     md5,
 )
 from dil.storage.objects.gcs_requests import Requests, no_bucket
-from dil.storage.objects.place import Place
+from dil.storage.objects.place import ObjectPath
 from dil.storage.objects.streams import PieceReader
 
 _FROM = "dil-moved-from"
@@ -40,7 +40,7 @@ _RESENT = 8
 class GcsBucket(Bucket):
     """Objects of one bucket."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ObjectPath) -> None:
         self._place = place
         self._requests = Requests(place.root)
         self._objects = f"/storage/v1/b/{place.bucket}/o"
@@ -60,7 +60,7 @@ class GcsBucket(Bucket):
         """Return a stream that asks for some megabytes at a time."""
         return PieceReader(self._place, key, self._read)
 
-    def _read(self, key: str, start: int, size: int, version: str) -> Piece:
+    def _read(self, key: str, start: int, size: int, version: str) -> ObjectPiece:
         """Return bytes of an object."""
         params = {"alt": "media"} | ({"ifGenerationMatch": version} if version else {})
         answer = self._asked(
@@ -72,12 +72,12 @@ class GcsBucket(Bucket):
             state = self.state(key)
             if state is None:
                 raise FileNotFoundError(self._place.path(key))
-            return Piece(b"", state.size, state.version)
+            return ObjectPiece(b"", state.size, state.version)
         data = answer.content
         total = int(answer.headers.get("Content-Range", f"/{len(data)}").rpartition("/")[2])
         if answer.status_code == HTTPStatus.OK:
             data = data[start : start + size]
-        return Piece(data, total, answer.headers["X-Goog-Generation"])
+        return ObjectPiece(data, total, answer.headers["X-Goog-Generation"])
 
     def put(self, key: str, data: bytes) -> None:
         """Write an object; what arrives is compared with its MD5."""
@@ -87,12 +87,12 @@ class GcsBucket(Bucket):
         """Write an object by a conditional request: none has generation 0."""
         try:
             self._sent(key, data, {"ifGenerationMatch": "0"})
-        except TakenError:
+        except ObjectExistsError:
             return False
         return True
 
     def copy(
-        self, source: Place, state: ObjectState, target: str, note: str, *, over: bool
+        self, source: ObjectPath, state: ObjectState, target: str, note: str, *, over: bool
     ) -> None:
         """Let the service copy an object, in as many steps as it asks for."""
         params = {"ifSourceGenerationMatch": state.version}
@@ -113,19 +113,19 @@ class GcsBucket(Bucket):
         with suppress(FileNotFoundError):
             self._asked(key, "DELETE", self._address(key), fine=(200, 204))
 
-    def entries(self, prefix: str) -> Iterator[Entry]:
+    def entries(self, prefix: str) -> Iterator[ListedObject]:
         """Yield the objects below."""
         for item in self._items(prefix):
             if not item["name"].endswith("/"):
                 modified = datetime.fromisoformat(item["updated"]).timestamp()
-                yield Entry(item["name"], int(item.get("size", 0)), int(modified * 1000))
+                yield ListedObject(item["name"], int(item.get("size", 0)), int(modified * 1000))
 
     def folders(self, prefix: str) -> Iterator[str]:
         """Yield the names of folders directly below."""
         for page in self._pages(prefix, delimiter="/"):
             yield from (name[len(prefix) :].strip("/") for name in page.get("prefixes", ()))
 
-    def upload(self, key: str) -> Upload:
+    def upload(self, key: str) -> ObjectUpload:
         """Begin a resumable upload."""
         answer = self._into(
             key, json={"contentType": _TYPE}, params={"uploadType": "resumable", "name": key}
@@ -188,7 +188,7 @@ class GcsBucket(Bucket):
         return f"{self._objects}/{_quoted(key)}"
 
 
-class _Upload(Upload):
+class _Upload(ObjectUpload):
     """A resumable upload, which the service forgets after a week unless it ends.
 
     Where an answer was lost, the service is asked how much of it arrived.

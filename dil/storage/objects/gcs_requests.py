@@ -18,7 +18,7 @@ import requests
 
 from dil import __version__
 from dil.errors import WriteError
-from dil.storage.objects.bucket import TakenError, reason
+from dil.storage.objects.bucket import ObjectExistsError, reason
 
 _HOST = "https://storage.googleapis.com"
 # What Google's own clients call an emulator's address.
@@ -80,7 +80,7 @@ class Requests:
 
         Raises:
             FileNotFoundError: the answer is 404.
-            TakenError: the answer is 412.
+            ObjectExistsError: the answer is 412.
             WriteError: any other one, or none.
         """
         url = address if "://" in address else f"{self.at}{address}"
@@ -135,7 +135,7 @@ class Requests:
         if status == HTTPStatus.NOT_FOUND:
             return FileNotFoundError(path)
         if status == HTTPStatus.PRECONDITION_FAILED:
-            return TakenError(path)
+            return ObjectExistsError(path)
         what = f"{path}: {self.at} answers {status}" + (f" ({words})" if words else "")
         if status == HTTPStatus.UNAUTHORIZED:
             return WriteError(what, _KEYS_FIX)

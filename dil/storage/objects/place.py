@@ -12,7 +12,7 @@ _MOST_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ObjectPath:
     """A bucket and a key; the key of the whole bucket is empty, and none begins or ends with /.
 
     ``root`` is the path of the bucket. ``host`` is the account's on Azure, empty elsewhere.
@@ -34,7 +34,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ObjectAddress:
     """How the paths of a store are written, and what is said of others.
 
     ``pattern`` has the groups ``root``, ``bucket`` (or ``container`` and ``host``) and ``key``.
@@ -46,7 +46,7 @@ class Address:
     elsewhere: str
     fix: str
 
-    def found(self, path: str) -> Place | None:
+    def found(self, path: str) -> ObjectPath | None:
         """Return what a path means, None for one of another store.
 
         Raises:
@@ -64,9 +64,9 @@ class Address:
                 " ms.table.partition.fields.",
             )
         bucket = parts["bucket"] or parts["container"]
-        return Place(parts["root"], bucket, parts.get("host", ""), key)
+        return ObjectPath(parts["root"], bucket, parts.get("host", ""), key)
 
-    def place(self, path: str) -> Place:
+    def place(self, path: str) -> ObjectPath:
         """Return what a path means.
 
         Raises:
@@ -79,7 +79,7 @@ class Address:
 
 
 # ``gs://bucket/key`` and ``abfss://container@account.dfs.core.windows.net/key``.
-GOOGLE_AND_AZURE = Address(
+GOOGLE_AND_AZURE = ObjectAddress(
     re.compile(
         r"(?P<root>gs://(?P<bucket>[A-Za-z0-9][A-Za-z0-9._-]*)"
         r"|abfss://(?P<container>[$A-Za-z0-9][A-Za-z0-9-]*)@(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*))"

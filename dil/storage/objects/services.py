@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dil.storage.objects.bucket import Bucket, Service
-from dil.storage.objects.place import GOOGLE_AND_AZURE, Place
+from dil.storage.objects.bucket import Bucket, ObjectService
+from dil.storage.objects.place import GOOGLE_AND_AZURE, ObjectPath
 
 
-class GoogleAndAzure(Service):
+class GoogleAndAzure(ObjectService):
     """``gs://bucket/key`` and ``abfss://container@account.dfs.core.windows.net/key``."""
 
     address = GOOGLE_AND_AZURE
 
-    def opened(self, place: Place) -> Bucket:
+    def opened(self, place: ObjectPath) -> Bucket:
         """Return a bucket, or a container: only that has a host."""
         if place.host:
             from dil.storage.objects.azure import AzureContainer

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from dil.errors import WriteError
-from dil.storage.objects.bucket import Bucket, Piece, TakenError, Upload
-from dil.storage.objects.place import Place
+from dil.storage.objects.bucket import Bucket, ObjectExistsError, ObjectPiece, ObjectUpload
+from dil.storage.objects.place import ObjectPath
 from dil.storage.streams import PartWriter, RemoteReader
 
 # Also what Google's parts are a multiple of: 256 KiB.
@@ -19,13 +19,15 @@ class PieceReader(RemoteReader):
     """Reads one version of an object, of which it holds ``READ_AHEAD`` bytes.
 
     ``read`` returns up to so many bytes of a key from a position on, of a version where one is
-    given; it raises TakenError where the object is of another one.
+    given; it raises ObjectExistsError where the object is of another one.
 
     Raises:
         FileNotFoundError: there is none.
     """
 
-    def __init__(self, place: Place, key: str, read: Callable[[str, int, int, str], Piece]) -> None:
+    def __init__(
+        self, place: ObjectPath, key: str, read: Callable[[str, int, int, str], ObjectPiece]
+    ) -> None:
         super().__init__()
         self._key = key
         self._path = place.path(key)
@@ -50,10 +52,10 @@ class PieceReader(RemoteReader):
             self._piece, self._start, at = self._asked(), self._position, 0
         return self._piece.data[at : at + size]
 
-    def _asked(self) -> Piece:
+    def _asked(self) -> ObjectPiece:
         try:
             piece = self._ask(self._key, self._position, READ_AHEAD, self._piece.version)
-        except (TakenError, FileNotFoundError):
+        except (ObjectExistsError, FileNotFoundError):
             raise WriteError(
                 f"{self._path}: another object took its place while it was read",
                 "Another program writes there; run again.",
@@ -74,7 +76,7 @@ class ObjectWriter(PartWriter):
         super().__init__(part_bytes)
         self._bucket = bucket
         self._key = key
-        self._upload: Upload | None = None
+        self._upload: ObjectUpload | None = None
 
     def _send(self, data: bytes) -> None:
         if self._upload is None:

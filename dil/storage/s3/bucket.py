@@ -11,8 +11,15 @@ from dataclasses import replace
 from typing import Any, cast
 
 from dil.errors import WriteError
-from dil.storage.objects.bucket import Bucket, Entry, ObjectState, TakenError, Upload, md5
-from dil.storage.objects.place import Place
+from dil.storage.objects.bucket import (
+    Bucket,
+    ListedObject,
+    ObjectExistsError,
+    ObjectState,
+    ObjectUpload,
+    md5,
+)
+from dil.storage.objects.place import ObjectPath
 from dil.storage.s3.client import connect, is_of_aws
 from dil.storage.s3.copying import COPY_BYTES, copy, names, noted
 from dil.storage.s3.failures import RacingError, UnknownConditionError, translated_errors
@@ -32,7 +39,7 @@ class S3Bucket(Bucket):
 
     copies_across = True
 
-    def __init__(self, place: Place, client: Any, copy_bytes: int | None) -> None:  # noqa: ANN401
+    def __init__(self, place: ObjectPath, client: Any, copy_bytes: int | None) -> None:  # noqa: ANN401
         self._place = place
         self._client = client
         self._copy_bytes = copy_bytes or COPY_BYTES
@@ -62,7 +69,7 @@ class S3Bucket(Bucket):
         return self._created(key, data)
 
     def copy(
-        self, source: Place, state: ObjectState, target: str, note: str, *, over: bool
+        self, source: ObjectPath, state: ObjectState, target: str, note: str, *, over: bool
     ) -> None:
         """Let the service copy an object. A target that comes meanwhile is copied over."""
         del over  # few services know a condition for the target of a copy
@@ -96,12 +103,12 @@ class S3Bucket(Bucket):
         # Asked for again: another program may have renewed the credentials.
         return object_store_options(connect(), self._place.bucket)
 
-    def entries(self, prefix: str) -> Iterator[Entry]:
+    def entries(self, prefix: str) -> Iterator[ListedObject]:
         """Yield the objects below."""
         for each in self._listed(prefix):
             if not each["Key"].endswith("/"):
                 modified = int(each["LastModified"].timestamp() * 1000)
-                yield Entry(each["Key"], each["Size"], modified)
+                yield ListedObject(each["Key"], each["Size"], modified)
 
     def folders(self, prefix: str) -> Iterator[str]:
         """Yield the names of folders directly below."""
@@ -109,7 +116,7 @@ class S3Bucket(Bucket):
             for each in page.get("CommonPrefixes", ()):
                 yield each["Prefix"][len(prefix) :].strip("/")
 
-    def upload(self, key: str) -> Upload:
+    def upload(self, key: str) -> ObjectUpload:
         """Begin a multipart upload."""
         with self._translated_errors(key):
             answer = self._client.create_multipart_upload(**self._names(key))
@@ -131,7 +138,7 @@ class S3Bucket(Bucket):
         for _ in range(_RACES):
             try:
                 self._put(key, data, IfNoneMatch="*")
-            except TakenError:
+            except ObjectExistsError:
                 return False
             except RacingError:
                 time.sleep(random.uniform(0, _PAUSE_S))  # noqa: S311 - not a secret
@@ -207,7 +214,7 @@ class S3Bucket(Bucket):
                     Bucket=self._place.bucket, Key=upload["Key"], UploadId=upload["UploadId"]
                 )
 
-    def _of(self, key: str) -> Place:
+    def _of(self, key: str) -> ObjectPath:
         return replace(self._place, key=key)
 
     def _names(self, key: str) -> dict[str, Any]:
@@ -217,7 +224,7 @@ class S3Bucket(Bucket):
         return translated_errors(self._place.path(key), self._client)
 
 
-class _PartUpload(Upload):
+class _PartUpload(ObjectUpload):
     """Parts that cost money until they become an object, or are aborted."""
 
     def __init__(self, client: Any, path: str, names: dict[str, Any]) -> None:  # noqa: ANN401

@@ -18,7 +18,7 @@ _AWS = re.compile(r"https?://(?:[^/]*\.)?amazonaws\.com(?:\.cn)?(?::\d+)?/?", re
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class S3Connection:
     """A client, and the session whose credentials it uses."""
 
     session: Any
@@ -34,7 +34,7 @@ class Connection:
         return _client(self.session, {}, region)
 
 
-def connect() -> Connection:
+def connect() -> S3Connection:
     """Return the client of this process; services that are not AWS are asked by path.
 
     Nothing is sent yet. Tasks of one process share it, and so the connections that it keeps open.
@@ -60,7 +60,7 @@ def _changed_at(place: str) -> int:
 
 
 @lru_cache(maxsize=8)
-def _connected(*state: object) -> Connection:
+def _connected(*state: object) -> S3Connection:
     """Return a new client for each process and each state of its settings."""
     del state
     try:
@@ -78,7 +78,7 @@ def _connected(*state: object) -> Connection:
         asked = (session.get_scoped_config().get("s3") or {}).get("addressing_style")
         if not asked and not is_of_aws(client):
             client = _client(session, {"addressing_style": "path"})
-        return Connection(session, client)
+        return S3Connection(session, client)
     except (botocore.exceptions.BotoCoreError, ValueError) as error:
         raise WriteError(
             f"no client of S3 can be made: {error}",

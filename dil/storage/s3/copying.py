@@ -7,7 +7,7 @@ from typing import Any
 
 from dil.errors import WriteError
 from dil.storage.objects.bucket import ObjectState
-from dil.storage.objects.place import Place
+from dil.storage.objects.place import ObjectPath
 from dil.storage.s3.failures import translated_errors
 
 COPY_BYTES = 512 << 20
@@ -21,9 +21,9 @@ def noted(metadata: dict[str, str]) -> str:
 
 def copy(
     client: Any,  # noqa: ANN401 - botocore has no types
-    source: Place,
+    source: ObjectPath,
     state: ObjectState,
-    target: Place,
+    target: ObjectPath,
     note: str,
     most_bytes: int,
 ) -> None:
@@ -39,7 +39,7 @@ def copy(
 
     Raises:
         FileNotFoundError: the source is gone.
-        TakenError: the source has changed.
+        ObjectExistsError: the source has changed.
         WriteError: the service refuses.
     """
     if state.size > most_bytes:
@@ -52,16 +52,16 @@ def copy(
         )  # fmt: skip
 
 
-def names(place: Place) -> dict[str, Any]:
+def names(place: ObjectPath) -> dict[str, Any]:
     """Return what a request names an object by."""
     return {"Bucket": place.bucket, "Key": place.key}
 
 
 def _copy_parts(
     client: Any,  # noqa: ANN401
-    source: Place,
+    source: ObjectPath,
     state: ObjectState,
-    target: Place,
+    target: ObjectPath,
     note: str,
     most_bytes: int,
 ) -> None:
@@ -86,9 +86,9 @@ def _copy_parts(
         raise
 
 
-def _source(place: Place, state: ObjectState) -> dict[str, Any]:
+def _source(place: ObjectPath, state: ObjectState) -> dict[str, Any]:
     return {"CopySource": names(place), "CopySourceIfMatch": state.version}
 
 
-def _path(place: Place) -> str:
+def _path(place: ObjectPath) -> str:
     return place.path(place.key)

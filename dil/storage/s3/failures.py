@@ -11,7 +11,7 @@ import botocore.exceptions as aws
 import urllib3
 
 from dil.errors import WriteError
-from dil.storage.objects.bucket import TakenError
+from dil.storage.objects.bucket import ObjectExistsError
 
 # What breaks a body that is being read, too.
 BROKEN = (aws.BotoCoreError, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
@@ -57,7 +57,7 @@ def translated_errors(path: str, client: Any) -> Iterator[None]:  # noqa: ANN401
 
     Raises:
         FileNotFoundError: there is no object to be read or copied.
-        TakenError, RacingError, UnknownConditionError: the answer to a condition.
+        ObjectExistsError, RacingError, UnknownConditionError: the answer to a condition.
         WriteError: anything else.
     """
     try:
@@ -77,7 +77,7 @@ def _refusal(error: aws.ClientError, path: str, client: Any) -> Exception:  # no
         return WriteError(f"{path}: there is no such bucket at {at}", _BUCKET_FIX)
     for kind, codes in (
         (FileNotFoundError, _GONE),
-        (TakenError, _TAKEN),
+        (ObjectExistsError, _TAKEN),
         (RacingError, _RACING),
         (UnknownConditionError, _UNKNOWN),
     ):

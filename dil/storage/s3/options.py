@@ -5,11 +5,11 @@ Source: object_store, ``AmazonS3ConfigKey``.
 
 from __future__ import annotations
 
-from dil.storage.s3.client import Connection, is_of_aws
+from dil.storage.s3.client import S3Connection, is_of_aws
 from dil.storage.s3.failures import translated_errors
 
 
-def object_store_options(connection: Connection, bucket: str) -> dict[str, str]:
+def object_store_options(connection: S3Connection, bucket: str) -> dict[str, str]:
     """Return endpoint, region and credentials, which are secret, and good for some minutes.
 
     Raises:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from dil.errors import WriteError
-from dil.storage.objects.bucket import TakenError
-from dil.storage.objects.place import Place
+from dil.storage.objects.bucket import ObjectExistsError
+from dil.storage.objects.place import ObjectPath
 from dil.storage.s3.failures import BROKEN, translated_errors
-from dil.storage.streams import Answers, RemoteReader
+from dil.storage.streams import RemoteReader, ResumedAnswers
 
 
 class ObjectReader(RemoteReader):
@@ -18,9 +18,9 @@ class ObjectReader(RemoteReader):
         FileNotFoundError: there is none.
     """
 
-    def __init__(self, client: Any, place: Place) -> None:  # noqa: ANN401 - botocore has no types
+    def __init__(self, client: Any, place: ObjectPath) -> None:  # noqa: ANN401 - botocore has no types
         super().__init__()
-        self._answers = Answers(BROKEN, self._asked, lambda body, size: body.read(size))
+        self._answers = ResumedAnswers(BROKEN, self._asked, lambda body, size: body.read(size))
         self._client = client
         self._place = place
         self._path = place.path(place.key)
@@ -41,7 +41,7 @@ class ObjectReader(RemoteReader):
                 answer = self._client.get_object(
                     Bucket=self._place.bucket, Key=self._place.key, **options
                 )
-        except TakenError:
+        except ObjectExistsError:
             raise WriteError(
                 f"{self._path}: another object took its place while it was read",
                 "Another program writes there; run again.",

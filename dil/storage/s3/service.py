@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dil.storage.objects.bucket import Bucket, Service
-from dil.storage.objects.place import Address, Place
+from dil.storage.objects.bucket import Bucket, ObjectService
+from dil.storage.objects.place import ObjectAddress, ObjectPath
 from dil.storage.s3.client import connect
 
 
 @dataclass(frozen=True)
-class S3(Service):
+class S3(ObjectService):
     """``s3://bucket/key``, by the credentials of the AWS tools.
 
     ``copy_bytes`` is how much the service copies by one request.
     """
 
-    address = Address(
+    address = ObjectAddress(
         # Buckets begin with a letter or a digit. What does not is no bucket: nothing is there.
         re.compile(
             r"(?P<root>s3://(?P<bucket>[A-Za-z0-9][A-Za-z0-9._-]*))(?:/(?P<key>.*))?", re.DOTALL
@@ -29,7 +29,7 @@ class S3(Service):
 
     copy_bytes: int | None = None
 
-    def opened(self, place: Place) -> Bucket:
+    def opened(self, place: ObjectPath) -> Bucket:
         """Return a bucket.
 
         Raises:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dil.execution.coordinated import Place, coordinated
+from dil.execution.coordinated import BindAddress, coordinated
 from dil.execution.executor import Execution, Watch
 from dil.model.report import RunStatus
 from dil.model.task import RunContext
@@ -52,7 +52,7 @@ class OneTask(InProcessExecutor):
 
     def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
         del watch
-        with coordinated(run, Place()) as shared:
+        with coordinated(run, BindAddress()) as shared:
             return Execution(tuple(run_group(shared.run, units)))
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from dil import config
 from dil.errors import ConfigError
-from dil.extraction.parameters import PageValues, Scope, evaluate
+from dil.extraction.parameters import PageValues, ParameterScope, evaluate
 from tests.jobs import write_job
 
 
@@ -36,7 +36,7 @@ def test_a_text_inside_an_object_may_not_name_the_object_that_it_is_part_of(tmp_
 
 def test_a_member_of_an_object_may_name_a_parameter_that_is_called_as_it_is(tmp_path):
     parameters = load(tmp_path, INSIDE % ("{{id}}", ID)).extraction.parameters
-    request = evaluate(parameters, Scope(0, 1, full_extract=True), PageValues())
+    request = evaluate(parameters, ParameterScope(0, 1, full_extract=True), PageValues())
     assert request.parameters == {"filter": {"id": "7"}, "id": "7"}, "the run takes it as well"
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dil.model.job import WritingSpec
-from dil.writing.avro_schema import avro_schema
+from dil.types.avro import avro_schema
 
 ORDERS = {
     "type": "record",

@@ -14,8 +14,8 @@ from dil.config.explaining import explain
 from dil.config.findings import Findings
 from dil.config.gobblin_keys import OF_GOBBLIN
 from dil.config.property import Property, properties_of
+from dil.config.read_context import JobReadContext
 from dil.config.sections import read_section
-from dil.config.surroundings import Surroundings
 from dil.config.table import ALIASES, GROUPS, SECTIONS, TABLE
 from dil.errors import ConfigError, Origin
 from dil.model.section import Support, ValueType
@@ -56,7 +56,7 @@ def test_every_property_stands_in_the_table_once():
 @pytest.mark.parametrize("kind", SECTIONS, ids=lambda kind: kind.__name__)
 def test_every_default_can_be_written_and_is_explained(kind):
     findings = Findings()
-    plain = Surroundings(SecretResolver({}, Path()), "UTC", lambda _what, _fix: None)
+    plain = JobReadContext(SecretResolver({}, Path()), "UTC", lambda _what, _fix: None)
     origin = Origin("orders.conf")
     written = {
         entry.name: Entry(entry.name, entry.default, origin)

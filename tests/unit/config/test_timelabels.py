@@ -9,7 +9,7 @@ import pytest
 from dil.config import load, planning_spec
 from dil.errors import ConfigError, Problem
 from dil.model.interval import Interval
-from dil.model.timelabels import AfterClose, Closing, LabelUnit, TimelabelSpec
+from dil.model.timelabels import AfterClose, LabelClosing, LabelUnit, TimelabelSpec
 from dil.planning.timelabels import timelabels
 from tests.jobs import write_job
 
@@ -332,7 +332,7 @@ CLOSING = {
 def test_a_job_says_who_closes_labels_and_what_becomes_of_later_rows(tmp_path: Path) -> None:
     labels = load(write_job(tmp_path, "http://h", **CLOSING), environ={}).job.planning.timelabel
     assert labels is not None
-    assert (labels.closing, labels.after_close) == (Closing.AUTO, AfterClose.REJECT)
+    assert (labels.closing, labels.after_close) == (LabelClosing.AUTO, AfterClose.REJECT)
     path = write_job(tmp_path, "http://h", ms__timelabel__schedule="@daily")
     labels = load(path, environ={}).job.planning.timelabel
     assert labels is not None

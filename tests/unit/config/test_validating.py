@@ -11,8 +11,8 @@ from annotated_types import Ge, Le, MinLen
 
 from dil.config.entry import Entry
 from dil.config.findings import Findings
+from dil.config.read_context import JobReadContext
 from dil.config.sections import read_section
-from dil.config.surroundings import Surroundings
 from dil.errors import Origin
 from dil.model.section import (
     Int,
@@ -43,7 +43,7 @@ class Chosen(Section):
 def read(written: dict[str, str]) -> tuple[Chosen, list[tuple[str, str]]]:
     """Return the section, and keys and texts of the problems."""
     findings = Findings()
-    around = Surroundings(SecretResolver({}, Path()), "UTC", lambda what, fix: None)
+    around = JobReadContext(SecretResolver({}, Path()), "UTC", lambda what, fix: None)
     entries = {key: Entry(key, text, Origin("f", 1)) for key, text in written.items()}
     found = read_section(Chosen, entries, around, findings)
     return found, [(each.key, f"{each.what}. {each.fix}") for each in findings.problems]

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dil.conversion.failures import Reason
-from dil.conversion.fitting import fit_leaf
+from dil.conversion.failures import FailureReason
 from dil.conversion.values import Values
 from dil.model.job import ConversionSpec, OutputFormat
+from dil.types.fitting import fit_leaf
 
 FLOATS = {"float": pa.float32(), "double": pa.float64()}
 
@@ -21,7 +21,7 @@ FLOATS = {"float": pa.float32(), "double": pa.float64()}
 def converted(array: pa.Array, word: str) -> list[float | None]:
     values = Values(ConversionSpec(), OutputFormat.PARQUET)
     made, reason = values.convert(array, word, FLOATS[word], ())
-    assert isinstance(reason, Reason)
+    assert isinstance(reason, FailureReason)
     assert made.type == FLOATS[word]
     return made.to_pylist()
 

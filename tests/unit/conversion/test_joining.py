@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dil.conversion.joining import joined
+from dil.conversion.joining import join_batches
 from dil.model.arrow import raw_schema, type_word
 from dil.model.schema import ArrayType, Column, Primitive, RecordType, Schema
 
@@ -33,13 +33,13 @@ def page(values: list[Any], word: str) -> pa.RecordBatch:
 def test_a_column_gets_the_type_that_holds_all_values_exactly(
     one: pa.RecordBatch, other: pa.RecordBatch, word: str, values: list[Any]
 ) -> None:
-    made = joined([one, other])
+    made = join_batches([one, other])
     assert made.column("c").to_pylist() == values
     assert type_word(made.schema.field("c")) == word
 
 
 def test_doubles_and_decimals_meet_as_decimals_without_rounding() -> None:
-    made = joined([page([0.1], "double"), page([Decimal("1.25")], "decimal")])
+    made = join_batches([page([0.1], "double"), page([Decimal("1.25")], "decimal")])
     assert made.column("c").to_pylist() == [Decimal("0.10"), Decimal("1.25")]
     assert type_word(made.schema.field("c")) == "decimal"
 
@@ -48,17 +48,17 @@ def test_pages_of_one_schema_keep_the_words_of_all_depths() -> None:
     kind = ArrayType(RecordType((Column("day", Primitive("date")),)))
     schema = raw_schema((Column("c", kind),))
     batch = pa.RecordBatch.from_pylist([{"c": [{"day": "2020-01-01"}]}], schema)
-    made = joined([batch, batch.slice(0, 1)])
+    made = join_batches([batch, batch.slice(0, 1)])
     assert made.schema.equals(schema, check_metadata=True)
 
 
 def test_columns_come_in_the_order_in_which_they_appear() -> None:
     one, other = pa.record_batch({"a": [1], "b": [1]}), pa.record_batch({"c": [1], "a": [2]})
-    made = joined([one, other])
+    made = join_batches([one, other])
     assert made.to_pylist() == [{"a": 1, "b": 1, "c": None}, {"a": 2, "b": None, "c": 1}]
 
 
 def test_empty_objects_become_records_once_a_member_appears() -> None:
     empty = pa.record_batch({"o": pa.array([[], None], pa.map_(pa.string(), pa.string()))})
-    made = joined([empty, pa.record_batch({"o": [{"x": 1}]})])
+    made = join_batches([empty, pa.record_batch({"o": [{"x": 1}]})])
     assert made.column("o").to_pylist() == [{"x": None}, None, {"x": 1}]

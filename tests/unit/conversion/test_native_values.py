@@ -6,9 +6,9 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from dil.conversion.fitting import fit_leaf
 from dil.conversion.values import Values
 from dil.model.job import ConversionSpec, OutputFormat
+from dil.types.fitting import fit_leaf
 
 MIDNIGHT = dt.datetime(2020, 2, 29)  # noqa: DTZ001 - a time without a zone
 NOON = dt.datetime(2020, 2, 29, 12)  # noqa: DTZ001 - a time without a zone

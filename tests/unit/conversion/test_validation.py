@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dil.conversion.validation import Verdict, expected_count
+from dil.conversion.validation import ValidationVerdict, expected_count
 from dil.errors import ConversionError
 from dil.model.json import JsonObject
 from dil.model.settings import SecondaryInput
@@ -31,7 +31,7 @@ def validating(
 
 def passes(counted: int, expected: int, criteria: str, threshold: float) -> bool:
     attributes = ValidationAttributes(criteria=criteria, threshold=threshold)
-    return Verdict(counted, Decimal(expected), attributes).passes
+    return ValidationVerdict(counted, Decimal(expected), attributes).passes
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from dil.coordination import served
+from dil.coordination import serve_tasks
 from dil.coordination.client import DriverServices
 from dil.coordination.pace import Ticket
-from dil.coordination.server import Server
-from dil.coordination.services import Limits, RunServices, Totals
+from dil.coordination.server import CoordinatorServer
+from dil.coordination.services import RequestLimits, RunServices, SharedTotals
 from dil.coordination.wire import greet, seal, unseal
 from dil.errors import (
     AuthenticationError,
@@ -59,24 +59,26 @@ def source() -> Numbered:
 
 @pytest.fixture
 def run_services(source: Numbered) -> RunServices:
-    return RunServices(Limits(interval_s=10.0, most_requests=1000), source, clock=lambda: 0.0)
+    return RunServices(
+        RequestLimits(interval_s=10.0, most_requests=1000), source, clock=lambda: 0.0
+    )
 
 
 @pytest.fixture
-def server(run_services: RunServices) -> Iterator[Server]:
-    with served(run_services, HOST, tasks=4) as running:
+def server(run_services: RunServices) -> Iterator[CoordinatorServer]:
+    with serve_tasks(run_services, HOST, tasks=4) as running:
         yield running
 
 
 @pytest.fixture
-def services(server: Server) -> Iterator[DriverServices]:
-    with closing(DriverServices(server.address, Limits(10.0, 1000))) as line:
+def services(server: CoordinatorServer) -> Iterator[DriverServices]:
+    with closing(DriverServices(server.address, RequestLimits(10.0, 1000))) as line:
         yield line
 
 
 def test_slots_of_all_tasks_are_apart_by_the_interval(server):
     def ask(_: int) -> list[float]:
-        with closing(DriverServices(server.address, Limits(10.0))) as line:
+        with closing(DriverServices(server.address, RequestLimits(10.0))) as line:
             return [line.ticket(None).slot for _ in range(5)]
 
     with ThreadPoolExecutor(8) as pool:
@@ -102,7 +104,7 @@ def test_a_ticket_comes_back_as_it_was_given(services):
 
 def test_all_tasks_get_the_same_token_and_one_new_one_when_it_is_refused(server, source):
     def ask(rejected: Secret | None) -> str:
-        with closing(DriverServices(server.address, Limits())) as line:
+        with closing(DriverServices(server.address, RequestLimits())) as line:
             return line.credential(rejected).reveal()
 
     with ThreadPoolExecutor(6) as pool:
@@ -124,7 +126,7 @@ def test_what_tasks_tell_reaches_the_driver(services, run_services):
     assert services.spent() == ""
     services.quota_spent("enough")
 
-    assert run_services.totals == Totals(2, 30, 400)
+    assert run_services.totals == SharedTotals(2, 30, 400)
     assert run_services.spent() == services.spent() == "enough"
     with pytest.raises(QuotaError, match="enough") as caught:
         services.ticket(None)
@@ -142,8 +144,8 @@ def test_what_tasks_tell_reaches_the_driver(services, run_services):
 )
 def test_errors_of_a_source_of_tokens_arrive_as_they_were(failure):
     with (
-        served(RunServices(Limits(), Numbered(failure)), HOST) as server,
-        closing(DriverServices(server.address, Limits())) as line,
+        serve_tasks(RunServices(RequestLimits(), Numbered(failure)), HOST) as server,
+        closing(DriverServices(server.address, RequestLimits())) as line,
         pytest.raises(type(failure)) as caught,
     ):
         line.credential(None)
@@ -153,7 +155,7 @@ def test_errors_of_a_source_of_tokens_arrive_as_they_were(failure):
 
 
 def _ask_in_process(address: CoordinatorAddress, answers: multiprocessing.Queue) -> None:
-    with closing(DriverServices(address, Limits(10.0))) as line:
+    with closing(DriverServices(address, RequestLimits(10.0))) as line:
         slots = [line.ticket(None).slot for _ in range(5)]
         answers.put((slots, line.credential(None).reveal()))
 
@@ -184,7 +186,7 @@ def test_a_stranger_without_the_key_is_turned_away_and_others_are_served(
         greet(link, b"x" * 32, as_server=False)
 
     assert services.ticket(None).slot == 0.0
-    assert run_services.totals == Totals()
+    assert run_services.totals == SharedTotals()
 
 
 def test_a_task_does_not_tell_its_key_or_secrets_to_a_server_that_does_not_know_it():
@@ -202,7 +204,7 @@ def test_a_task_does_not_tell_its_key_or_secrets_to_a_server_that_does_not_know_
     thread.start()
     address = CoordinatorAddress(HOST, listener.getsockname()[1], b"k" * 32)
     with (
-        closing(DriverServices(address, Limits())) as line,
+        closing(DriverServices(address, RequestLimits())) as line,
         pytest.raises(TransientSourceError, match="there is no token to send"),
     ):
         line.credential(None)
@@ -236,7 +238,7 @@ def test_the_token_does_not_travel_in_the_clear():
 
 
 @pytest.fixture
-def gone(server: Server) -> CoordinatorAddress:
+def gone(server: CoordinatorServer) -> CoordinatorAddress:
     server.close()
     return replace(server.address, tasks=4)
 
@@ -244,7 +246,7 @@ def gone(server: Server) -> CoordinatorAddress:
 def test_without_the_driver_a_task_takes_its_share_of_the_rate_and_says_so_once(gone, caplog):
     with (
         caplog.at_level(logging.WARNING, "dil"),
-        closing(DriverServices(gone, Limits(interval_s=10.0))) as line,
+        closing(DriverServices(gone, RequestLimits(interval_s=10.0))) as line,
     ):
         slots = [line.ticket(None).slot for _ in range(4)]
 
@@ -255,7 +257,7 @@ def test_without_the_driver_a_task_takes_its_share_of_the_rate_and_says_so_once(
 
 
 def test_without_the_driver_a_quota_ends_at_least_this_task(gone):
-    with closing(DriverServices(gone, Limits())) as line:
+    with closing(DriverServices(gone, RequestLimits())) as line:
         line.slow_down(500)
         assert line.ticket(None).wait_s > 400
         line.progress(1, 2, 3)
@@ -268,7 +270,7 @@ def test_without_the_driver_a_quota_ends_at_least_this_task(gone):
 
 def test_without_the_driver_a_budget_is_not_spent_twice(gone):
     with (
-        closing(DriverServices(gone, Limits(most_requests=10))) as line,
+        closing(DriverServices(gone, RequestLimits(most_requests=10))) as line,
         pytest.raises(TransientSourceError, match=r"ms.http.requests.max cannot be kept") as caught,
     ):
         line.ticket(None)
@@ -277,7 +279,7 @@ def test_without_the_driver_a_budget_is_not_spent_twice(gone):
 
 
 def test_a_driver_that_ends_while_tasks_are_connected_is_noticed(server):
-    with closing(DriverServices(server.address, Limits(10.0))) as line:
+    with closing(DriverServices(server.address, RequestLimits(10.0))) as line:
         assert line.ticket(None).slot == 0.0
         server.close()
 
@@ -286,7 +288,7 @@ def test_a_driver_that_ends_while_tasks_are_connected_is_noticed(server):
 
 
 def test_a_slot_of_a_driver_that_is_gone_is_not_waited_for_by_another_clock(server):
-    with closing(DriverServices(server.address, Limits(10.0))) as line:
+    with closing(DriverServices(server.address, RequestLimits(10.0))) as line:
         line.ticket(None)
         server.close()
 
@@ -295,7 +297,7 @@ def test_a_slot_of_a_driver_that_is_gone_is_not_waited_for_by_another_clock(serv
 
 
 def test_closing_twice_and_with_nobody_there_ends_the_listening(run_services):
-    server = served(run_services, HOST)
+    server = serve_tasks(run_services, HOST)
     server.close()
     server.close()
 
@@ -306,7 +308,7 @@ def test_closing_twice_and_with_nobody_there_ends_the_listening(run_services):
 
 def test_an_address_of_another_machine_cannot_be_listened_at(run_services):
     with pytest.raises(ExecutionError, match=r"192\.0\.2\.1"):
-        served(run_services, "192.0.2.1")
+        serve_tasks(run_services, "192.0.2.1")
 
 
 def test_the_address_never_prints_the_key(server):

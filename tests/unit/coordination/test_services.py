@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from dil.coordination.services import Limits, RunServices, Totals
+from dil.coordination.services import RequestLimits, RunServices, SharedTotals
 from dil.coordination.waiting import TaskCoordinator
 from dil.errors import AuthenticationError, QuotaError
 from tests.unit.coordination.clocks import Clock
 
 
-def coordinator(limits: Limits) -> tuple[TaskCoordinator, RunServices, Clock]:
+def coordinator(limits: RequestLimits) -> tuple[TaskCoordinator, RunServices, Clock]:
     clock = Clock()
     run_services = RunServices(limits, clock=clock)
     return TaskCoordinator(run_services, clock.sleep), run_services, clock
 
 
 def test_a_permit_waits_for_its_slot_and_tells_how_long():
-    task, _, clock = coordinator(Limits(interval_s=2.0))
+    task, _, clock = coordinator(RequestLimits(interval_s=2.0))
 
     assert [task.permit() for _ in range(3)] == [0.0, 2.0, 2.0]
     assert clock.slept == [2.0, 2.0]
 
 
 def test_a_long_wait_is_cut_into_pieces_so_that_news_are_heard():
-    task, _, clock = coordinator(Limits(interval_s=70.0))
+    task, _, clock = coordinator(RequestLimits(interval_s=70.0))
     task.permit()
 
     assert task.permit() == 70.0
@@ -33,7 +33,7 @@ def test_a_long_wait_is_cut_into_pieces_so_that_news_are_heard():
 
 def test_who_waits_hears_that_the_quota_is_spent():
     clock = Clock()
-    run_services = RunServices(Limits(interval_s=3600.0), clock=clock)
+    run_services = RunServices(RequestLimits(interval_s=3600.0), clock=clock)
 
     def sleep(seconds: float) -> None:
         clock.sleep(seconds)
@@ -48,7 +48,7 @@ def test_who_waits_hears_that_the_quota_is_spent():
 
 
 def test_the_budget_is_spent_after_so_many_requests_and_not_before():
-    task, run_services, _ = coordinator(Limits(most_requests=3))
+    task, run_services, _ = coordinator(RequestLimits(most_requests=3))
     for _ in range(3):
         task.permit()
     assert run_services.spent() == ""
@@ -59,14 +59,14 @@ def test_the_budget_is_spent_after_so_many_requests_and_not_before():
 
 
 def test_waiting_for_a_slot_costs_the_budget_one_request():
-    task, run_services, _ = coordinator(Limits(interval_s=100.0, most_requests=2))
+    task, run_services, _ = coordinator(RequestLimits(interval_s=100.0, most_requests=2))
 
     assert [task.permit(), task.permit()] == [0.0, 100.0]
     assert run_services.granted == 2
 
 
 def test_the_first_reason_of_a_spent_quota_counts():
-    task, run_services, _ = coordinator(Limits())
+    task, run_services, _ = coordinator(RequestLimits())
     run_services.quota_spent("first")
     run_services.quota_spent("second")
 
@@ -76,22 +76,22 @@ def test_the_first_reason_of_a_spent_quota_counts():
 
 
 def test_slowing_down_holds_all_back():
-    task, _, _ = coordinator(Limits())
+    task, _, _ = coordinator(RequestLimits())
     task.slow_down(5)
 
     assert task.permit() == 5.0
 
 
 def test_what_tasks_tell_adds_up():
-    task, run_services, _ = coordinator(Limits())
+    task, run_services, _ = coordinator(RequestLimits())
     task.progress(requests=1, rows=10, size=100)
     task.progress(requests=2, rows=20, size=200)
 
-    assert run_services.totals == Totals(3, 30, 300)
+    assert run_services.totals == SharedTotals(3, 30, 300)
 
 
 def test_a_token_of_a_job_without_a_source_is_refused_in_words():
-    task, _, _ = coordinator(Limits())
+    task, _, _ = coordinator(RequestLimits())
 
     with pytest.raises(AuthenticationError, match="no source of tokens"):
         task.credential()

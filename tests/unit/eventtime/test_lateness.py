@@ -163,9 +163,9 @@ def test_nothing_is_recommended_where_no_run_could_find_late_rows() -> None:
 
 
 def test_the_largest_time_goes_on_and_never_back() -> None:
-    meter = LatenessMeter().reaching(None).reaching(H)
+    meter = LatenessMeter().with_largest(None).with_largest(H)
 
-    assert meter.reaching(H - 1).reaching(None).largest == H
+    assert meter.with_largest(H - 1).with_largest(None).largest == H
     assert meter.after(measured({0: 1})).after(None).largest == H
     assert LatenessMeter.of(json.loads(json.dumps(meter.members()))) == meter
 

@@ -13,7 +13,7 @@ import pytest
 from dil import config, coordination
 from dil.coordination.waiting import TaskCoordinator
 from dil.errors import QuotaError
-from dil.execution.coordinated import Coordinated, Place, coordinated
+from dil.execution.coordinated import BindAddress, CoordinatedRun, coordinated
 from dil.model.job import Job
 from dil.model.secret import Secret
 from dil.model.task import CoordinatorAddress, Failure, RunContext
@@ -40,12 +40,12 @@ def is_listening(address: CoordinatorAddress) -> bool:
 
 def test_a_job_that_shares_nothing_opens_no_port(tmp_path):
     plain = run(tmp_path)
-    with coordinated(plain, Place()) as shared:
-        assert shared == Coordinated(plain)
+    with coordinated(plain, BindAddress()) as shared:
+        assert shared == CoordinatedRun(plain)
         assert shared.spent() is None
         assert not coordination.is_spent(shared.run)
         assert not shared.ends_by_itself(Failure("DIL-QUOTA", "x"))
-        with coordination.joined(shared.run) as coordinator:
+        with coordination.task_coordinator(shared.run) as coordinator:
             assert isinstance(coordinator, Uncoordinated)
 
 
@@ -53,7 +53,7 @@ def test_a_job_that_shares_nothing_opens_no_port(tmp_path):
     "changes", [{"ms__http__rate__limit": "10/s"}, {"ms__http__requests__max": "5"}]
 )
 def test_the_port_is_open_for_the_time_of_the_tasks_and_no_longer(tmp_path, changes):
-    with coordinated(run(tmp_path, **changes), Place(tasks=7)) as shared:
+    with coordinated(run(tmp_path, **changes), BindAddress(tasks=7)) as shared:
         address = shared.run.coordinator
         assert is_listening(address)
         assert address.tasks == 7
@@ -65,7 +65,7 @@ def test_the_port_is_closed_after_a_failure(tmp_path):
     addresses = []
 
     def fail() -> None:
-        with coordinated(run(tmp_path, ms__http__rate__limit="10/s"), Place()) as shared:
+        with coordinated(run(tmp_path, ms__http__rate__limit="10/s"), BindAddress()) as shared:
             addresses.append(shared.run.coordinator)
             raise KeyboardInterrupt
 
@@ -75,8 +75,8 @@ def test_the_port_is_closed_after_a_failure(tmp_path):
 
 
 def test_a_spent_quota_lets_no_work_unit_begin_and_those_under_way_end(tmp_path):
-    with coordinated(run(tmp_path, ms__http__requests__max="1"), Place()) as shared:
-        with coordination.joined(shared.run) as task:
+    with coordinated(run(tmp_path, ms__http__requests__max="1"), BindAddress()) as shared:
+        with coordination.task_coordinator(shared.run) as task:
             assert task.permit() == 0.0
             assert not coordination.is_spent(shared.run)
             with pytest.raises(QuotaError):
@@ -88,15 +88,17 @@ def test_a_spent_quota_lets_no_work_unit_begin_and_those_under_way_end(tmp_path)
 
 
 def test_a_quota_that_one_task_met_is_told_to_all(tmp_path):
-    with coordinated(run(tmp_path, ms__http__rate__limit="10/s"), Place()) as shared:
+    with coordinated(run(tmp_path, ms__http__rate__limit="10/s"), BindAddress()) as shared:
         assert shared.ends_by_itself(Failure("DIL-QUOTA", "402"))
         assert coordination.is_spent(shared.run)
 
 
 def test_without_spark_a_coordinator_is_an_object_with_the_same_services(tmp_path):
     slept: list[float] = []
-    assert isinstance(coordination.local(job(tmp_path)), Uncoordinated)
-    limited = coordination.local(job(tmp_path, ms__http__rate__limit="1/h"), slept.append)
+    assert isinstance(coordination.local_coordinator(job(tmp_path)), Uncoordinated)
+    limited = coordination.local_coordinator(
+        job(tmp_path, ms__http__rate__limit="1/h"), slept.append
+    )
 
     assert isinstance(limited, TaskCoordinator)
     assert limited.permit() == 0.0
@@ -109,7 +111,7 @@ def test_without_spark_a_coordinator_fetches_tokens(tmp_path):
             f'{{"method":"oauth2","grant":"client_credentials","tokenUri":"{server.url}",'
             f'"clientId":"{CLIENT}","clientSecret":"{CLIENT_SECRET}"}}'
         )
-        coordinator = coordination.local(job(tmp_path, ms__authentication=members))
+        coordinator = coordination.local_coordinator(job(tmp_path, ms__authentication=members))
 
         assert coordinator.credential() == Secret("access-1")
         assert coordinator.credential(Secret("access-1")) == Secret("access-2")
@@ -122,7 +124,7 @@ def test_the_secrets_of_a_grant_stay_on_the_driver(tmp_path):
     )
     whole = run(tmp_path, ms__authentication=members)
     assert b"client-canary" in pickle.dumps(whole)
-    with coordinated(whole, Place()) as shared:
+    with coordinated(whole, BindAddress()) as shared:
         sent = pickle.dumps(shared.run)
         found = shared.run.job.properties
 
@@ -136,7 +138,7 @@ def test_strangers_hold_few_threads_and_tasks_come_through_when_they_are_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dil.coordination.server._MOST_STRANGERS", 3)
-    with coordinated(run(tmp_path, ms__http__requests__max="5"), Place()) as shared:
+    with coordinated(run(tmp_path, ms__http__requests__max="5"), BindAddress()) as shared:
         address = shared.run.coordinator
         before = threading.active_count()
         strangers = [socket.create_connection((address.host, address.port)) for _ in range(40)]
@@ -146,5 +148,5 @@ def test_strangers_hold_few_threads_and_tasks_come_through_when_they_are_gone(
         assert threading.active_count() <= before + 3
         for stranger in strangers:
             stranger.close()
-        with coordination.joined(shared.run) as task:
+        with coordination.task_coordinator(shared.run) as task:
             assert task.permit() == 0.0

@@ -16,7 +16,7 @@ from pyarrow import csv
 
 from dil.extraction.arrow_input import arrow_file, arrow_stream
 from dil.extraction.columnar.body import seekable_body
-from dil.extraction.csv.cells import Cells
+from dil.extraction.csv.cells import CellReader
 from dil.extraction.csv.dialect import CsvDialect
 
 MIB = 1024 * 1024
@@ -40,7 +40,7 @@ def test_a_body_in_memory_is_memory_of_arrow() -> None:
 
 
 def test_the_text_of_a_csv_block_is_free_once_it_is_read() -> None:
-    cells = Cells(CsvDialect(",", '"', ""), keeps_null_text=False)
+    cells = CellReader(CsvDialect(",", '"', ""), keeps_null_text=False)
     text = b"1,x\n" * 5000
     free = sys.getrefcount(text)
     held = 0

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dil.extraction.json.document import Document
 from dil.extraction.json.large import LargeDocument, LargeLines
 from dil.extraction.json.scan import Cursor, MalformedError, OversizeError, value_end
-from dil.extraction.json.spool import Limits, Span, Spool
+from dil.extraction.json.spool import Span, Spool, SpoolLimits
 from dil.extraction.json.windows import RowWindows
 from dil.model.path import MISSING
 
@@ -43,7 +43,7 @@ def spooled(text: bytes) -> Spool:
 
 
 def large(text: bytes, path: str = "", window: int = 8, **more: int) -> LargeDocument:
-    limits = Limits(body=0, window=window, **{"value": 10**6, **more})
+    limits = SpoolLimits(body=0, window=window, **{"value": 10**6, **more})
     return LargeDocument(spooled(text), path, limits)
 
 
@@ -206,7 +206,7 @@ def test_the_decoder_tells_where_a_value_ends_or_that_more_is_needed(text, end):
 
 def test_a_cursor_reads_values_across_the_ends_of_its_windows():
     text = b'   {"name" :  "a long text, longer than a window"  }   '
-    cursor = Cursor(spooled(text), Limits(body=0, window=4))
+    cursor = Cursor(spooled(text), SpoolLimits(body=0, window=4))
     cursor.take(b"{", "")
     assert cursor.name() == "name"
     assert cursor.peek() == b'"'
@@ -220,7 +220,7 @@ def test_a_cursor_reads_values_across_the_ends_of_its_windows():
 @given(st.lists(values, max_size=8), st.integers(1, 40), st.sampled_from(["\n", "\r\n", "\n \n"]))
 def test_lines_are_those_of_a_short_text(found, window, ending):
     text = "".join(json.dumps(value) + ending for value in found).encode()
-    lines = LargeLines(spooled(text), Limits(body=0, window=window, value=10**6))
+    lines = LargeLines(spooled(text), SpoolLimits(body=0, window=window, value=10**6))
     assert plain(lines.rows("")) == json.loads(json.dumps(found))
     short = Document(text, is_lines=True)
     for path in ("0", "1.a", "x", "2.0"):
@@ -230,7 +230,7 @@ def test_lines_are_those_of_a_short_text(found, window, ending):
 
 
 def test_a_line_that_is_too_long_or_no_json_is_refused():
-    limits = Limits(body=0, window=8, value=100)
+    limits = SpoolLimits(body=0, window=8, value=100)
     with pytest.raises(OversizeError):
         LargeLines(spooled(b'{"a":1}\n{"a":"%b"}\n' % (b"x" * 200)), limits)
     with pytest.raises(msgspec.DecodeError) as caught:

@@ -13,7 +13,7 @@ import pytest
 
 from dil.errors import ConversionError, SourceContractError, WriteError
 from dil.extraction.json.extractor import JsonExtractor
-from dil.extraction.json.spool import Limits, Spool
+from dil.extraction.json.spool import Spool, SpoolLimits
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.path import MISSING
 from dil.model.schema import Column, Primitive
@@ -23,7 +23,7 @@ from dil.spi.connector import Response
 class SmallWindows(JsonExtractor):
     """Takes bodies of 100 bytes for long ones."""
 
-    limits: ClassVar[Limits] = Limits(body=100, window=64, value=1000)
+    limits: ClassVar[SpoolLimits] = SpoolLimits(body=100, window=64, value=1000)
 
 
 def extractor(*columns, **more):

@@ -14,12 +14,12 @@ from dil.errors import SourceContractError
 from dil.extraction.content import NO_DATA_FIELD
 from dil.extraction.json import large
 from dil.extraction.json.extractor import JsonExtractor
-from dil.extraction.json.spool import Limits
+from dil.extraction.json.spool import SpoolLimits
 from dil.extraction.paging.answers import session_key
 from dil.extraction.paging.walk import Walk, walk_pages
-from dil.extraction.parameters import Scope
+from dil.extraction.parameters import ParameterScope
 from dil.extraction.preprocessing.aggregated_json import AggregatedJsonProcessor
-from dil.extraction.secondary.entry import Access, Entry
+from dil.extraction.secondary.entry import SecondaryAccess, SecondaryEntry
 from dil.extraction.xml.extractor import XmlExtractor
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.json import compact
@@ -45,7 +45,7 @@ EVERY_ORDER = [{"id": 1, "paid": True}, {"id": 2, "paid": False}, {"id": 3, "pai
 class SmallWindows(JsonExtractor):
     """Takes bodies of 20 bytes for long ones."""
 
-    limits: ClassVar[Limits] = Limits(body=20, window=16, value=1000)
+    limits: ClassVar[SpoolLimits] = SpoolLimits(body=20, window=16, value=1000)
 
 
 def response(value, content_type="application/json"):
@@ -183,7 +183,7 @@ class Source(ByteSession):
 
 def walked(source, **members):
     spec = ExtractionSpec(REF, **members)
-    walk = Walk(spec, Scope(0, 1, full_extract=True), Instant())
+    walk = Walk(spec, ParameterScope(0, 1, full_extract=True), Instant())
     pages = itertools.islice(walk_pages(source, JsonExtractor(spec), walk), 20)
     return [sum(batch.num_rows for batch in page.batches) for page, _ in pages]
 
@@ -269,10 +269,10 @@ def test_paths_of_the_preprocessor_are_checked(parameters, complaints):
 
 def secondary(path: Path, *fields: str, parse_json: bool = False, **members) -> list[str]:
     source = SecondaryInput(path=str(path), fields=fields, **members)
-    access = Access(
+    access = SecondaryAccess(
         lambda place: LocalFilesystem(), lambda files, folder: None, lambda text: Secret("plain")
     )
-    return [compact(row) for row in Entry(source, str(path), access, parse_json).rows()]
+    return [compact(row) for row in SecondaryEntry(source, str(path), access, parse_json).rows()]
 
 
 def test_fields_lead_into_columns_and_are_named_by_their_last_step(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from dil.extraction.paging.notes import (
     TOTAL_NOT_REACHED,
 )
 from dil.extraction.paging.walk import Walk, walk_pages, walk_rows
-from dil.extraction.parameters import Scope
+from dil.extraction.parameters import ParameterScope
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.path import MISSING
 from dil.model.settings import Pagination, Parameter, SessionCondition, SessionKeyField
@@ -51,7 +51,7 @@ class Scripted(ByteSession):
 
 def walked(source, spec, **more):
     """Walk all pages; return the number of rows of each, and the walk."""
-    walk = Walk(spec, Scope(0, 1, full_extract=True), source.clock, **more)
+    walk = Walk(spec, ParameterScope(0, 1, full_extract=True), source.clock, **more)
     rows = []
     for page, _ in walk_pages(source, JsonExtractor(spec), walk):
         rows.append(sum(batch.num_rows for batch in page.batches))
@@ -88,7 +88,7 @@ def test_worked_example_1_polls_until_done_once_a_second():
     assert walk.counters.seconds_waited == 2.0
 
     failing = Scripted([{"status": "ERR5"}])
-    walk = Walk(spec, Scope(0, 1, full_extract=True), failing.clock)
+    walk = Walk(spec, ParameterScope(0, 1, full_extract=True), failing.clock)
     answers = walk_pages(failing, JsonExtractor(spec), walk)
     emitted, _ = next(answers)
     assert len(list(emitted.batches)) == 1
@@ -226,7 +226,9 @@ def test_pages_are_asked_for_one_by_one():
     spec = ExtractionSpec(REF, data_field="data", pagination=Pagination(initial_values=(0,)))
     source = Scripted([page(1)])
     pages = walk_pages(
-        source, JsonExtractor(spec), Walk(spec, Scope(0, 1, full_extract=True), source.clock)
+        source,
+        JsonExtractor(spec),
+        Walk(spec, ParameterScope(0, 1, full_extract=True), source.clock),
     )
     next(pages)
     assert len(source.sent) == 1
@@ -240,7 +242,7 @@ def test_rows_that_nobody_read_still_count():
         REF, data_field="data", parameters=CURSOR, session=SessionKeyField(name="next")
     )
     source = Scripted([page(3, next="A"), page(2, next="")])
-    walk = Walk(spec, Scope(0, 1, full_extract=True), source.clock)
+    walk = Walk(spec, ParameterScope(0, 1, full_extract=True), source.clock)
     assert len(list(walk_pages(source, JsonExtractor(spec), walk))) == 2
     assert walk.counters.rows == 5
 
@@ -263,7 +265,7 @@ class Rows(RowSession):
 def test_row_sessions_are_paged_alike():
     spec = ExtractionSpec(REF, parameters=OFFSETS, pagination=Pagination(initial_values=(0, 2)))
     source = Rows()
-    walk = Walk(spec, Scope(0, 1, full_extract=True), Clock())
+    walk = Walk(spec, ParameterScope(0, 1, full_extract=True), Clock())
     assert len(list(walk_rows(source, walk))) == 4
     assert [sent["o"] for sent in source.sent] == [0, 2, 4, 6]
     assert walk.counters.rows == 5
@@ -299,7 +301,7 @@ def test_the_last_row_of_a_page_leads_to_the_next_one(column, asked):
     cursor = Parameter(name="after", type="session")
     spec = ExtractionSpec(REF, parameters=(cursor,), session=SessionKeyField(name=column))
     source = Keyset(column)
-    walk = Walk(spec, Scope(0, 1, full_extract=True), Clock())
+    walk = Walk(spec, ParameterScope(0, 1, full_extract=True), Clock())
     rows = [
         row["id"] for page, _ in walk_rows(source, walk)
         for batch in page.batches for row in batch.to_pylist()

@@ -13,7 +13,7 @@ from dil.extraction.json.extractor import JsonExtractor
 from dil.extraction.paging.notes import CAPPED, MORE_LEFT, NEXT_LEFT, NO_FLAG
 from dil.extraction.paging.position import initial_values
 from dil.extraction.paging.walk import Walk, walk_pages
-from dil.extraction.parameters import Scope, evaluate
+from dil.extraction.parameters import ParameterScope, evaluate
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.settings import Pagination, Parameter, SessionCondition, SessionKeyField
 from dil.spi.connector import ByteSession, Response
@@ -45,7 +45,7 @@ class Source(ByteSession):
 def walked(source, *, most=50, **members):
     """Walk at most so many pages; return the rows of each, and the walk."""
     spec = ExtractionSpec(REF, data_field="data", **members)
-    walk = Walk(spec, Scope(0, 1, full_extract=True), Instant())
+    walk = Walk(spec, ParameterScope(0, 1, full_extract=True), Instant())
     pages = walk_pages(source, JsonExtractor(spec), walk)
     rows = [
         sum(batch.num_rows for batch in page.batches) for page, _ in itertools.islice(pages, most)
@@ -378,7 +378,7 @@ def test_a_cursor_that_only_an_object_sends_leads_on():
 
 def test_the_request_of_a_named_page_still_has_its_variables():
     spec = ExtractionSpec(REF, parameters=(Parameter(name="a", value="x"),))
-    first = evaluate(spec.parameters, Scope(0, 1, full_extract=True), initial_values(spec))
+    first = evaluate(spec.parameters, ParameterScope(0, 1, full_extract=True), initial_values(spec))
     source = Source(page(1, next="/2"), page(1))
     walked(source, parameters=spec.parameters, pagination=Pagination(next="next"))
     assert source.asked[1].variables == first.variables

@@ -17,7 +17,7 @@ from dil.extraction.paging.notes import (
     TOTAL_NOT_REACHED,
 )
 from dil.extraction.paging.walk import Walk, walk_pages
-from dil.extraction.parameters import Scope
+from dil.extraction.parameters import ParameterScope
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.settings import Pagination, Parameter, SessionCondition, SessionKeyField
 from dil.spi.connector import ByteSession, Response
@@ -63,7 +63,7 @@ def fresh(count, **more):
 def walked(source, **members):
     """Walk all pages; return the number of rows, and the walk's notes."""
     spec = ExtractionSpec(REF, data_field="data", **members)
-    walk = Walk(spec, Scope(0, 1, full_extract=True), Instant())
+    walk = Walk(spec, ParameterScope(0, 1, full_extract=True), Instant())
     for page, _ in walk_pages(source, JsonExtractor(spec), walk):
         for _ in page.batches:
             pass
@@ -95,7 +95,7 @@ def test_a_doubt_fails_the_walk_where_paging_is_strict_and_nothing_of_it_is_kept
     spec = ExtractionSpec(
         REF, data_field="data", pagination=Pagination(strict=True), **CURSORS, **total
     )
-    walk = Walk(spec, Scope(0, 1, full_extract=True), Instant())
+    walk = Walk(spec, ParameterScope(0, 1, full_extract=True), Instant())
     with pytest.raises(SourceContractError) as caught:
         list(walk_pages(Source(*answers), JsonExtractor(spec), walk))
     assert caught.value.message == f"paging is strict, and {note}"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dil.errors import SourceContractError
 from dil.extraction.paging.answers import EchoedPage, SessionKey, page_integer, total_count
 from dil.extraction.paging.position import initial_values, next_values
-from dil.extraction.paging.rules import Action, Decision, PageState, PagingRules, decide
+from dil.extraction.paging.rules import Action, PageState, PagingDecision, PagingRules, decide
 from dil.extraction.parameters import PageValues
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.path import MISSING
@@ -101,14 +101,14 @@ def both(rules, **more):
     ],
 )
 def test_the_first_matching_row_decides(rules, page, action, row):
-    assert decide(rules, page) == Decision(action, row)
+    assert decide(rules, page) == PagingDecision(action, row)
 
 
 def test_json_null_is_text_for_patterns_and_no_cursor():
     null = SessionKey.of(None)
     until_null = PagingRules(has_session=True, condition=re.compile("null"))
-    assert decide(until_null, PageState(rows=1, key=null)) == Decision(Action.STOP, 1)
-    assert decide(CURSOR, PageState(rows=1, key=null, previous_key=null)) == Decision(
+    assert decide(until_null, PageState(rows=1, key=null)) == PagingDecision(Action.STOP, 1)
+    assert decide(CURSOR, PageState(rows=1, key=null, previous_key=null)) == PagingDecision(
         Action.STOP, 11
     )
     assert null.cursor == ""

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from dil.errors import SourceContractError
 from dil.extraction.json.extractor import JsonExtractor
-from dil.extraction.paging.position import Position
+from dil.extraction.paging.position import PagingPosition
 from dil.extraction.paging.walk import Walk, walk_pages
-from dil.extraction.parameters import Scope
+from dil.extraction.parameters import ParameterScope
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.settings import Pagination, Parameter, SessionKeyField
 from dil.spi.connector import ByteSession, Response
@@ -69,7 +69,7 @@ def told(source, members, cut_after, start=None):
             raise CutError
 
     spec = ExtractionSpec(ClassRef("m", "c"), data_field="data", **members)
-    scope = Scope(0, 1, full_extract=True)
+    scope = ParameterScope(0, 1, full_extract=True)
     walk = Walk(spec, scope, Instant(), start=start, on_page=on_page)
     rows = []
     try:
@@ -78,7 +78,7 @@ def told(source, members, cut_after, start=None):
     except SourceContractError as error:
         return rows, [*walk.counters.notes, error.message], None
     except CutError:
-        return rows, walk.counters.notes, Position.decoded(positions[-1].encoded())
+        return rows, walk.counters.notes, PagingPosition.decoded(positions[-1].encoded())
     return rows, walk.counters.notes, None
 
 

@@ -18,9 +18,9 @@ from dil.extraction.paging.notes import (
     SHORT_PAGE,
     emphasized,
 )
-from dil.extraction.paging.position import Position
+from dil.extraction.paging.position import PagingPosition
 from dil.extraction.paging.walk import Walk, walk_pages
-from dil.extraction.parameters import Scope
+from dil.extraction.parameters import ParameterScope
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.settings import Pagination, Parameter, SessionKeyField
 from dil.spi.connector import ByteSession, Response
@@ -53,7 +53,7 @@ def rows(first, count, **more):
 
 def notes(source, start=None, **members):
     spec = ExtractionSpec(REF, data_field="data", **members)
-    walk = Walk(spec, Scope(0, 1, full_extract=True), Instant(), start=start)
+    walk = Walk(spec, ParameterScope(0, 1, full_extract=True), Instant(), start=start)
     for page, _ in walk_pages(source, JsonExtractor(spec), walk):
         for _ in page.batches:
             pass
@@ -100,7 +100,7 @@ def test_a_place_that_only_the_last_answer_lacks_is_no_doubt():
 
 
 def test_a_walk_that_goes_on_from_a_named_page_had_its_place():
-    start = Position(number=1, next_uri="https://shop.test/2", processed=2)
+    start = PagingPosition(number=1, next_uri="https://shop.test/2", processed=2)
     paged = Pagination(next="next", strict=True)
     assert notes(Source(rows(2, 2)), start, pagination=paged) == []
 

@@ -1,7 +1,7 @@
 import pytest
 
 from dil.errors import ConfigError
-from dil.extraction.parameters import PageValues, Scope, evaluate
+from dil.extraction.parameters import PageValues, ParameterScope, evaluate
 from dil.model.secret import Secret
 from dil.model.settings import Parameter
 from dil.sections.reading import build
@@ -10,7 +10,7 @@ LOW, HIGH = 1_577_865_600_123, 1_577_952_000_000  # 2020-01-01T00:00:00.123 in L
 
 
 def scope(**variables):
-    return Scope(LOW, HIGH, full_extract=True, variables=variables)
+    return ParameterScope(LOW, HIGH, full_extract=True, variables=variables)
 
 
 def values(*members, on=None, pages=None):
@@ -43,7 +43,7 @@ def test_a_list_parameter_is_text_and_takes_element_0_in_a_full_run(value, text)
 
 
 def test_a_list_parameter_takes_element_1_in_an_incremental_run():
-    incremental = Scope(LOW, HIGH, full_extract=False)
+    incremental = ParameterScope(LOW, HIGH, full_extract=False)
     assert sent({"name": "p", "value": ["f", "i"]}, on=incremental) == {"p": "i"}
     assert sent({"name": "p", "value": ["f"]}, on=incremental) == {"p": "f"}
 
@@ -97,7 +97,7 @@ def test_any_other_watermark_word_means_high():
 
 
 def test_a_low_watermark_below_zero_is_left_out():
-    negative = Scope(-1, HIGH, full_extract=True)
+    negative = ParameterScope(-1, HIGH, full_extract=True)
     assert sent({"name": "w", "type": "watermark", "value": "low"}, on=negative) == {}
 
 
@@ -205,8 +205,8 @@ def test_a_declared_text_takes_values_of_the_source_as_they_are():
 def test_a_request_does_not_print_the_secrets_that_it_reveals():
     token = Parameter(name="token", type="primitive", value=Secret("s3cret"))
     values = evaluate(
-        [token], Scope(0, 1, full_extract=True, variables={"k": "s3cret"}), PageValues()
+        [token], ParameterScope(0, 1, full_extract=True, variables={"k": "s3cret"}), PageValues()
     )
     assert values.parameters["token"] == "s3cret"
     assert "s3cret" not in repr(values)
-    assert "s3cret" not in repr(Scope(0, 1, full_extract=True, variables={"k": "s3cret"}))
+    assert "s3cret" not in repr(ParameterScope(0, 1, full_extract=True, variables={"k": "s3cret"}))

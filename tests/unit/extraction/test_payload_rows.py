@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from dil.errors import SourceError, TransientSourceError
 from dil.extraction.json.extractor import JsonExtractor
-from dil.extraction.paging.position import Position
+from dil.extraction.paging.position import PagingPosition
 from dil.extraction.paging.walk import ResumeRefusedError, Walk, walk_pages
-from dil.extraction.parameters import Scope
+from dil.extraction.parameters import ParameterScope
 from dil.extraction.payload_rows import PayloadRows
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.json import WrittenNumber
@@ -48,7 +48,7 @@ def payload(rows=ROWS, job="send", signature="s"):
 
 def walk_of(rows=ROWS, *, start=None, seen=None, **members):
     spec = ExtractionSpec(ClassRef("m", "c"), data_field="data", **members)
-    scope = Scope(0, 1, full_extract=True)
+    scope = ParameterScope(0, 1, full_extract=True)
     seen = [] if seen is None else seen
     return Walk(spec, scope, Clock(), start=start, payload=payload(rows), on_page=seen.append)
 
@@ -125,7 +125,7 @@ def test_a_later_attempt_goes_on_after_the_last_row_that_was_answered():
     with pytest.raises(TransientSourceError):
         walked(Receiver({3: TransientSourceError("503")}), walk_of(seen=seen))
     receiver = Receiver()
-    start = Position.decoded(seen[-1].encoded())
+    start = PagingPosition.decoded(seen[-1].encoded())
     walked(receiver, walk_of(start=start))
     assert [values.payload for values in receiver.asked] == ROWS[2:]
     assert receiver.asked[0].idempotency_key == keys(ROWS)[2]

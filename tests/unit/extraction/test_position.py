@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dil.extraction.paging.answers import SessionKey
-from dil.extraction.paging.position import LastPage, Position
+from dil.extraction.paging.position import LastPage, PagingPosition
 from dil.extraction.paging.rules import PageState
 from dil.extraction.parameters import PageValues
 
@@ -39,13 +39,13 @@ VALUES = st.builds(PageValues, NUMBERS, NUMBERS, NUMBERS, st.none() | TEXTS)
 
 @given(STATES, VALUES, LAST)
 def test_a_position_is_the_same_after_it_was_written_down(state, values, last):
-    position = Position.after(state, values, last)
-    assert Position.decoded(position.encoded()) == position
+    position = PagingPosition.after(state, values, last)
+    assert PagingPosition.decoded(position.encoded()) == position
 
 
 @given(STATES)
 def test_a_position_knows_what_the_pages_before_it_told(state):
-    found = Position.after(state, PageValues(), LastPage()).state
+    found = PagingPosition.after(state, PageValues(), LastPage()).state
     assert (found.processed, found.asked, found.next_uri) == (
         state.processed, state.asked, state.next_uri,
     )  # fmt: skip
@@ -61,9 +61,9 @@ def test_a_position_knows_what_the_pages_before_it_told(state):
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"number":"x"}', '{"values":5}'])
 def test_what_is_no_position_is_none(text):
-    assert Position.decoded(text) is None
+    assert PagingPosition.decoded(text) is None
 
 
 def test_cursors_and_addresses_do_not_print():
-    position = Position(next_uri="https://h/?token=canary")
+    position = PagingPosition(next_uri="https://h/?token=canary")
     assert "canary" not in repr(position)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from dil.errors import ConfigError, SourceContractError, SourceError
-from dil.extraction.parameters import PageValues, Scope, evaluate
+from dil.extraction.parameters import PageValues, ParameterScope, evaluate
 from dil.extraction.secondary import (
-    Access,
+    SecondaryAccess,
     inputs,
     read_activation,
     read_authentication,
@@ -40,7 +40,7 @@ def decrypt(text: str, purpose: str) -> Secret:
     return Secret(text[4:-1][::-1])
 
 
-ACCESS = Access(lambda path: LocalFilesystem(), lambda filesystem, folder: None, decrypt)
+ACCESS = SecondaryAccess(lambda path: LocalFilesystem(), lambda filesystem, folder: None, decrypt)
 
 
 class Folder:
@@ -165,7 +165,7 @@ def test_a_text_that_moved_to_another_field_is_refused(folder):
     encryptor = Encryptor.of("master", Cost(2, 1, 1))
     token = encryptor.encrypt("t0p", "ms.secondary.input:token")
     resolver = SecretResolver({}, Path(), ("master",))
-    access = Access(ACCESS.filesystem_for, ACCESS.live_files, resolver.resolve)
+    access = SecondaryAccess(ACCESS.filesystem_for, ACCESS.live_files, resolver.resolve)
     folder.write("a.json", {"token": token, "old": encryptor.encrypt("old"), "name": token})
     folder.add("authentication", "a.json", "token", "old")
     found = read_authentication(folder.declared(), access)
@@ -181,14 +181,18 @@ def test_a_text_that_moved_to_another_field_is_refused(folder):
 def test_a_plan_decrypts_nothing(folder):
     folder.write("a.json", {"id": encrypted("x")})
     folder.add("activation", "", "id")
-    helpless = Access(ACCESS.filesystem_for, ACCESS.live_files, SecretResolver({}, Path()).resolve)
+    helpless = SecondaryAccess(
+        ACCESS.filesystem_for, ACCESS.live_files, SecretResolver({}, Path()).resolve
+    )
     assert read_activation(folder.declared(), helpless) == ('{"id":"ENC(x)"}',)
 
 
 def test_a_text_that_no_master_password_opens_names_its_column_and_what_to_do(folder):
     folder.write("a.json", {"t": "ENC(abcd)"})
     folder.add("authentication", "", "t")
-    helpless = Access(ACCESS.filesystem_for, ACCESS.live_files, SecretResolver({}, Path()).resolve)
+    helpless = SecondaryAccess(
+        ACCESS.filesystem_for, ACCESS.live_files, SecretResolver({}, Path()).resolve
+    )
     with pytest.raises(ConfigError, match=r'text of column "t" is ENC\(\.\.\.\)') as caught:
         read_secondary_inputs(folder.declared(), helpless)
     assert "encrypt.key.loc" in caught.value.problems[0].fix
@@ -220,7 +224,7 @@ def test_authentication_variables_replace_unit_members_and_travel_to_tasks(folde
     folder.add("authentication", "", "id", "t")
     variables = pickle.loads(pickle.dumps(folder.read().variables))
     unit = WorkUnit("s", 0, 9, Interval(0, 9), "activation", '{"id":"u","x":1}', Reason.NEW)
-    scope = Scope.of(unit, full_extract=True, secondary=variables)
+    scope = ParameterScope.of(unit, full_extract=True, secondary=variables)
     assert scope.variables == {"id": "auth", "x": 1, "t": "tok"}
     assert "tok" not in repr(scope)
     parameters = [Parameter(name="id", value="declared"), Parameter(name="q", value="{{t}}/{{x}}")]
@@ -325,7 +329,7 @@ def test_a_file_that_its_job_replaces_meanwhile_is_no_error(folder):
     folder.write("a.json", {"id": 1})
     folder.write("old.json", {"id": 2})
     folder.add("activation", "", "id")
-    access = Access(lambda path: Replacing(folder), ACCESS.live_files, decrypt)
+    access = SecondaryAccess(lambda path: Replacing(folder), ACCESS.live_files, decrypt)
     read = read_secondary_inputs(folder.declared(), access)
     assert (read.activation, read.notes) == (('{"id":1}', '{"id":2}'), ())
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dil.extraction.secondary.places import NotThereError, find_files
+from dil.extraction.secondary.places import InputNotThereError, find_files
 from dil.storage import LocalFilesystem
 
 
@@ -62,7 +62,7 @@ def test_an_empty_folder_has_no_files(tmp_path):
 @pytest.mark.parametrize("below", ["no", "a.json/b", "*"])
 def test_what_does_not_exist_is_not_there(tmp_path, below):
     make(tmp_path, "a.json")
-    with pytest.raises(NotThereError, match="does not exist"):
+    with pytest.raises(InputNotThereError, match="does not exist"):
         found(tmp_path, below)
 
 
@@ -93,7 +93,7 @@ def test_a_dataset_whose_last_run_removed_all_files_is_empty(tmp_path):
 @pytest.mark.parametrize("below", ["lake", "lake/orders", "lake/orders/run"])
 def test_a_dataset_that_no_run_has_published_to_is_not_there_yet(tmp_path, below):
     make(tmp_path, "lake/orders/_dil/owner.json", "lake/orders/run/a.json")
-    with pytest.raises(NotThereError, match="has published nothing yet"):
+    with pytest.raises(InputNotThereError, match="has published nothing yet"):
         found(tmp_path, below)
 
 

@@ -19,7 +19,7 @@ from pyarrow import orc
 from pyarrow import parquet as pq
 
 from dil.errors import SourceContractError, SourceError
-from dil.extraction.secondary.entry import Access, Entry
+from dil.extraction.secondary.entry import SecondaryAccess, SecondaryEntry
 from dil.model.json import compact
 from dil.model.secret import Secret
 from dil.model.settings import SecondaryInput
@@ -68,14 +68,14 @@ WRITERS = {
 }
 
 
-def entry(path: Path | str, *fields: str, parse_json: bool = False, **members) -> Entry:
+def entry(path: Path | str, *fields: str, parse_json: bool = False, **members) -> SecondaryEntry:
     source = SecondaryInput(path=str(path), fields=fields, **members)
-    access = Access(
+    access = SecondaryAccess(
         lambda place: LocalFilesystem(),
         lambda files, folder: None,
         lambda text, purpose: Secret("plain"),
     )
-    return Entry(source, str(path), access, parse_json)
+    return SecondaryEntry(source, str(path), access, parse_json)
 
 
 def read(path: Path, *fields: str, **members) -> list[str]:
@@ -119,7 +119,7 @@ def test_without_fields_each_row_that_passes_is_an_empty_object(folder):
 def test_a_column_that_the_data_does_not_have_is_an_error_that_names_those_it_has(folder, members):
     source = SecondaryInput(path=str(folder), **members)
     with pytest.raises(SourceContractError, match='has no column "nme"; its columns are id, name'):
-        list(Entry(source, str(folder), entry(folder).access).rows())
+        list(SecondaryEntry(source, str(folder), entry(folder).access).rows())
 
 
 def test_csv_cells_are_text_an_empty_one_is_null_and_quoted_emptiness_is_not(tmp_path):
@@ -271,11 +271,11 @@ class Unreadable(LocalFilesystem):
 
 def test_a_store_that_refuses_is_a_source_error_that_names_the_file(tmp_path):
     (tmp_path / "a.json").write_bytes(json_text())
-    access = Access(
+    access = SecondaryAccess(
         lambda place: Unreadable(), lambda files, folder: None, lambda text, _: Secret(text)
     )
     for path in (tmp_path, tmp_path / "a.json"):
-        refused = Entry(SecondaryInput(path=str(path), fields=("id",)), str(path), access)
+        refused = SecondaryEntry(SecondaryInput(path=str(path), fields=("id",)), str(path), access)
         with pytest.raises(SourceError, match=r"a\.json cannot be read: Permission denied"):
             list(refused.rows())
 

@@ -13,10 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dil.model.arrow import word_of
-from dil.model.exact_decimals import exact_cast
 from dil.model.json import as_text, compact, indented, read_number
 from dil.model.messages import shortened
-from dil.model.number_texts import number_text
 from dil.model.path import Path, is_jsonpath, number
 from dil.model.properties import Properties
 from dil.model.secret import Secret
@@ -131,43 +129,10 @@ def test_a_section_that_the_job_has_not_is_its_defaults() -> None:
         (pa.bool_(), "boolean"),
         (pa.string(), "string"),
         (pa.large_string(), "string"),
+        (pa.struct([("a", pa.int32())]), "record"),
+        (pa.map_(pa.string(), pa.int32()), "map"),
+        (pa.list_(pa.int32()), "array"),
     ],
 )
-def test_a_flat_type_has_a_word_that_declares_it(kind: pa.DataType, word: str) -> None:
+def test_a_type_has_a_word_that_declares_it(kind: pa.DataType, word: str) -> None:
     assert word_of(kind) == word
-
-
-@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity"])
-def test_what_is_no_finite_number_keeps_its_text(text: str) -> None:
-    assert number_text(text) == text
-
-
-@pytest.mark.parametrize(
-    ("array", "target", "found"),
-    [
-        (pa.array([1, None], pa.int64()), pa.decimal128(5, 2), [Decimal("1.00"), None]),
-        (pa.array([0.1]), pa.decimal128(5, 2), [Decimal("0.10")]),
-        (pa.array(["1e2"]), pa.decimal128(5, 2), [Decimal("100.00")]),
-        (pa.array([Decimal("1.5")]), pa.decimal128(9, 3), [Decimal("1.500")]),
-        (pa.array([True]), pa.int64(), [1]),
-        (pa.array([], pa.decimal128(9, 3)), pa.decimal128(5, 2), []),
-        (pa.array([None], pa.null()), pa.decimal128(5, 2), [None]),
-    ],
-)
-def test_decimals_are_exact(array: pa.Array, target: pa.DataType, found: list[object]) -> None:
-    assert exact_cast(array, target).to_pylist() == found
-
-
-@pytest.mark.parametrize(
-    "array",
-    [
-        pa.array([1000]),
-        pa.array([0.125]),
-        pa.array(["1e3"]),
-        pa.array(["one"]),
-        pa.array([Decimal(12345678901234567890123456789012345678)], pa.decimal128(38, 0)),
-    ],
-)
-def test_what_is_no_such_decimal_is_refused(array: pa.Array) -> None:
-    with pytest.raises(pa.ArrowInvalid):
-        exact_cast(array, pa.decimal128(5, 2))

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dil.errors import ConfigError
-from dil.operator.replaying import Outcome, replay
+from dil.operator.replaying import ReplayOutcome, replay
 from dil.state import open_store
 from tests.derived import Lake
 
@@ -44,7 +44,7 @@ def test_every_block_gives_what_was_published_and_nothing_is_left_behind(lake):
 
     found = replayed(lake, big)
 
-    assert [each.outcome for each in found] == [Outcome.SAME] * 4
+    assert [each.outcome for each in found] == [ReplayOutcome.SAME] * 4
     assert [each.sequence for each in replayed(lake, big, first=found[1].sequence)] == [
         each.sequence for each in found[1:]
     ]
@@ -65,7 +65,7 @@ def test_an_input_file_that_was_changed_is_found(lake):
 
     (found,) = replayed(lake, big)
 
-    assert found.outcome is Outcome.DIFFERS
+    assert found.outcome is ReplayOutcome.DIFFERS
     assert found.problem.startswith(f"the query of block {found.sequence} gives other rows")
 
 
@@ -78,7 +78,7 @@ def test_an_input_file_that_is_gone_is_named(lake):
 
     (found,) = replayed(lake, big)
 
-    assert found.outcome is Outcome.FAILED
+    assert found.outcome is ReplayOutcome.FAILED
     assert found.problem.startswith(f"the query of block {found.sequence} cannot be run again")
     assert f"{path} is gone" in found.why
 
@@ -91,7 +91,7 @@ def test_each_block_is_replayed_by_the_query_that_was_in_force(lake):
     lake.feed(*range(10, 20))
     lake.run(big)
 
-    assert [each.outcome for each in replayed(lake, big)] == [Outcome.SAME] * 2
+    assert [each.outcome for each in replayed(lake, big)] == [ReplayOutcome.SAME] * 2
 
 
 def test_rows_without_a_hash_are_compared_one_by_one(lake):
@@ -99,7 +99,7 @@ def test_rows_without_a_hash_are_compared_one_by_one(lake):
     lake.feed(*range(10))
     lake.run(big)
 
-    assert [each.outcome for each in replayed(lake, big)] == [Outcome.SAME_ROWS]
+    assert [each.outcome for each in replayed(lake, big)] == [ReplayOutcome.SAME_ROWS]
 
 
 def test_a_full_query_is_replayed_over_the_whole_input_of_its_time(lake):
@@ -111,7 +111,7 @@ def test_a_full_query_is_replayed_over_the_whole_input_of_its_time(lake):
     lake.feed(*range(10, 12))
     lake.run(total)
 
-    assert [each.outcome for each in replayed(lake, total)] == [Outcome.SAME] * 2
+    assert [each.outcome for each in replayed(lake, total)] == [ReplayOutcome.SAME] * 2
 
 
 def test_a_function_that_was_changed_is_not_replayed(lake):
@@ -120,11 +120,11 @@ def test_a_function_that_was_changed_is_not_replayed(lake):
     big = lake.derive("big", "", ms__query__function="replayed_queries:big")
     lake.feed(*range(10))
     assert lake.run(big).rows == 5
-    assert [each.outcome for each in replayed(lake, big)] == [Outcome.SAME]
+    assert [each.outcome for each in replayed(lake, big)] == [ReplayOutcome.SAME]
 
     module.write_text("def big(inputs):\n    return inputs['orders']\n")
     (found,) = replayed(lake, big)
-    assert found.outcome is Outcome.SKIPPED
+    assert found.outcome is ReplayOutcome.SKIPPED
     assert "has changed since" in found.why
 
 

@@ -16,12 +16,12 @@ from deltalake.transaction import RemoveAction
 from dil.model.dataset import Commit, Intent, Move, PublishedFile
 from dil.model.destination import TableFormat, TableSpec
 from dil.model.job import PublishingSpec, PublishMode
-from dil.model.schema_text import schema_text
 from dil.model.secret import SecretUrl
 from dil.publishing import destination_for
 from dil.spi.destination import Destination
 from dil.storage import LocalFilesystem
 from dil.text.hive_folders import hive_folder
+from dil.types.schema_text import schema_text
 from tests.table_readers import delta_table, files_of, iceberg_table, rows_of
 
 files = LocalFilesystem()

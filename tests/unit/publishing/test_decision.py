@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from dil.model.dataset import PublishedFile
-from dil.publishing import Finished, Target
+from dil.publishing import Finished, PublishTarget
 from dil.storage import LocalFilesystem
 from tests.servers.rows import DAY_MS, START_MS
 from tests.unit.publishing.published import decided, failed, job, report, staged_file, unit
@@ -21,8 +21,8 @@ def live(number: int, name: str) -> PublishedFile:
     return PublishedFile(f"file:///lake/{name}", unit(number).signature, 1, 1, "", "r0")
 
 
-def target(**changes: object) -> Target:
-    base = Target(
+def target(**changes: object) -> PublishTarget:
+    base = PublishTarget(
         run_id="r1", output_dir="/lake/shop/orders", live=(), untracked=(), system_time=5, horizon=7
     )
     return replace(base, **changes)  # type: ignore[arg-type]

@@ -13,8 +13,8 @@ from dil.errors import CommitUnknownError
 from dil.model.destination import TableFormat, TableSpec
 from dil.model.job import PublishingSpec, PublishMode
 from dil.publishing import finish_pending, lost_moves, publisher
+from dil.publishing.abandoning import finish_without_lost
 from dil.publishing.destination import described
-from dil.publishing.salvage import finish_without_lost
 from dil.storage import LocalFilesystem, filesystem_for
 from tests.jobs import write_job
 from tests.unit.publishing.test_publisher import Desk, first_publish, leased

@@ -9,7 +9,7 @@ import pytest
 
 from dil.publishing import write_result
 from dil.publishing.page_log import (
-    Checkpoint,
+    LoggedCheckpoint,
     LoggedFile,
     LogOwner,
     best_log,
@@ -37,7 +37,9 @@ def attempt(run: Path, number: int = 0, name: str = "1-aa", pages: int = 2) -> s
     for page in range(pages):
         file = staged_file(folder, f"part-{page}.parquet")
         logged = LoggedFile(f"part-{page}.parquet", file.rows, file.bytes, file.sha256, "schema")
-        checkpoint = Checkpoint(owner(number), f"{page + 1}", (logged,), page + 1, "schema", "seen")
+        checkpoint = LoggedCheckpoint(
+            owner(number), f"{page + 1}", (logged,), page + 1, "schema", "seen"
+        )
         write_checkpoint(FILES, str(folder), page, checkpoint)
     return str(folder)
 

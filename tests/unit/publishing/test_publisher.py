@@ -19,7 +19,7 @@ from dil.model.dataset import Commit, Lease, Move, RunWork
 from dil.model.job import PublishingSpec, PublishMode, StateSpec
 from dil.publishing import (
     Finished,
-    Target,
+    PublishTarget,
     finish_pending,
     live_files,
     publish,
@@ -90,7 +90,7 @@ class Desk:
         staging = self.folder / "lake" / "_staging" / "orders" / run
         staged = [staged_file(staging, name) for name in names]
         replacing = job(self.folder, ms__publish__mode="window_replace")
-        target = Target(
+        target = PublishTarget(
             run_id=run,
             output_dir=str(self.dataset),
             live=live_files(files, str(self.dataset)),

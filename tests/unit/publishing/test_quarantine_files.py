@@ -10,7 +10,7 @@ import pytest
 from dil.model.dataset import Intent
 from dil.publishing import (
     Finished,
-    Target,
+    PublishTarget,
     live_files,
     quarantine_dir,
     quarantined_files,
@@ -24,8 +24,8 @@ from tests.unit.publishing.published import decided, failed, job, report, result
 files = LocalFilesystem()
 
 
-def target(**changes: object) -> Target:
-    base = Target(
+def target(**changes: object) -> PublishTarget:
+    base = PublishTarget(
         run_id="r1", output_dir="/lake/shop/orders", live=(), untracked=(), system_time=5, horizon=7
     )
     return replace(base, **changes)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from msgspec import structs
 from dil.model.dataset import RunRecord
 from dil.model.job import PublishingSpec
 from dil.publishing import (
-    Adoptable,
+    AdoptableWork,
     ReusePolicy,
     StagedPlan,
     finished,
@@ -29,7 +29,7 @@ ANY_AGE = ReusePolicy(grace_ms=0, due_after=0)
 def test_exactly_the_same_work_unit_is_taken_over() -> None:
     made = report(unit(), attempts=3)
 
-    taken = Adoptable([result(unit(), made)], {"d1"}, ANY_AGE).take(unit())
+    taken = AdoptableWork([result(unit(), made)], {"d1"}, ANY_AGE).take(unit())
 
     assert taken == replace(made, adopted=True)
 
@@ -43,12 +43,12 @@ def test_exactly_the_same_work_unit_is_taken_over() -> None:
     ],
 )
 def test_another_window_is_not_taken_over(other) -> None:
-    assert Adoptable([result(unit(), report(unit()))], {"d1"}, ANY_AGE).take(other) is None
+    assert AdoptableWork([result(unit(), report(unit()))], {"d1"}, ANY_AGE).take(other) is None
 
 
 def test_work_under_another_configuration_is_not_taken_over() -> None:
     assert (
-        Adoptable([result(unit(), report(unit()), digest="d2")], {"d1"}, ANY_AGE).take(unit())
+        AdoptableWork([result(unit(), report(unit()), digest="d2")], {"d1"}, ANY_AGE).take(unit())
         is None
     )
 
@@ -56,7 +56,7 @@ def test_work_under_another_configuration_is_not_taken_over() -> None:
 def test_a_reading_again_is_never_an_older_one() -> None:
     again = structs.replace(unit(), last_high=unit().high)
 
-    assert Adoptable([result(unit(), report(unit()))], {"d1"}, ANY_AGE).take(again) is None
+    assert AdoptableWork([result(unit(), report(unit()))], {"d1"}, ANY_AGE).take(again) is None
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_an_older_reading_is_taken_over_where_corrections_are_not_lost(
 ) -> None:
     rule = ReusePolicy(grace_ms, due_after)
 
-    taken = Adoptable([result(unit(), report(unit()))], {"d1"}, rule).take(unit())
+    taken = AdoptableWork([result(unit(), report(unit()))], {"d1"}, rule).take(unit())
 
     assert (taken is not None) is is_taken
 
@@ -81,7 +81,9 @@ def test_an_older_reading_is_taken_over_where_corrections_are_not_lost(
 def test_of_two_runs_the_later_one_counts() -> None:
     early, late = report(unit(), attempts=1), report(unit(), attempts=2)
 
-    taken = Adoptable([result(unit(), early), result(unit(), late)], {"d1"}, ANY_AGE).take(unit())
+    taken = AdoptableWork([result(unit(), early), result(unit(), late)], {"d1"}, ANY_AGE).take(
+        unit()
+    )
 
     assert taken is not None
     assert taken.attempts == 2

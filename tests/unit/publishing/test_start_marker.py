@@ -11,7 +11,7 @@ from dil.errors import SourceError, UnknownOutcomeError
 from dil.model.dataset import RunRecord
 from dil.model.job import Job
 from dil.model.task import Failure, RunContext
-from dil.publishing import Finished, Target, refused_dir
+from dil.publishing import Finished, PublishTarget, refused_dir
 from dil.publishing.layout import sending_dir
 from dil.publishing.staged import write_result
 from dil.publishing.start_marker import MarkState, StartMarker, forget, forget_committed
@@ -19,7 +19,7 @@ from dil.storage import LocalFilesystem
 from tests.unit.publishing.published import decided, failed, job, report, result, staged_file, unit
 
 files = LocalFilesystem()
-TARGET = Target("r1", "/lake/shop/orders", (), (), system_time=5, horizon=7)
+TARGET = PublishTarget("r1", "/lake/shop/orders", (), (), system_time=5, horizon=7)
 
 
 @pytest.fixture

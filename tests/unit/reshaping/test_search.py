@@ -16,9 +16,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dil.model.destination import MergeSpec
-from dil.reshaping.files import Workshop
-from dil.reshaping.keys import Keyed
-from dil.reshaping.matching import Look, may_hold
+from dil.reshaping.files import DatasetFiles
+from dil.reshaping.keys import KeyReader
+from dil.reshaping.matching import BoundsReader, may_hold
 from dil.storage import LocalFilesystem
 from tests.merging import FILES, Lake
 
@@ -86,10 +86,12 @@ def test_a_look_tells_the_least_and_the_greatest_key_of_each_row_group(
     path = tmp_path / "rows.parquet"
     keys = values(kind, [3, 1, 2, 7, None, 5, None, None])
     pq.write_table(pa.table({"id": keys}), path, row_group_size=3)
-    workshop = Workshop(tmp_path.as_uri(), "", Lake(tmp_path).job.writing)
+    dataset_files = DatasetFiles(tmp_path.as_uri(), "", Lake(tmp_path).job.writing)
     target = pa.schema([("id", keys.type)])
 
-    source, bounds = Look(workshop, Keyed(MergeSpec(("id",)), target), target)(str(path))
+    source, bounds = BoundsReader(dataset_files, KeyReader(MergeSpec(("id",)), target), target)(
+        str(path)
+    )
 
     assert source.schema == target
     assert bounds is not None

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from dil.errors import ConversionError
 from dil.model.dataset import PublishedFile, UnitRows
 from dil.model.job import OutputFormat, WritingSpec
-from dil.reshaping.files import Workshop
-from dil.reshaping.shared_files import Piece, SharedFilePlan, SharedFileWriter, rest_of
+from dil.reshaping.files import DatasetFiles
+from dil.reshaping.shared_files import SharedFilePiece, SharedFilePlan, SharedFileWriter, rest_of
 
 SCHEMA = pa.schema([("unit", pa.string()), ("number", pa.int64())])
 NAMES = "abcde"
 
 
 @st.composite
-def pieces(draw: st.DrawFn) -> list[Piece]:
+def pieces(draw: st.DrawFn) -> list[SharedFilePiece]:
     """Return files with the rows of some work units, of which not all need be taken."""
     found = []
     for number in range(draw(st.integers(1, 5))):
@@ -30,12 +30,14 @@ def pieces(draw: st.DrawFn) -> list[Piece]:
         starts = [sum(counts[:place]) for place in range(len(counts))]
         units = list(map(UnitRows, names, starts, counts))
         taken = [each for each in units if draw(st.booleans())] or units
-        found.append(Piece(f"/lake/{number}.parquet", sum(counts), tuple(taken)))
+        found.append(SharedFilePiece(f"/lake/{number}.parquet", sum(counts), tuple(taken)))
     return found
 
 
 @given(pieces())
-def test_the_rows_of_a_shared_file_are_told_apart_without_gaps(found: list[Piece]) -> None:
+def test_the_rows_of_a_shared_file_are_told_apart_without_gaps(
+    found: list[SharedFilePiece],
+) -> None:
     units = SharedFilePlan("j", tuple(found), "/lake").units
 
     ends = [each.start + each.rows for each in units]
@@ -45,7 +47,7 @@ def test_the_rows_of_a_shared_file_are_told_apart_without_gaps(found: list[Piece
 
 
 @given(pieces())
-def test_ranges_hold_just_the_rows_that_are_taken(found: list[Piece]) -> None:
+def test_ranges_hold_just_the_rows_that_are_taken(found: list[SharedFilePiece]) -> None:
     for piece in found:
         rows = [row for low, high in piece.ranges for row in range(low, high)]
         wanted = [row for each in piece.units for row in range(each.start, each.start + each.rows)]
@@ -53,14 +55,14 @@ def test_ranges_hold_just_the_rows_that_are_taken(found: list[Piece]) -> None:
 
 
 def test_of_one_unknown_piece_all_is_unknown() -> None:
-    known = Piece("/a", 2, (UnitRows("a", 0, 2),))
-    assert SharedFilePlan("j", (known, Piece("/b", 3)), "/lake").units == ()
-    assert Piece("/b", 3).ranges == ((0, 3),)
+    known = SharedFilePiece("/a", 2, (UnitRows("a", 0, 2),))
+    assert SharedFilePlan("j", (known, SharedFilePiece("/b", 3)), "/lake").units == ()
+    assert SharedFilePiece("/b", 3).ranges == ((0, 3),)
 
 
 @given(st.data(), pieces())
 def test_a_shared_file_has_the_rows_that_were_taken_in_their_order(
-    data: st.DataObject, found: list[Piece]
+    data: st.DataObject, found: list[SharedFilePiece]
 ) -> None:
     folder = Path(data.draw(st.builds(_new_folder)))
     placed, expected = [], []
@@ -69,13 +71,13 @@ def test_a_shared_file_has_the_rows_that_were_taken_in_their_order(
         path = folder / f"{number}.parquet"
         group = data.draw(st.integers(1, 9))
         pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path, row_group_size=group)
-        placed.append(Piece(str(path), piece.rows, piece.units))
+        placed.append(SharedFilePiece(str(path), piece.rows, piece.units))
         expected += [row for low, high in piece.ranges for row in rows[low:high]]
     spec = WritingSpec(format=OutputFormat.PARQUET, target_bytes=1)
-    workshop = Workshop(str(folder), str(folder / "staged"), spec)
+    dataset_files = DatasetFiles(str(folder), str(folder / "staged"), spec)
 
     plan = SharedFilePlan("j", tuple(placed), "/lake/x", "label")
-    made = SharedFileWriter(workshop, SCHEMA)(plan)
+    made = SharedFileWriter(dataset_files, SCHEMA)(plan)
 
     assert pq.read_table(made.file.path).to_pylist() == expected
     assert (made.file.rows, made.folder) == (len(expected), "/lake/x")
@@ -92,11 +94,13 @@ def _new_folder() -> str:
 def test_a_file_with_other_rows_than_it_should_have_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"unit": ["a"], "number": [1]}, schema=SCHEMA), path)
-    workshop = Workshop(str(tmp_path), str(tmp_path / "staged"), WritingSpec(OutputFormat.PARQUET))
+    dataset_files = DatasetFiles(
+        str(tmp_path), str(tmp_path / "staged"), WritingSpec(OutputFormat.PARQUET)
+    )
     for rows in (2, 3):
-        piece = Piece(str(path), rows, (UnitRows("a", 0, 1),))
+        piece = SharedFilePiece(str(path), rows, (UnitRows("a", 0, 1),))
         with pytest.raises(ConversionError, match="has 1 row, and"):
-            SharedFileWriter(workshop, SCHEMA)(SharedFilePlan("j", (piece,), str(tmp_path)))
+            SharedFileWriter(dataset_files, SCHEMA)(SharedFilePlan("j", (piece,), str(tmp_path)))
     assert not list((tmp_path / "staged").rglob("*.parquet"))
 
 
@@ -107,7 +111,7 @@ def test_what_stays_of_a_file_is_what_is_not_of_the_work_units_that_leave() -> N
     rest = rest_of(file, "/lake/x/f.parquet", frozenset("a"), "rest")
 
     assert rest is not None
-    assert rest.pieces == (Piece("/lake/x/f.parquet", 7, (units[1],)),)
+    assert rest.pieces == (SharedFilePiece("/lake/x/f.parquet", 7, (units[1],)),)
     assert (rest.folder, rest.timelabel) == ("/lake/x", "label")
     assert rest_of(file, "/lake/x/f.parquet", frozenset("ab"), "rest") is None
     alone = PublishedFile("file:///lake/x/f.parquet", "a", 7, 70, "", "r")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dil.model.job import OutputFormat, PublishMode
 from dil.publishing import shared_moves
-from dil.reshaping.files import Workshop
+from dil.reshaping.files import DatasetFiles
 from dil.reshaping.shared_files import SharedFileWriter, shared_file_of
 from tests.merging import FILES, Lake
 from tests.unit.publishing.published import unit
@@ -61,11 +61,11 @@ def compact(there: Lake) -> None:
     """Put all files together, as an act does."""
     if len(there.live) < 2:
         return
-    workshop = Workshop(
+    dataset_files = DatasetFiles(
         there.job.publishing.final_dir, str(there.folder / "new"), there.job.writing
     )
     plan = shared_file_of(there.live, "all", FILES.path_of)
-    made = SharedFileWriter(workshop, SCHEMA)(plan)
+    made = SharedFileWriter(dataset_files, SCHEMA)(plan)
     (move,) = shared_moves(there.job, f"compact-{there.runs}", [made], FILES.uri)
     FILES.move(move.source, FILES.path_of(move.target.uri))
     for file in there.live:

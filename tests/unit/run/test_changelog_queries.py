@@ -11,7 +11,7 @@ from dil.cli.main import main
 from dil.errors import StateError
 from dil.operator.compaction import CompactionRequest, compact
 from dil.operator.lineage import Tracer, trace_lines
-from dil.operator.replaying import Outcome, replay
+from dil.operator.replaying import ReplayOutcome, replay
 from dil.run.job_run import run_job
 from dil.state import open_store
 from tests.derived import Shop
@@ -44,7 +44,7 @@ def test_each_change_is_read_once_with_what_happened(shop):
     assert shop.rows("log", "op", "id", "amount") == Counter([*first, *then])
     assert shop.run(log).status == "nothing_due"
     assert shop.verify(log).problems == shop.verify(shop.merged).problems == ()
-    assert outcomes(shop, log) == {Outcome.SAME}
+    assert outcomes(shop, log) == {ReplayOutcome.SAME}
 
 
 def test_a_dataset_merged_from_the_changelog_is_the_input(shop):
@@ -94,7 +94,7 @@ def test_full_reads_the_dataset_whose_rows_came_all(shop):
     shop.run(every)
 
     assert shop.rows("every", "id", "amount", "op") == Counter([(1, 2, 0), (2, 3, 0)])
-    assert Outcome.DIFFERS not in outcomes(shop, every)
+    assert ReplayOutcome.DIFFERS not in outcomes(shop, every)
 
 
 def test_a_merge_without_changelog_is_refused_and_the_next_one_begins_it_anew(shop):

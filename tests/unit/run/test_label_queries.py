@@ -12,7 +12,7 @@ from dil import config
 from dil.cli.main import main
 from dil.errors import ConfigError, StateError
 from dil.operator.lineage import Tracer
-from dil.operator.replaying import Outcome, replay
+from dil.operator.replaying import ReplayOutcome, replay
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
 from dil.run.queries.slices import input_chains
@@ -88,7 +88,7 @@ def test_each_label_is_taken_once_when_it_is_closed(days):
     assert days.closed(4) == [0, 1]
     assert final.ids() == Counter([0, 1, 2, 150, 151, 152])
     assert final.run(3).status == "nothing_due"
-    assert final.sound() == ((), {Outcome.SAME})
+    assert final.sound() == ((), {ReplayOutcome.SAME})
 
 
 def test_a_run_waits_for_a_closed_label_and_remembers_its_place_without_one(days):

@@ -10,7 +10,7 @@ import pytest
 
 from dil.cli.main import main
 from dil.operator.lineage import Tracer
-from dil.operator.replaying import Outcome, replay
+from dil.operator.replaying import ReplayOutcome, replay
 from dil.state import open_store
 from tests.derived import Lake
 
@@ -100,7 +100,7 @@ def test_append_takes_the_late_rows_of_the_new_blocks_each_once(meters):
     assert Counter(row["id"] for row in late) == Counter([2, 3])
     assert meters.run(every).status == "nothing_due"
     assert meters.verify(every).problems == ()
-    assert set(meters.outcomes(every)) == {Outcome.SAME}
+    assert set(meters.outcomes(every)) == {ReplayOutcome.SAME}
 
 
 def test_full_takes_all_late_rows_that_are_there(meters):
@@ -111,7 +111,7 @@ def test_full_takes_all_late_rows_that_are_there(meters):
     assert meters.ids("every") == Counter([1, 5, 2])
     meters.put(3)
     assert meters.run(every).rows == 4
-    assert set(meters.outcomes(every)) == {Outcome.SAME}
+    assert set(meters.outcomes(every)) == {ReplayOutcome.SAME}
 
 
 def test_a_late_row_leads_to_its_file_beside_the_input(meters):
@@ -154,11 +154,11 @@ def test_rows_of_a_query_are_judged_by_a_watermark_of_their_own(meters, action):
         assert marked == Counter([2])
     assert meters.data(judged)[-1]["newWatermark"] == "1970-01-01T06:00:00.000Z"
     assert meters.verify(judged).problems == ()
-    assert meters.outcomes(judged) == [Outcome.SAME, Outcome.SAME]
+    assert meters.outcomes(judged) == [ReplayOutcome.SAME, ReplayOutcome.SAME]
     assert meters.data(judged)[-1]["judgedBy"]["watermark"] == 5 * HOUR
     other = "drop" if action != "drop" else "flag"
     meters.over("judged", "SELECT id, seen FROM readings", ms__late__action=other, **own)
-    assert meters.outcomes(judged) == [Outcome.SKIPPED, Outcome.SKIPPED]
+    assert meters.outcomes(judged) == [ReplayOutcome.SKIPPED, ReplayOutcome.SKIPPED]
 
 
 def test_the_watermark_of_a_derived_dataset_does_not_pass_that_of_its_input(meters):

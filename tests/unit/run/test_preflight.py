@@ -124,7 +124,7 @@ def test_check_names_what_of_a_destination_it_does_not_look_at(
     local: LocalJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def told(**changes: str) -> str:
-        (line,) = preflight.look(local.job(**changes), {}, None)
+        (line,) = preflight.check_outputs(local.job(**changes), {}, None)
         return line
 
     assert "not looked at" not in told()
@@ -143,7 +143,7 @@ def test_check_names_what_of_a_destination_it_does_not_look_at(
 
 def test_check_tells_of_a_metastore_that_is_down(local: LocalJob) -> None:
     with pytest.raises(WriteError, match=r"thrift://127\.0\.0\.1:1: Connection refused") as caught:
-        preflight.look(local.job(**HIVE), {}, None)
+        preflight.check_outputs(local.job(**HIVE), {}, None)
     assert "ms.catalog.hive.metastore" in caught.value.fix
 
 
@@ -151,7 +151,7 @@ def test_check_connects_to_any_of_several_metastores(local: LocalJob) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         places = f"thrift://127.0.0.1:1,thrift://127.0.0.1:{server.getsockname()[1]}"
         job = local.job(**{**HIVE, "ms__catalog__hive__metastore": places})
-        assert any("catalog: Hive" in line for line in preflight.look(job, {}, None))
+        assert any("catalog: Hive" in line for line in preflight.check_outputs(job, {}, None))
 
 
 def test_without_credentials_of_aws_no_row_is_read(

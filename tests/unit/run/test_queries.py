@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from dil import config
 from dil.errors import ConfigError, LeaseHeldError, StateError
 from dil.operator.compaction import CompactionRequest, compact
-from dil.operator.replaying import Outcome, replay
+from dil.operator.replaying import ReplayOutcome, replay
 from dil.run.job_run import run_job
 from dil.run.queries.slices import plan_slices
 from dil.state import open_store
@@ -526,7 +526,7 @@ def test_full_makes_everything_anew_for_a_changed_query_without_news(lake, befor
     job = lake.job(made)
     with open_store(job.state, job.name, clock=lambda: lake.now) as store:
         found = list(replay(job, job.query, store, lake.options(), first=4))
-    assert {each.outcome for each in found} == {Outcome.SAME}
+    assert {each.outcome for each in found} == {ReplayOutcome.SAME}
 
 
 def test_a_changed_query_of_full_that_still_gives_no_row_is_due_once(lake):

@@ -322,7 +322,7 @@ def test_a_file_without_manifest_stays_when_what_was_to_replace_it_is_lost(
         return story.clock + 3_600_000
 
     with story.store() as store, leased(job, store, "finish", clock) as lease:
-        run_history.finish_publish(job, store, lease, run_history.begun_publish(job, store))
+        run_history.finish_publish(job, store, lease, run_history.recorded_publish(job, store))
 
     assert any(path.suffix == ".parquet" for path in lost)
     assert published_ids(visible_files(story.folder)) == ids_of("a", "b", days=range(2))

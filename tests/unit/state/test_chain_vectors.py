@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dil.state.blocks.block import Block, Tip, advance, carried, parse_block, read_block
+from dil.state.blocks.block import Block, ChainHead, advance, carried, parse_block, read_block
 from dil.state.blocks.canonical import canonical, content_hash, is_hash_of
 from dil.state.blocks.event_json import from_json, to_json
 from dil.state.blocks.events import (
@@ -156,7 +156,7 @@ class RootChain:
         return None
 
 
-def tip_before(blocks: list[Block], sequence: int) -> Tip | None:
+def tip_before(blocks: list[Block], sequence: int) -> ChainHead | None:
     tip = None
     for block in blocks[:sequence]:
         tip = advance(tip, block)

@@ -15,7 +15,7 @@ from dil.errors import CommitConflictError, StateError
 from dil.model.dataset import Lease, RunWork
 from dil.state.blocks.verification import verify_chain
 from dil.state.databases import sql
-from dil.state.filelog.entry import Change, Entry, decode, encode
+from dil.state.filelog.entry import LogChange, LogEntry, decode, encode
 from dil.state.filelog.folder import folder_name
 from tests.unit.state.file_logs import (
     JOB,
@@ -104,7 +104,7 @@ def test_a_statement_that_no_table_knows_is_a_state_error(log: Log) -> None:
 
 def test_an_entry_survives_its_text_exactly() -> None:
     values = (None, 0, -(2**63), '«ü»\x00"', b"\x00\xff", "")
-    entry = Entry(1, "a/b ü", 7, "f1220", "w", (Change("UPDATE t SET a = ?", 2, values),) * 2)
+    entry = LogEntry(1, "a/b ü", 7, "f1220", "w", (LogChange("UPDATE t SET a = ?", 2, values),) * 2)
     content = encode(entry)
     assert decode(content, "here") == entry
     assert content.count(b"UPDATE t") == 1

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dil.errors import StateError
-from dil.state.blocks.block import Block, Tip, advance, carried, next_block
+from dil.state.blocks.block import Block, ChainHead, advance, carried, next_block
 from dil.state.blocks.canonical import instant_of, watermark_text
 from dil.state.blocks.events import (
     Checkpoint,
@@ -42,7 +42,7 @@ def summary(version: int, digest: str) -> UnitSummary:
 ONE_ROW = replace_in_digest(NO_ROWS, None, ROW.hash)
 
 
-def tip() -> Tip:
+def tip() -> ChainHead:
     events = (
         Seed("orders", "Root"),
         ConfigEvent("SetDataSchema", {"schema": "s"}),
@@ -73,7 +73,7 @@ NEXT = DataEvent(
 )
 
 
-def codes(event: DataEvent, at: Tip = TIP) -> list[str]:
+def codes(event: DataEvent, at: ChainHead = TIP) -> list[str]:
     block = next_block(at, event, NOW)
     found = violations(block, at, horizon=NOW, replaced={"[a]": ROW.hash})
     return [each.code for each in found]

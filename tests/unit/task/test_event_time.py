@@ -15,12 +15,12 @@ from dil.errors import ConversionError
 from dil.model.contract import QuarantineSpec
 from dil.model.event_tally import EventContext
 from dil.model.interval import Interval
-from dil.model.schema_text import schema_text
 from dil.model.task import AttemptId, TaskReport
 from dil.model.work_unit import Reason, WorkUnit
 from dil.spi.rejects import NoRejects
 from dil.storage import Folder, LocalFilesystem
 from dil.task.event_time import EventRows, event_times, is_read_again
+from dil.types.schema_text import schema_text
 from dil.writing.quarantine import QuarantineWriter
 
 NOW = 1_700_000_000_000

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dil import config
-from dil.eventtime import novelty
+from dil.eventtime import new_row_lateness
 from dil.model.event_tally import MeterContext, PublishedRows, UnitLateness
 from dil.model.job import Job
 from dil.task import new_rows
@@ -102,7 +102,7 @@ def test_a_field_with_the_time_of_the_run_does_not_make_rows_new(tmp_path: Path)
 def test_many_rows_are_compared_in_portions_from_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(novelty, "PORTION_BYTES", 4000)
+    monkeypatch.setattr(new_row_lateness, "PORTION_BYTES", 4000)
     monkeypatch.setattr(new_rows, "PORTION_BYTES", 4000)
     path = put(tmp_path, "one.parquet", *range(0, 3000, 3))
     batches = [batch(*range(start, start + 100)) for start in range(0, 3000, 100)]

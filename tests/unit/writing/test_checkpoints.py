@@ -13,9 +13,9 @@ from dil.errors import ConversionError
 from dil.model.job import OutputFormat, WritingSpec
 from dil.model.task import StagedFile
 from dil.storage import Folder, LocalFilesystem
-from dil.writing.carried import schema_of, schema_text, type_of, type_text
 from dil.writing.formats import reader_for, writer_for
 from dil.writing.rolling import OutputFolder, WrittenFile
+from dil.writing.schema_codec import decoded_schema, decoded_type, encoded_schema, encoded_type
 from dil.writing.staging import StagedWriter
 from tests.unit.writing.test_staging import Lines
 
@@ -152,8 +152,8 @@ def test_checkpoints_truncations_and_resumes_keep_exactly_the_rows_that_were_kep
             if step == "resume":
                 at = writer.mark()
                 writer = staged(folder, kind, 200)
-                schema = None if at.schema is None else schema_of(schema_text(at.schema))
-                writer.resume(_renamed(writer, files), schema, type_of(type_text(at.seen)))
+                schema = None if at.schema is None else decoded_schema(encoded_schema(at.schema))
+                writer.resume(_renamed(writer, files), schema, decoded_type(encoded_type(at.seen)))
         if step not in {"write", "widen"}:
             marked, mark = len(expected), writer.mark()
     assert numbers_in(writer, writer.finish(), kind) == expected
@@ -173,5 +173,5 @@ def _renamed(writer: StagedWriter, files: tuple[WrittenFile, ...]) -> list[Writt
 
 @pytest.mark.parametrize("text", ["", "!", "AAAA"])
 def test_a_schema_that_is_damaged_is_none(text: str) -> None:
-    assert schema_of(text) is None
-    assert type_of(text) is None
+    assert decoded_schema(text) is None
+    assert decoded_type(text) is None

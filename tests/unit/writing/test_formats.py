@@ -16,7 +16,7 @@ from dil.model.arrow import typed_schema
 from dil.model.job import OutputFormat, WritingSpec
 from dil.model.schema import ArrayType, Column, EnumType, MapType, Primitive, RecordType
 from dil.spi.writer import FileWriter
-from dil.writing.avro_schema import avro_schema
+from dil.types.avro import avro_schema
 from dil.writing.formats import reader_for, writer_for
 from dil.writing.sink import MeasuredSink
 

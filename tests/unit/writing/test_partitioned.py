@@ -22,7 +22,7 @@ from dil.text.hive_folders import NULL
 from dil.writing import partitioned
 from dil.writing.formats import reader_for, writer_for
 from dil.writing.ownership import give
-from dil.writing.partitioned import ApartBy, PartitionedWriter
+from dil.writing.partitioned import PartitionedWriter, RowPartitioning
 from dil.writing.rolling import OutputFolder
 
 SPEC = WritingSpec(format=OutputFormat.PARQUET)
@@ -33,7 +33,7 @@ def apart(
 ) -> PartitionedWriter:
     spec = WritingSpec(format=kind, row_group_rows=8)
     output = OutputFolder(Folder(LocalFilesystem(), str(staging)), spec, writer_for(kind))
-    return PartitionedWriter(output, ApartBy(fields, **by))
+    return PartitionedWriter(output, RowPartitioning(fields, **by))
 
 
 def rows(**columns: list[Any]) -> pa.RecordBatch:
@@ -194,7 +194,7 @@ class CountingDisk(LocalFilesystem):
 def test_no_more_files_are_open_than_allowed_and_pieces_are_put_together(tmp_path: Path) -> None:
     disk = CountingDisk()
     output = OutputFolder(Folder(disk, str(tmp_path)), SPEC, writer_for(SPEC.format))
-    writer = PartitionedWriter(output, ApartBy(("p",), most_open=3))
+    writer = PartitionedWriter(output, RowPartitioning(("p",), most_open=3))
     for turn in range(4):
         writer.write(rows(p=list(range(10)), a=[10 * turn + n for n in range(10)]))
     files = writer.finish()
@@ -211,7 +211,7 @@ def test_rows_wait_for_their_turn_only_as_long_as_there_is_room(
     monkeypatch.setattr(partitioned, "_SPLIT_ROWS", 1)
     disk = CountingDisk()
     output = OutputFolder(Folder(disk, str(tmp_path)), SPEC, writer_for(SPEC.format))
-    writer = PartitionedWriter(output, ApartBy(("p",), most_open=2))
+    writer = PartitionedWriter(output, RowPartitioning(("p",), most_open=2))
     for turn in range(10):
         writer.write(rows(p=list(range(8)), a=[8 * turn + n for n in range(8)]))
         assert sum(each.bytes for each in writer._waiting.values()) <= 20_000
@@ -228,7 +228,7 @@ def test_what_all_open_files_hold_in_memory_is_bounded(
     monkeypatch.setattr(partitioned, "HELD_BYTES", 10_000)
     monkeypatch.setattr(partitioned, "_SPLIT_ROWS", 1)
     output = OutputFolder(Folder(LocalFilesystem(), str(tmp_path)), SPEC, writer_for(SPEC.format))
-    writer = PartitionedWriter(output, ApartBy(("p",)))
+    writer = PartitionedWriter(output, RowPartitioning(("p",)))
     for _ in range(20):
         writer.write(rows(p=[1, 2] * 100, a=list(range(200))))
         assert sum(lane.held_bytes for lane in writer._lanes.values()) <= 10_000

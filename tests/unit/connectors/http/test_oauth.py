@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from connectors.http.environment import SessionEnvironment
 from connectors.http.oauth import OAuthSource
 from connectors.http.settings import HttpSettings
-from connectors.http.surroundings import Surroundings
 from dil.errors import AuthenticationError, TransientSourceError
 from dil.model.authentication import Authentication
 from dil.model.job import KeySpec
@@ -56,7 +56,7 @@ def source(
         password=Secret(PASSWORD),
     )
     slept = [] if waits is None else waits
-    around = Surroundings(
+    around = SessionEnvironment(
         sleep=slept.append, chance=lambda: 0.5, wall_clock=lambda: 0.0, monotonic=lambda: 0.0
     )
     return OAuthSource(settings, keys or KeySpec(), around)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.jdbc.numbers import DecimalColumn
-from dil.model.exact_decimals import cast_texts
+from dil.types.fitting import cast_texts
 
 _ANY = st.decimals(allow_nan=False, allow_infinity=False).filter(lambda d: abs(d.adjusted()) < 60)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.jdbc.sql_text import Piece, SqlPart, pieces
+from connectors.jdbc.sql_text import SqlPart, SqlPiece, pieces
 from connectors.jdbc.syntax import Kind, syntax_of
 
 
@@ -37,4 +37,4 @@ def test_small_letters_of_a_driver_are_the_capitals_of_oracle(name: str, written
 def test_a_quoted_name_is_one_name_whatever_it_holds(kind: Kind, mode: str, name: str) -> None:
     syntax = syntax_of(kind, sql_mode=mode)
     quoted = syntax.quoted(name)
-    assert pieces(f"select {quoted} x", syntax)[1] == Piece(SqlPart.NAME, quoted, quoted[0])
+    assert pieces(f"select {quoted} x", syntax)[1] == SqlPiece(SqlPart.NAME, quoted, quoted[0])

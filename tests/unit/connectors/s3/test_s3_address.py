@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from connectors.address import AddressError
-from connectors.s3.address import Address, Service, address_of
+from connectors.s3.address import S3Address, S3Service, address_of
 from connectors.s3.section import S3Settings
 
-AWS = Service("", "us-west-2", path_style=False)
+AWS = S3Service("", "us-west-2", path_style=False)
 MINIO = "http://minio.lab:9000"
 
 
 def place(endpoint="", *, region="us-west-2", path_style=None):
     by_path = bool(endpoint) if path_style is None else path_style
-    return Service(endpoint, region, path_style=by_path)
+    return S3Service(endpoint, region, path_style=by_path)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def place(endpoint="", *, region="us-west-2", path_style=None):
 def test_the_first_label_of_the_host_is_the_bucket_and_the_path_the_prefix(
     uri, bucket, prefix, service
 ):
-    assert address_of(uri, S3Settings()) == Address(service, bucket, prefix)
+    assert address_of(uri, S3Settings()) == S3Address(service, bucket, prefix)
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ def test_the_first_label_of_the_host_is_the_bucket_and_the_path_the_prefix(
     ],
 )
 def test_a_bucket_that_is_named_is_left_out_of_the_host(uri, service):
-    assert address_of(uri, S3Settings(bucket_name="my.lake")) == Address(service, "my.lake", "in")
+    assert address_of(uri, S3Settings(bucket_name="my.lake")) == S3Address(service, "my.lake", "in")
 
 
 def test_an_endpoint_goes_before_the_host_which_still_names_the_bucket():
     settings = S3Settings(endpoint=f"{MINIO}/", region="garage")
-    wanted = Address(place(MINIO, region="garage"), "lake", "in")
+    wanted = S3Address(place(MINIO, region="garage"), "lake", "in")
     assert address_of("s3://lake/in", settings) == wanted
     assert address_of("https://lake.s3.amazonaws.com/in", settings) == wanted
 

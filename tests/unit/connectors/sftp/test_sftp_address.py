@@ -5,29 +5,29 @@ from __future__ import annotations
 import pytest
 
 from connectors.address import AddressError
-from connectors.sftp.address import Address, Server, address_of
+from connectors.sftp.address import SftpAddress, SftpHost, address_of
 from dil.errors import ConfigError
 
-DEFAULT = Server("files.acme", 2222, "lake")
+DEFAULT = SftpHost("files.acme", 2222, "lake")
 
 
 @pytest.mark.parametrize(
     ("template", "wanted"),
     [
-        ("sftp://h/in/a.csv", Address(Server("h", 2222, "lake"), "/in/a.csv")),
-        ("SFTP://h:23/in/*.csv", Address(Server("h", 23, "lake"), "/in/*.csv")),
-        ("sftp://me%40acme@h/in", Address(Server("h", 2222, "me@acme"), "/in")),
-        ("sftp://[::1]:23/in", Address(Server("::1", 23, "lake"), "/in")),
-        ("sftp://h/a%20b/%7B?", Address(Server("h", 2222, "lake"), "/a b/{?")),
-        ("sftp://h", Address(Server("h", 2222, "lake"), ".")),
-        ("sftp://h/", Address(Server("h", 2222, "lake"), "/")),
-        ("/in/a%20b", Address(DEFAULT, "/in/a%20b")),
-        ("in/a.csv", Address(DEFAULT, "in/a.csv")),
-        ("sftp:///in", Address(DEFAULT, "/in")),
-        ("{{path}}", Address(DEFAULT, "/out/a%20b.csv")),
-        ("sftp://h/{{path}}", Address(Server("h", 2222, "lake"), "/out/a%20b.csv")),
-        ("sftp://{{host}}/in", Address(Server("h2", 2222, "lake"), "/in")),
-        ("{{uri}}", Address(Server("h3", 9, "lake"), "/x%20y")),
+        ("sftp://h/in/a.csv", SftpAddress(SftpHost("h", 2222, "lake"), "/in/a.csv")),
+        ("SFTP://h:23/in/*.csv", SftpAddress(SftpHost("h", 23, "lake"), "/in/*.csv")),
+        ("sftp://me%40acme@h/in", SftpAddress(SftpHost("h", 2222, "me@acme"), "/in")),
+        ("sftp://[::1]:23/in", SftpAddress(SftpHost("::1", 23, "lake"), "/in")),
+        ("sftp://h/a%20b/%7B?", SftpAddress(SftpHost("h", 2222, "lake"), "/a b/{?")),
+        ("sftp://h", SftpAddress(SftpHost("h", 2222, "lake"), ".")),
+        ("sftp://h/", SftpAddress(SftpHost("h", 2222, "lake"), "/")),
+        ("/in/a%20b", SftpAddress(DEFAULT, "/in/a%20b")),
+        ("in/a.csv", SftpAddress(DEFAULT, "in/a.csv")),
+        ("sftp:///in", SftpAddress(DEFAULT, "/in")),
+        ("{{path}}", SftpAddress(DEFAULT, "/out/a%20b.csv")),
+        ("sftp://h/{{path}}", SftpAddress(SftpHost("h", 2222, "lake"), "/out/a%20b.csv")),
+        ("sftp://{{host}}/in", SftpAddress(SftpHost("h2", 2222, "lake"), "/in")),
+        ("{{uri}}", SftpAddress(SftpHost("h3", 9, "lake"), "/x%20y")),
     ],
 )
 def test_a_template_gives_server_and_path_and_values_are_taken_as_they_are(template, wanted):
@@ -52,7 +52,7 @@ def test_what_is_no_address_is_told_without_secrets(template, what):
 
 def test_an_address_without_server_is_told():
     with pytest.raises(AddressError, match="names no server"):
-        address_of("/in", {}, Server("", 22))
+        address_of("/in", {}, SftpHost("", 22))
 
 
 def test_a_variable_without_value_is_told():

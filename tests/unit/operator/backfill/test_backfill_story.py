@@ -554,7 +554,7 @@ def test_a_merge_that_lost_files_is_given_up_as_a_whole(
         assert pending is not None
         rewritten = [move for move in pending.commit.moves if not move.target.signature]
         Path(rewritten[0].source).unlink()
-        found = run_history.begun_publish(story.job(), store)
+        found = run_history.recorded_publish(story.job(), store)
         assert found is not None
         assert found.lost
         with leased(story.job(), store, "finish", backfills.clock) as lease:

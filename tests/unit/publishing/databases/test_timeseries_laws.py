@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from dil.model.dataset import Commit, Move, OperatorAct, PublishedFile
 from dil.model.job import DAY_MS
 from dil.model.timelabels import TimelabelSpec
-from dil.publishing.timeseries.changes import DROP, without_equal, work_of
+from dil.publishing.timeseries.changes import DROP, label_changes_of, without_loaded
 from dil.publishing.timeseries.compaction import oldest
 from dil.publishing.timeseries.names import Names
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
-from dil.publishing.timeseries.view import View, branches
+from dil.publishing.timeseries.view import TimeseriesView, branches
 from dil.publishing.warehouse.dialect import TableName
 from dil.publishing.warehouse.sqlite import SqliteDialect
 from dil.text.warehouse_url import read_warehouse_url
@@ -91,7 +91,7 @@ def test_tables_in_the_making_of_two_bases_are_told_apart(one, other) -> None:
 @quickly
 @given(coming=st.lists(files), going=st.lists(files), known=registries)
 def test_a_label_changes_when_files_come_to_it_or_leave_it(coming, going, known) -> None:
-    work = work_of(commit(coming, going), known, WINDOWS, None)
+    work = label_changes_of(commit(coming, going), known, WINDOWS, None)
     touched = {file.timelabel for file in (*coming, *going)}
     assert list(work.changes) == sorted(touched)
     assert not work.gone
@@ -105,7 +105,7 @@ def test_a_label_changes_when_files_come_to_it_or_leave_it(coming, going, known)
 @given(coming=st.lists(files), known=registries, days=st.integers(0, 15))
 def test_retention_takes_labels_that_ended_before_and_no_other(coming, known, days) -> None:
     """Nor one that waits to be loaded, or was loaded again since."""
-    work = work_of(commit(coming, ()), known, WINDOWS, days * DAY_MS)
+    work = label_changes_of(commit(coming, ()), known, WINDOWS, days * DAY_MS)
     before = NOW - days * DAY_MS
     for label in {*known, *(file.timelabel for file in coming)}:
         entry = known.get(label)
@@ -121,7 +121,7 @@ def test_retention_takes_labels_that_ended_before_and_no_other(coming, known, da
 @quickly
 @given(going=st.lists(files, min_size=1), known=registries)
 def test_a_drop_takes_the_labels_of_its_files_and_loads_nothing(going, known) -> None:
-    work = work_of(commit((), going, OperatorAct(DROP, "why")), known, WINDOWS, None)
+    work = label_changes_of(commit((), going, OperatorAct(DROP, "why")), known, WINDOWS, None)
     assert (dict(work.changes), work.gone) == ({}, {file.timelabel for file in going})
 
 
@@ -129,7 +129,7 @@ def test_a_drop_takes_the_labels_of_its_files_and_loads_nothing(going, known) ->
 @given(coming=st.lists(files), going=st.lists(files), known=registries)
 def test_equal_readings_are_spared_as_wholes_and_others_stay(coming, going, known) -> None:
     whole = commit(coming, going)
-    spared = without_equal(whole, known, WINDOWS, None)
+    spared = without_loaded(whole, known, WINDOWS, None)
 
     def contents(found, part):
         return sorted(f.sha256 for f in found if (f.signature, f.timelabel) == part)
@@ -145,7 +145,7 @@ def test_equal_readings_are_spared_as_wholes_and_others_stay(coming, going, know
         left = contents((move.target for move in spared.moves), part)
         assert left == ([] if is_equal else came)
         assert contents(spared.removes, part) == ([] if is_equal else went)
-    assert without_equal(spared, known, WINDOWS, None) == spared
+    assert without_loaded(spared, known, WINDOWS, None) == spared
 
 
 @quickly
@@ -168,7 +168,7 @@ def test_the_view_reads_each_live_label_once_in_order_with_every_column(known, c
     held = {label: replace(each, columns=columns) for label, each in known.items()}
     own = {label: TableName("", each.object) for label, each in held.items() if each.is_live}
     found = branches(held.values(), own, "")
-    view = View(DIALECT, TableName("", "t_view"), columns)
+    view = TimeseriesView(DIALECT, TableName("", "t_view"), columns)
 
     assert [branch.label for branch in found] == [each for each in DAYS[::-1] if each in own]
     text = view.text(TableName("", "t"), found, None)

@@ -1,0 +1,63 @@
+"""Connectors for files: one session lists them, reads one, or puts one."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+
+from connectors.files.once import UnitFile, unit_file
+from connectors.files.payload import sending_problem
+from dil.errors import Problem
+from dil.model.job import Job
+from dil.model.json import JsonObject
+from dil.sections.source import ONCE
+from dil.spi.connector import ByteSession, Connector, SessionContext
+
+
+class FileSession(ByteSession):
+    """A session that lists the files of a job as units."""
+
+    @abstractmethod
+    def units(self) -> Iterator[JsonObject]:
+        """Yield the files as units, where each is read once."""
+
+
+class FileConnector(Connector):
+    """Reads files; with ``ms.source.files.once`` each is a work unit."""
+
+    unit_properties = frozenset({ONCE})
+
+    @classmethod
+    @abstractmethod
+    def session(cls, job: Job, file: UnitFile | None) -> FileSession:
+        """Return a session of one attempt, which reads ``file`` alone where one is given.
+
+        Nothing is asked of the source before the first request.
+        """
+
+    @classmethod
+    def units(cls, job: Job, now_ms: int) -> Iterable[JsonObject]:
+        """Yield the files as units, where each is read once."""
+        del now_ms
+        with cls.session(job, None) as session:
+            yield from session.units()
+
+    def open(self, context: SessionContext) -> FileSession:
+        """Return a session; nothing is sent before the first request."""
+        job = context.job
+        return self.session(job, unit_file(job.properties, context.work_unit))
+
+
+class RemoteFileConnector(FileConnector):
+    """Puts files, too."""
+
+    @classmethod
+    def changes(cls, job: Job) -> Problem | None:
+        """Say that sending a file changes the source."""
+        return sending_problem(job.properties)
+
+    @classmethod
+    def may_repeat_rows(cls, job: Job) -> bool:
+        """Say that a put may be repeated: it is the same file under the same name."""
+        del job
+        return True

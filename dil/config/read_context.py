@@ -1,0 +1,255 @@
+"""What readers of properties need beside the values: secrets, zone, folder, a place for notices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from annotated_types import Ge
+
+from dil.config.findings import Findings
+from dil.config.inheritance import TrustedUsers
+from dil.config.resolvers import RESOLVERS, plugged_references
+from dil.errors import WriteError
+from dil.model.secret import Secret
+from dil.model.section import (
+    ONE_OF,
+    Bool,
+    Int,
+    PathText,
+    Section,
+    Support,
+    Texts,
+    prop,
+)
+from dil.secrets import (
+    SecretError,
+    SecretResolver,
+    is_encrypted,
+    master_password_files,
+    read_master_passwords,
+)
+from dil.sections.reading import ShapeError
+from dil.spi.secret_resolver import ResolverContext
+from dil.storage import filesystem_for
+from dil.storage.locations import PathError, any_path, local_path
+
+_PASSWORD_IN_URL = re.compile(r"(?i)://[^/@\s]*:[^/@\s]+@|[?&;](?:password|pwd)=")
+_KEY_FILE = "encrypt.key.loc"
+_KEY_FILE_FIX = "Name a file whose first line is the master password."
+_Manager = Annotated[
+    Literal["com.linkedin.cdi.util.GobblinSecretManager", "GobblinSecretManager"], ONE_OF
+]
+
+
+@dataclass(frozen=True, slots=True)
+class JobFileLocation:
+    """Where a job file is: its name as given and its absolute folder; and the environment."""
+
+    path: str
+    folder: Path
+    environ: Mapping[str, str]
+
+
+def _ignore() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class JobReadContext:
+    """What a reader needs beside the value: secrets, the job's zone, a place for notices.
+
+    ``file_system`` is the file system of paths that name none, empty for this machine.
+    ``key`` is the property that is read, for which its ENC(v2:...) was encrypted. ``plain`` hears
+    of a secret that is written out in it.
+
+    With ``needs_secrets`` off ENC(...) is not decrypted, which takes long on purpose, no server is
+    asked for a secret, and one that cannot be read is empty, with a notice.
+    """
+
+    resolver: SecretResolver
+    zone: str
+    notice: Callable[[str, str], None]
+    needs_secrets: bool = True
+    file_system: str = ""
+    key: str = ""
+    plain: Callable[[], None] = _ignore
+
+    def secret(self, text: str, where: str = "", *, is_always_read: bool = False) -> Secret:
+        """Return the secret a text stands for; ``is_always_read`` decrypts it in any case.
+
+        Raises:
+            ShapeError: it cannot be resolved.
+        """
+        if not self.is_reference(text) and _is_written_out(self.key, text):
+            if near := self.resolver.nearest_prefix(text):
+                self.notice(
+                    f'is taken for a secret in plain text; its beginning is nearly "{near}:"',
+                    f"Write {near}: for a reference, in lower case.",
+                )
+            else:
+                self.plain()
+        if self.resolver.is_unread and is_encrypted(text) and not is_always_read:
+            return Secret("")  # why is a finding of its own, and this is what follows from it
+        try:
+            if self.needs_secrets or is_always_read or not self.resolver.is_costly(text):
+                return self.resolver.resolve(text, self.key)
+            self.resolver.check(text)
+        except SecretError as error:
+            what = f"{where} {error.what}".strip()
+            if self.needs_secrets:
+                raise ShapeError((what, error.fix)) from error
+            self.notice(f"{what}; a run would refuse it", error.fix)
+        return Secret("")
+
+    def is_reference(self, text: str) -> bool:
+        """Return whether a text stands for a secret, by any of the forms that the job knows."""
+        return self.resolver.is_reference(text)
+
+    @property
+    def folder(self) -> Path:
+        """Return where relative paths start."""
+        return self.resolver.folder
+
+    def local_path(self, text: str) -> str:
+        """Return the absolute path of this machine that a text names."""
+        return str(local_path(text, self.folder))
+
+    def require_password(self, what: str) -> None:
+        """Refuse a value that nothing can be encrypted for: there is no master password.
+
+        Raises:
+            ShapeError: with ``what`` in front; a notice where secrets are not needed.
+        """
+        if self.resolver.passwords or self.resolver.is_unread:
+            return
+        missing = " and ".join(self.resolver.missing)
+        reason = f"{what}, and there is no master password"
+        reason += f": {missing} cannot be found" if missing else ""
+        fix = "Name the file that holds the master password in encrypt.key.loc."
+        if self.needs_secrets:
+            raise ShapeError((reason, fix))
+        self.notice(f"{reason}; a run would refuse it", fix)
+
+
+def _is_written_out(key: str, text: str) -> bool:
+    """Return whether a text that is no reference is a secret: no variable, user or path."""
+    if not text or "{{" in text or key.endswith((".username", ".user")):
+        return False
+    if key.endswith((".url", ".uri")):
+        return _PASSWORD_IN_URL.search(text) is not None
+    return not (key.endswith(".key") and text.startswith(("/", "~")))
+
+
+@dataclass(frozen=True, slots=True)
+class SecretsSection(Section):
+    """How secrets of a job file are opened; it is read before all other sections."""
+
+    manager_class: _Manager = prop(
+        "ms.secret.manager.class",
+        "DIL's class that reads `ENC(...)`; it is read here without one.",
+        default="com.linkedin.cdi.util.GobblinSecretManager",
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    key_file: PathText = prop(
+        "encrypt.key.loc",
+        "File whose first line is the master password for `ENC(...)`; `dil secrets encrypt` "
+        "writes them. A relative path starts at the job file's folder.",
+        default="",
+        example="/etc/acme/master.key",
+        identity=False,
+    )
+    is_strong: Bool = prop(
+        "encrypt.use.strong.encryptor",
+        "Reads DIL's `ENC(...)` as triple DES instead of DES. `ENC(v1:...)` says by itself how "
+        "it is read.",
+        default=False,
+        identity=False,
+    )
+    key_files: Annotated[Int, Ge(1)] = prop(
+        "num.encrypt.keys",
+        "How many master password files are tried: the path itself, then `.1`, `.2` ... "
+        "appended; missing ones are skipped.",
+        default=2,
+        identity=False,
+    )
+    resolvers: Texts = prop(
+        RESOLVERS,
+        "What resolves references of other prefixes than `env:` and `file:`, comma separated: "
+        "names under which installed packages offer a class (`vault` for `vault:NAME`), or "
+        "`prefix=package.module.Class`, of an installed package or beside the job file.",
+        default=(),
+        example="vault, aws=acme.secrets.AwsSecrets",
+        identity=False,
+    )
+
+
+def secret_resolver(
+    section: SecretsSection,
+    system: str,
+    place: JobFileLocation,
+    findings: Findings,
+    *,
+    needed: bool,
+) -> SecretResolver:
+    """Return what reads secrets; passwords that cannot be read are a notice unless ``needed``.
+
+    ``system`` is the file system of a path that names none.
+    """
+    passwords: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    is_unread = False
+    if section.key_file:
+        report = findings.problem if needed else findings.notice
+        try:
+            path = any_path(section.key_file, place.folder, system)
+            opened = filesystem_for(path).open_input
+            passwords = read_master_passwords(path, section.key_files, opened)
+            if not passwords:
+                missing = master_password_files(path, section.key_files)
+                findings.notice(_KEY_FILE, f"names {path}, which does not exist", _KEY_FILE_FIX)
+        except WriteError as error:  # the seam to file systems knows no other
+            is_unread = True
+            report(_KEY_FILE, f"cannot be read: {error.message}", error.fix)
+        except (OSError, ValueError) as error:
+            is_unread = True
+            reason = getattr(error, "strerror", None) or str(error)
+            report(_KEY_FILE, f"cannot be read: {reason}", _KEY_FILE_FIX)
+    plugged = plugged_references(
+        section.resolvers,
+        TrustedUsers(Path(place.path)),
+        ResolverContext(place.environ, place.folder),
+        findings,
+    )
+    return SecretResolver(
+        place.environ,
+        place.folder,
+        passwords,
+        section.is_strong,
+        missing,
+        is_unread=is_unread,
+        plugged=plugged,
+    )
+
+
+def path_of(
+    text: str, name: str, folder: Path, findings: Findings, *, system: str | None = None
+) -> str:
+    """Return the value of a path property as an absolute path, empty text when it is unset.
+
+    Without a ``system`` it is of this machine. Else it may be elsewhere, and begins with scheme and
+    authority then; ``system`` is the file system of a path that names none.
+    """
+    if not text:
+        return ""
+    try:
+        if system is None:
+            return str(local_path(text, folder))
+        return any_path(text, folder, system)
+    except PathError as error:
+        findings.problem(name, str(error), error.fix)
+        return ""

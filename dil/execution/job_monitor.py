@@ -1,0 +1,120 @@
+"""Looks at what the Spark jobs of a run report while they run, and cancels them where it must."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from dil.errors import ExecutionError, RunInterruptedError
+from dil.execution.coordinated import CoordinatedRun
+from dil.execution.executor import Watch
+from dil.execution.jvm_errors import last_line
+from dil.model.task import Failure, TaskReport
+
+log = logging.getLogger(__name__)
+
+_GLANCE_S = 0.25
+
+
+class SparkJobMonitor:
+    """One group of Spark jobs.
+
+    ``stopped`` says why no further work unit begins, None while they do; the first reason stays.
+    ``is_over`` is set when nothing more may begin, and then what is under way is cancelled.
+    """
+
+    def __init__(
+        self,
+        context: Any,  # noqa: ANN401 - a SparkContext; pyspark comes late
+        shared: CoordinatedRun,
+        watch: Watch,
+        reports: Callable[[], Sequence[TaskReport]],
+    ) -> None:
+        self.stopped: Failure | None = None
+        self.is_over = threading.Event()
+        self._context = context
+        self._shared = shared
+        self._watch = watch
+        self._reports = reports
+        self._group = f"dil {shared.run.run_id}"
+
+    def join_group(self) -> None:
+        """Let the Spark jobs that this thread begins from now on belong to the group."""
+        name = f"dil {self._shared.run.job.name}"
+        self._context.setJobGroup(self._group, name, interruptOnCancel=True)
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """Look several times a second; a signal or an error cancels the jobs and goes on."""
+        glance = threading.Thread(target=self._poll, daemon=True, name="dil-watch")
+        glance.start()
+        try:
+            yield
+        except BaseException as error:
+            self._cancel()
+            found = _signal_behind(error)
+            if found is None:
+                raise
+            raise found from None
+        finally:
+            self.is_over.set()
+            glance.join()
+
+    def give_up(self, error: BaseException) -> None:
+        """Begin no further work unit, because of what should not have happened."""
+        self.stopped = self.stopped or _broken(error)
+
+    def conclude(self, units: int) -> Failure | None:
+        """Show the last reports; return why not all of the work units were run, None if they were.
+
+        Args:
+            units: How many reports would be all.
+        """
+        reports = self._reports()
+        self._look(reports)
+        if self.stopped is None and len(reports) < units:
+            self.stopped = self._shared.spent()
+        return self.stopped
+
+    def _poll(self) -> None:
+        while not self.is_over.wait(_GLANCE_S):
+            found = self._look(self._reports())
+            if found is None:
+                continue
+            self.stopped = self.stopped or found
+            # One that ends by itself is looked at until then: something worse may come.
+            if not self._shared.ends_by_itself(found):
+                self._cancel()
+                return
+
+    def _look(self, reports: Sequence[TaskReport]) -> Failure | None:
+        try:
+            return self._watch(reports)
+        except Exception as error:  # noqa: BLE001 - what a thread raises reaches nobody
+            return _broken(error)
+
+    def _cancel(self) -> None:
+        """Begin nothing more, and cancel what is under way or was about to begin."""
+        self.is_over.set()
+        try:
+            # pyspark's own cancelJobGroup misses a job that is planned but not submitted yet.
+            self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)  # noqa: SLF001
+        except Exception as error:  # noqa: BLE001 - the JVM is gone, and its jobs with it
+            log.warning("the Spark jobs could not be cancelled: %s", last_line(error))
+
+
+def _signal_behind(error: BaseException) -> BaseException | None:
+    """Return the signal that an error began with; what pyspark does on its way out may fail."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, RunInterruptedError | KeyboardInterrupt):
+        found = found.__context__
+    return found
+
+
+def _broken(error: BaseException) -> Failure:
+    log.error("the run cannot go on", exc_info=error)
+    why = f"{type(error).__name__}: {last_line(error)}"
+    return Failure(ExecutionError.code, f"the run could not go on: {why}")

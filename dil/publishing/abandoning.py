@@ -1,0 +1,404 @@
+"""A publish that cannot be finished as it was decided, because staged files are gone.
+
+An operator may let it be finished without the work units that lost files (rule C26). They
+count as failed then, and are read again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from dil.errors import WriteError
+from dil.model.dataset import Commit, Intent, Lease, Move, OperatorAct, PublishedFile
+from dil.model.job import PublishingSpec, PublishMode
+from dil.model.work_unit import unit_hash
+from dil.publishing import withdrawal
+from dil.publishing.destination import destination_for
+from dil.publishing.dumps import is_in_place, is_lost
+from dil.publishing.layout import backfills_dir, dataset_dir, unit_hash_in
+from dil.publishing.own_folders import is_inside, outside_files, refuse_outside_intent
+from dil.publishing.publisher import (
+    carry_out,
+    lost_moves,
+    refuse_given_up,
+    refuse_other_destination,
+)
+from dil.spi.destination import Destination
+from dil.spi.state_store import StateStore
+from dil.storage import Filesystem
+
+log = logging.getLogger(__name__)
+
+
+def finish_without_lost(
+    store: StateStore, lease: Lease, intent: Intent, spec: PublishingSpec, filesystem: Filesystem
+) -> Intent:
+    """Finish a publish without the work units that lost files; return what was published.
+
+    Their other files are deleted, staged or moved, so that no driver that wakes up later can
+    bring them in; the work units are read again. What an act was to bring in is not: copies of
+    withdrawn files, files of a backfill, and rows that were put aside go back to where they were.
+    A dumped file that took the place of an earlier one stays and is listed, because
+    the earlier one is no more; the next reading replaces it. A replace or merge takes all or
+    nothing, and so does a compaction, so it is given up as a whole: the files that it was to
+    replace are still there, because they go only after all moves. An act of which nothing is left
+    is not recorded, so that it can be asked for again.
+
+    Raises:
+        LeaseLostError: another run took over.
+        CommitUnknownError: it goes elsewhere, or names files that are not the job's.
+    """
+    refuse_other_destination(intent, spec, filesystem)
+    refuse_outside_intent(intent, spec, lease.job, filesystem)
+    destination = destination_for(spec, filesystem)
+    rest = _rest_of(intent, lost_moves(intent, spec, filesystem), spec, filesystem)
+    if rest is intent:
+        refuse_given_up(intent, destination)
+        carry_out(intent, spec, filesystem)
+        store.commit(lease, intent.commit)
+        return intent
+    if not (rest.commit.moves or rest.commit.removes):
+        _fence(intent, destination)
+    # Before the intent changes: cut off here, this finds the same work units lost once more.
+    for move in withdrawal.keep_copies(filesystem, spec, _dropped(intent, rest)):
+        if _is_kept(move, intent.commit, spec, filesystem):
+            _return(move, filesystem)
+        else:
+            _delete(move, spec, filesystem)
+    store.replace_intent(lease, rest)
+    carry_out(rest, spec, filesystem)
+    store.commit(lease, rest.commit)
+    return rest
+
+
+@dataclass(frozen=True, slots=True)
+class OmittedFromPublish:
+    """What ``finish_without_lost`` would leave out of a publish.
+
+    ``work_units`` lost a file, or share one with those. ``kept`` are files of theirs that would
+    stay where they were before the publish, and ``deleted`` those that would not; the lost ones
+    are in neither. With ``is_all`` nothing of the publish is left, and no act is recorded.
+    """
+
+    work_units: tuple[str, ...]
+    kept: tuple[PublishedFile, ...]
+    deleted: tuple[PublishedFile, ...]
+    is_all: bool
+
+
+def left_out(
+    intent: Intent, lost: Sequence[Move], spec: PublishingSpec, filesystem: Filesystem
+) -> OmittedFromPublish:
+    """Return what would be left out of a publish of which these moves are lost."""
+    rest = _rest_of(intent, lost, spec, filesystem)
+    dropped = _dropped(intent, rest)
+    gone = {move.source for move in lost}
+    units = _all_units(move.target for move in dropped)
+    files: dict[bool, list[PublishedFile]] = {True: [], False: []}
+    for move in dropped:
+        if move.source not in gone:
+            files[_is_kept(move, intent.commit, spec, filesystem)].append(move.target)
+    commit = rest.commit
+    is_all = not (commit.moves or commit.removes or commit.quarantine) and commit.act is None
+    return OmittedFromPublish(
+        tuple(sorted(units - {""})), tuple(files[True]), tuple(files[False]), is_all
+    )
+
+
+def abandon(
+    store: StateStore, lease: Lease, recorded: Intent, spec: PublishingSpec, filesystem: Filesystem
+) -> Intent:
+    """Give a begun publish up, whatever keeps it from being finished; return what is left of it.
+
+    Where readers see its files already, it is committed, and the files that they replaced are
+    deleted. Else its work units count as failed and are read again; its files are deleted, staged
+    or moved. Copies of what an act withdrew stay, and so do the files of a backfill, so that either
+    can be asked for again. Files outside of the job's folders are not touched at all.
+
+    Raises:
+        LeaseLostError: another run took over.
+        CommitUnknownError: the job publishes elsewhere now, so nobody can tell what readers see.
+    """
+    refuse_other_destination(recorded, spec, filesystem)
+    # The record may name another folder; what is given up is given up in the job's own.
+    intent = replace(recorded, dataset_dir=dataset_dir(spec))
+    commit = intent.commit
+    strange = {each.uri for each in outside_files(commit, spec, lease.job, filesystem)}
+    own = replace(
+        commit,
+        moves=tuple(move for move in commit.moves if not {move.source, move.target.uri} & strange),
+        removes=tuple(file for file in commit.removes if file.uri not in strange),
+        quarantine=(),
+        quarantine_removes=(),
+    )
+    destination = destination_for(spec, filesystem)
+    _fence(intent, destination)
+    aside = [each for each in commit.quarantine if not {each.source, each.target.uri} & strange]
+    going = [uri for uri in commit.quarantine_removes if uri not in strange]
+    if destination.has_landed(intent):
+        # Rows aside are placed first; the chain learns which late rows came and which went.
+        placed = tuple(each for each in aside if _is_placed(each, filesystem))
+        own = replace(own, quarantine=placed, quarantine_removes=tuple(going))
+        if not set(commit.changelog_moves) <= set(placed):
+            own = replace(own, changelog_dir="", begins_changelog=False)
+        rest = replace(intent, commit=own)
+        store.replace_intent(lease, rest)
+        if destination.keeps_versions:
+            carry_out(rest, spec, filesystem, destination)  # its records of whose the files are
+        elif spec.keeps_files:
+            _delete_replaced(own.removes, spec, filesystem)
+        _delete_paths(going, filesystem)
+    else:
+        lost = {"", *(each.signature for each in commit.run.outcomes)}
+        lost.update(_all_units(move.target for move in commit.all_moves))
+        kept = _overwriting(own, lost, filesystem)
+        given_up = (move for move in own.moves if move.target.uri not in kept)
+        for move in withdrawal.keep_copies(filesystem, spec, given_up):
+            if _is_kept(move, commit, spec, filesystem):
+                _return(move, filesystem)
+            else:
+                _forget(move, spec, filesystem)
+        if commit.act is not None:
+            _put_back(commit.quarantine, strange, filesystem)
+        else:
+            _forget_beside(aside, commit, filesystem)
+        own = replace(own, removes=tuple(file for file in own.removes if file.uri in kept))
+        rest = _without(replace(intent, commit=own), lost, spec.mode, kept)
+        # A publish of rows aside alone may have taken the older ones away.
+        gone = [uri for uri in going if not filesystem.exists(filesystem.path_of(uri))]
+        rest = replace(rest, commit=replace(rest.commit, act=None, quarantine_removes=tuple(gone)))
+        store.replace_intent(lease, rest)
+        if rest.commit.moves:
+            carry_out(rest, spec, filesystem)
+    store.commit(lease, rest.commit)
+    return rest
+
+
+def _fence(intent: Intent, destination: Destination) -> None:
+    """Keep a driver that wakes up later from publishing what is given up.
+
+    Of dumped files some may stay, and the commit of these takes the number of the intent. Rows
+    aside alone take no number, and their files are gone when the driver looks for them.
+    """
+    if not (intent.commit.moves or intent.commit.removes):
+        return
+    has_dumps = any(move.target.is_dump for move in intent.commit.moves)
+    if not has_dumps:
+        destination.fence(intent)
+
+
+def _units(file: PublishedFile) -> frozenset[str]:
+    """Return the signatures of the work units of a file, empty text where nobody knows them."""
+    return file.signatures or frozenset([""])
+
+
+def _all_units(files: Iterable[PublishedFile]) -> set[str]:
+    return {signature for file in files for signature in _units(file)}
+
+
+def _with_sharers(lost: set[str], commit: Commit) -> set[str]:
+    """Return lost work units and those that go with them, because they share a file.
+
+    A file that is published has the rows of all its work units or of none, and a live one that was
+    to be written anew without some of them stays as it is.
+    """
+    files = (*(move.target for move in commit.moves), *commit.removes)
+    shared = [file.signatures for file in files if file.is_shared]
+    lost = set(lost)
+    while joined := [each for each in shared if not each.isdisjoint(lost) and not each <= lost]:
+        lost.update(*joined)
+    return lost
+
+
+def _rest_of(
+    intent: Intent, lost: Sequence[Move], spec: PublishingSpec, filesystem: Filesystem
+) -> Intent:
+    """Return a publish without the work units of lost moves; itself where none is lost."""
+    units = _all_units(move.target for move in lost)
+    if not units:
+        return intent
+    units = _with_sharers(units, intent.commit)
+    return _without(intent, units, spec.mode, _overwriting(intent.commit, units, filesystem))
+
+
+def _dropped(intent: Intent, rest: Intent) -> list[Move]:
+    """Return the moves of a publish that what is left of it does not have."""
+    sources = {move.source for move in rest.commit.all_moves}
+    return [move for move in intent.commit.all_moves if move.source not in sources]
+
+
+def _is_kept(move: Move, commit: Commit, spec: PublishingSpec, filesystem: Filesystem) -> bool:
+    """Return whether a file that is not published goes back to where it was.
+
+    No run reads again what an operator's act brings in: files of a backfill, copies of withdrawn
+    files, and rows that were put aside.
+    """
+    if commit.act is None:
+        return False
+    folders = (backfills_dir(spec), withdrawal.act_folder(spec, "").rstrip("/"))
+    return move in commit.quarantine or any(
+        is_inside(move.source, folder, filesystem) for folder in folders
+    )
+
+
+def _delete(move: Move, spec: PublishingSpec, filesystem: Filesystem) -> None:
+    """Delete a file of a publish that is given up, staged or moved."""
+    # A name that was dumped before still holds what an earlier run put there.
+    is_new = not move.target.is_dump or is_in_place(move, filesystem)
+    filesystem.delete_file(move.source)
+    if is_new and spec.keeps_files:  # a database has all of a commit or nothing
+        filesystem.delete_file(filesystem.path_of(move.target.uri))
+
+
+def _forget(move: Move, spec: PublishingSpec, filesystem: Filesystem) -> None:
+    """Delete a file of a publish that is given up; one that cannot be deleted is logged."""
+    try:
+        _delete(move, spec, filesystem)
+    except (OSError, ValueError, RecursionError, WriteError) as error:
+        log.warning("%s stays: %s", move.target.uri, error)
+
+
+def _is_placed(move: Move, filesystem: Filesystem) -> bool:
+    """Return whether a file of rows beside the dataset is where readers find it."""
+    return filesystem.exists(filesystem.path_of(move.target.uri))
+
+
+def _forget_beside(moves: Iterable[Move], commit: Commit, filesystem: Filesystem) -> None:
+    """Delete files of late and of changed rows of what is read again, staged and placed."""
+    beside = {*commit.late_moves, *commit.changelog_moves}
+    for move in moves:
+        if move in beside:
+            _delete_paths((filesystem.uri(move.source), move.target.uri), filesystem)
+
+
+def _delete_paths(uris: Iterable[str], filesystem: Filesystem) -> None:
+    """Delete files by their URIs; those that cannot be are logged."""
+    for uri in uris:
+        try:
+            filesystem.delete_file(filesystem.path_of(uri))
+        except (OSError, ValueError, WriteError) as error:
+            log.warning("%s stays: %s", uri, error)
+
+
+def _return(move: Move, filesystem: Filesystem) -> None:
+    """Let a file of a backfill be where it was read to, so that it can be published again."""
+    path = filesystem.path_of(move.target.uri)
+    if filesystem.exists(move.source):
+        if not move.target.is_dump:
+            filesystem.delete_file(path)
+    elif not is_lost(move, filesystem):
+        filesystem.move(path, move.source)
+
+
+def _put_back(asides: Iterable[Move], strange: Collection[str], filesystem: Filesystem) -> None:
+    """Move rows that an act put aside, or brought back, to where they were before it."""
+    for move in asides:
+        if {move.source, move.target.uri}.isdisjoint(strange):
+            path = filesystem.path_of(move.target.uri)
+            if not filesystem.exists(move.source) and filesystem.exists(path):
+                filesystem.move(path, move.source)
+
+
+def _delete_replaced(
+    files: Sequence[PublishedFile], spec: PublishingSpec, filesystem: Filesystem
+) -> None:
+    """Delete files that are live no more: who reads the folder would find their rows twice."""
+    live = {file.uri for file in destination_for(spec, filesystem).live()}
+    for file in files:
+        try:
+            if file.uri not in live:
+                filesystem.delete_file(filesystem.path_of(file.uri))
+        except (OSError, ValueError, WriteError) as error:
+            log.warning("%s stays, although its rows were replaced: %s", file.uri, error)
+
+
+def _overwriting(commit: Commit, lost: set[str], filesystem: Filesystem) -> frozenset[str]:
+    """Return the URIs at which dumped files of lost work units took the places of live ones."""
+    replaced = {file.uri for file in commit.removes}
+    return frozenset(
+        move.target.uri
+        for move in commit.moves
+        if not _units(move.target).isdisjoint(lost)
+        and move.target.uri in replaced
+        and is_in_place(move, filesystem)
+    )
+
+
+def _without(
+    intent: Intent, lost: set[str], mode: PublishMode, overwriting: frozenset[str]
+) -> Intent:
+    commit = intent.commit
+    is_whole = mode is PublishMode.MERGE or (mode is PublishMode.REPLACE and commit.act is None)
+    gives_up = is_whole or commit.is_compaction
+    if gives_up:
+        # Files of rewritten rows belong to no work unit.
+        moved = _all_units(move.target for move in commit.all_moves)
+        lost = {"", *(outcome.signature for outcome in commit.run.outcomes), *moved}
+    outcomes = tuple(
+        replace(outcome, high=None, error="its staged files were lost")
+        if outcome.signature in lost
+        else outcome
+        for outcome in commit.run.outcomes
+    )
+    dumped = {
+        move.target.uri
+        for move in commit.moves
+        if move.target.is_dump and not _units(move.target).isdisjoint(lost)
+    }
+    hashes = set(map(unit_hash, lost))
+    starts = [outcome.low for outcome in outcomes if outcome.signature in lost]
+    if commit.run.left_low is not None:
+        starts.append(commit.run.left_low)
+    rest = replace(
+        commit,
+        moves=tuple(
+            move
+            for move in commit.moves
+            if _units(move.target).isdisjoint(lost) or move.target.uri in overwriting
+        ),
+        # The old files of what was lost stay, unless their names hold others by now.
+        removes=tuple(
+            file
+            for file in commit.removes
+            if file.uri in overwriting
+            or (not gives_up and not _is_of(file, lost) and file.uri not in dumped)
+        ),
+        quarantine=tuple(move for move in commit.quarantine if move.target.signature not in lost),
+        # It would tell of rows that are not there: the next merge begins it anew.
+        changelog_dir="",
+        begins_changelog=False,
+        quarantine_removes=()
+        if gives_up
+        else tuple(uri for uri in commit.quarantine_removes if unit_hash_in(uri) not in hashes),
+        run=replace(commit.run, outcomes=outcomes, left_low=min(starts, default=None)),
+    )
+    act = None if commit.act is None or gives_up else _act_without(commit.act, lost)
+    has_files = bool(rest.moves or rest.removes or rest.quarantine)
+    is_empty = act is None or not (has_files or act.changed or act.removed)
+    return replace(intent, commit=replace(rest, act=None if is_empty else act))
+
+
+def _is_of(file: PublishedFile, lost: Collection[str]) -> bool:
+    """Return whether a published file is of one of these work units.
+
+    A file that no manifest knows has no signature; its name tells its work unit.
+    """
+    if file.signatures:
+        return not file.signatures.isdisjoint(lost)
+    name = file.uri.rpartition("/")[2]
+    return any(f"-{unit_hash(signature)}-" in name for signature in lost)
+
+
+def _act_without(act: OperatorAct, lost: set[str]) -> OperatorAct:
+    """Return an operator's act that leaves the rows of lost work units as they are.
+
+    The dataset's watermark does not pass what is still to be read.
+    """
+    lows = [row.low for row in act.changed if row.signature in lost]
+    watermark = act.watermark
+    if act.sets_watermark and watermark is not None:
+        watermark = min([watermark, *lows])
+    changed = tuple(row for row in act.changed if row.signature not in lost)
+    return replace(act, changed=changed, watermark=watermark)

@@ -1,0 +1,264 @@
+"""The folders of a job: nothing outside of them is moved or deleted.
+
+Run rows, intents, results in staging and manifests name files by absolute paths, and each of them
+can be edited, damaged, or copied from another place. So their paths are compared with where the job
+stages and publishes, links resolved, before the first file is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from dil.errors import CommitUnknownError, WriteError
+from dil.model.dataset import Commit, Intent, Move, PublishedFile, RunRecord
+from dil.model.job import PublishingSpec
+from dil.publishing.late_files import is_other_dataset
+from dil.publishing.layout import (
+    META,
+    STAGING,
+    aside_dirs,
+    backfills_dir,
+    changelog_dir,
+    dataset_dir,
+    join,
+    late_dir,
+    run_staging_dir,
+)
+from dil.storage import Filesystem
+from dil.storage.side_by_side import call_each
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideFile:
+    """A file that a commit names and that is not the job's to touch; ``why`` ends a sentence."""
+
+    uri: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.uri} {self.why}"
+
+
+def split_runs(
+    runs: Iterable[RunRecord], spec: PublishingSpec, job_name: str, filesystem: Filesystem
+) -> tuple[list[RunRecord], list[RunRecord]]:
+    """Return the runs that staged where the job stages, and those whose row names another folder.
+
+    Such a row was edited, or the job published elsewhere before. What lies there is left alone.
+    """
+    runs = list(runs)
+    if not runs:
+        return [], []
+    root = run_staging_dir(spec, job_name, "").rstrip("/")
+    own: list[RunRecord] = []
+    strange: list[RunRecord] = []
+    for run in runs:
+        folder = f"{root}/{run.run_id}"
+        is_name = run.run_id not in {"", ".", ".."} and not {"/", "\0"} & set(run.run_id)
+        is_own = (
+            is_name
+            and "\0" not in run.staging_dir
+            and _is_where_it_says(folder, spec.final_dir, filesystem)
+            and filesystem.real_path(run.staging_dir) == filesystem.real_path(folder)
+        )
+        (own if is_own else strange).append(run)
+    return own, strange
+
+
+def own_runs(
+    runs: Iterable[RunRecord], spec: PublishingSpec, job_name: str, filesystem: Filesystem
+) -> list[RunRecord]:
+    """Return the runs that staged where the job stages."""
+    return split_runs(runs, spec, job_name, filesystem)[0]
+
+
+def outside_files(
+    commit: Commit, spec: PublishingSpec, job_name: str, filesystem: Filesystem
+) -> Iterator[OutsideFile]:
+    """Yield the files that a commit would move, write or delete outside of the job's folders."""
+    limits = _Limits(spec, job_name, filesystem)
+    for move in commit.all_moves:
+        yield from limits.source(move)
+    if spec.keeps_files:  # rows of a database lie in no file
+        yield from limits.targets([move.target for move in commit.moves], is_new=True)
+        yield from limits.targets(commit.removes)
+    yield from limits.asides([move.target.uri for move in commit.quarantine])
+    yield from limits.asides(commit.quarantine_removes)
+
+
+def refuse_outside_files(
+    commit: Commit, spec: PublishingSpec, job_name: str, filesystem: Filesystem
+) -> None:
+    """Refuse a commit that touches a file outside of the job's folders, before it is decided.
+
+    Raises:
+        WriteError: names the first such file; nothing was changed.
+    """
+    found = next(outside_files(commit, spec, job_name, filesystem), None)
+    if found is not None:
+        raise WriteError(
+            f"{found}: nothing there is moved or deleted",
+            "A result in staging or the dataset's manifest was changed, or the dataset was moved."
+            f" Restore {dataset_dir(spec)}/{META} from a copy, or take the file out of the newest"
+            " manifest there; `dil runs clean` gives up what is staged.",
+        )
+
+
+def refuse_outside_intent(
+    intent: Intent, spec: PublishingSpec, job_name: str, filesystem: Filesystem
+) -> None:
+    """Refuse to finish a publish that would touch what is not the job's.
+
+    Raises:
+        CommitUnknownError: its record was changed; nothing was touched.
+    """
+    folder = dataset_dir(spec)
+    places = outside_files(intent.commit, spec, job_name, filesystem)
+    found = str(next(places, ""))
+    if "\0" in intent.dataset_dir or (
+        filesystem.real_path(intent.dataset_dir) != filesystem.real_path(folder)
+    ):
+        found = f"{intent.dataset_dir} is not {folder}, the job's dataset"
+    if found:
+        raise CommitUnknownError(
+            f"run {intent.commit.run_id} began to publish, and its record was changed since:"
+            f" {found}",
+            "Nothing was moved or deleted. Restore the state store from a copy. Or give the"
+            " publish up: dil runs abandon JOB.conf",
+        )
+
+
+def outside_files_of(
+    files: Sequence[PublishedFile], spec: PublishingSpec, job_name: str, filesystem: Filesystem
+) -> tuple[OutsideFile, ...]:
+    """Return those of some published files that are not in the job's dataset."""
+    return tuple(_Limits(spec, job_name, filesystem).targets(files))
+
+
+def is_inside(path: str, folder: str, filesystem: Filesystem) -> bool:
+    """Return whether a path is below a folder, whatever links and ``..`` it goes through.
+
+    The file itself may be a link: it is moved or deleted, not what it leads to.
+    """
+    if "\0" in path or ".." in path.split("/"):
+        return False
+    parent = filesystem.real_path(path.rpartition("/")[0])
+    real = filesystem.real_path(folder)
+    return parent == real or parent.startswith(f"{real}/")
+
+
+class _Limits:
+    """Where one job's files may be, looked up once for each folder."""
+
+    def __init__(self, spec: PublishingSpec, job_name: str, filesystem: Filesystem) -> None:
+        self._spec = spec
+        self._filesystem = filesystem
+        self._dataset = dataset_dir(spec)
+        self._staging = run_staging_dir(spec, job_name, "").rstrip("/")
+        self._beside = (late_dir(spec), changelog_dir(spec))
+        self._asides = (*aside_dirs(spec), self._beside[1], f"{self._dataset}/{META}/aside")
+        # What an act takes back was put away by another one, and a backfill has its own folder.
+        self._sources = (
+            self._staging,
+            f"{self._dataset}/{META}/withdrawn",
+            backfills_dir(spec),
+            *self._asides,
+        )
+        self._real: dict[str, str] = {}
+        self._staged: dict[str, bool] = {}
+
+    def source(self, move: Move) -> Iterator[OutsideFile]:
+        """Yield a staged file that is not below the job's staging, or is a link."""
+        folder, _, name = move.source.rpartition("/")
+        if name in {"", ".", ".."} or "\0" in name or not self._is_staging(folder):
+            yield OutsideFile(move.source, f"is not in {self._staging}, where the job stages")
+        elif self._filesystem.is_link(move.source):
+            yield OutsideFile(move.source, "is a link")
+
+    def targets(
+        self, files: Sequence[PublishedFile], *, is_new: bool = False
+    ) -> Iterator[OutsideFile]:
+        """Yield published files that are not of the dataset; dumps may lie beside its folder."""
+        inside: dict[str, list[PublishedFile]] = {}
+        for file in files:
+            root = self._spec.final_dir.rstrip("/") if file.is_dump else self._dataset
+            path = self._path(file.uri)
+            if path is None or not self._is_below(path, root):
+                yield OutsideFile(file.uri, f"is not in {root}, where the job publishes")
+            elif {META, STAGING} & set(path[len(root) :].split("/")):
+                yield OutsideFile(
+                    file.uri, f"is in a folder {META} or {STAGING}, which holds no data"
+                )
+            else:
+                inside.setdefault(path.rpartition("/")[0], []).append(file)
+        if is_new:
+            return  # names that this release makes itself; dumps are looked at by their own rules
+        roots = {self._dataset, self._spec.final_dir.rstrip("/")}
+        between = sorted({above for folder in inside for above in _up_to(folder, roots)})
+        is_other = dict(zip(between, call_each(self._filesystem, self._is_dataset, between),
+                            strict=True))  # fmt: skip
+        for folder, found in inside.items():
+            if any(is_other[above] for above in _up_to(folder, roots)):
+                for file in found:
+                    yield OutsideFile(file.uri, "is in the folder of another dataset")
+
+    def asides(self, uris: Iterable[str]) -> Iterator[OutsideFile]:
+        """Yield files of rows that were put aside which are not where such rows go."""
+        for uri in uris:
+            path = self._path(uri)
+            if path is None or not any(self._is_below(path, folder) for folder in self._asides):
+                yield OutsideFile(uri, f"is not in {self._asides[0]} or {self._asides[1]}")
+            elif any(self._is_below(path, folder) for folder in self._of_others):
+                yield OutsideFile(uri, "is in the folder of another dataset")
+
+    @cached_property
+    def _of_others(self) -> tuple[str, ...]:
+        """Return the folders beside the dataset that belong to another one of that name."""
+        return tuple(each for each in self._beside if is_other_dataset(each, self._filesystem))
+
+    def _path(self, uri: str) -> str | None:
+        """Return the path of a URI, None where it is of another store or no URI at all."""
+        try:
+            return self._filesystem.path_of(uri)
+        except (ValueError, WriteError):
+            return None
+
+    def _is_dataset(self, folder: str) -> bool:
+        return self._filesystem.exists(f"{folder}/{META}")
+
+    def _is_below(self, path: str, root: str) -> bool:
+        """Return whether a file is below a folder, as ``is_inside`` does."""
+        if "\0" in path or ".." in path.split("/"):
+            return False
+        parent, real = self._resolved(path.rpartition("/")[0]), self._resolved(root)
+        return parent == real or parent.startswith(f"{real}/")
+
+    def _is_staging(self, folder: str) -> bool:
+        """Return whether a folder is one that files are published from, without a link to it."""
+        if folder not in self._staged:
+            file = f"{folder}/file"
+            root = next((root for root in self._sources if self._is_below(file, root)), None)
+            self._staged[folder] = root is not None and _is_where_it_says(
+                root, self._spec.final_dir, self._filesystem
+            )
+        return self._staged[folder]
+
+    def _resolved(self, folder: str) -> str:
+        if folder not in self._real:
+            self._real[folder] = self._filesystem.real_path(folder)
+        return self._real[folder]
+
+
+def _is_where_it_says(folder: str, base: str, filesystem: Filesystem) -> bool:
+    """Return whether no link below ``base`` leads a folder elsewhere."""
+    below = folder[len(base.rstrip("/")) :]
+    return filesystem.real_path(folder) == join(filesystem.real_path(base), below)
+
+
+def _up_to(folder: str, roots: set[str]) -> Iterator[str]:
+    """Yield a folder and those above it, as far as a root, which is left out."""
+    while folder and folder not in roots:
+        yield folder
+        folder = folder.rpartition("/")[0]

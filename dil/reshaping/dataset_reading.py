@@ -1,0 +1,158 @@
+"""Rows of published files as Arrow batches, in the schema and with the columns that a reader wants.
+
+Memory holds one batch. What a file lacks is null, or what its folder says of the column; what it
+has in a narrower type is widened, every value exactly as it was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dil.errors import StateError, WriteError
+from dil.model.file_rows import FileRows
+from dil.model.job import OutputFormat
+from dil.reshaping.files import DatasetFiles, RowFile, format_of, opened, row_file
+from dil.text.hive_folders import hive_values
+from dil.types.widening import conform
+
+# Files are small where runs are: a task reads so many bytes of them, or about.
+_BYTES_OF_TASK = 32 * 1024 * 1024
+# Least and greatest value of a column in a row group, its nulls and its rows.
+Statistics = Callable[[str], tuple[Any, Any, int, int] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetReading:
+    """How rows of a dataset are read; pickles, to be used by tasks.
+
+    ``known`` is the dataset's schema, ``target`` the columns to read, in their order and types.
+    ``may_match`` says by the statistics of a row group of Parquet whether a row of it is wanted.
+    """
+
+    dataset_files: DatasetFiles
+    known: pa.Schema
+    target: pa.Schema
+    may_match: Callable[[Statistics], bool] | None = None
+
+    def rows(self, wanted: FileRows) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in the target schema, in their order.
+
+        Raises:
+            StateError: the file is gone, or does not hold as many rows as were published.
+            WriteError: it is damaged.
+            ConversionError: a value does not fit the target exactly.
+        """
+        path = self.dataset_files.filesystem.path_of(wanted.uri)
+        try:
+            file = row_file(self.dataset_files.filesystem, path, self.known)
+            yield from self._read(file, wanted)
+        except WriteError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                raise _gone(path) from error
+            raise
+
+    def _read(self, file: RowFile, wanted: FileRows) -> Iterator[pa.RecordBatch]:
+        columns = [name for name in self.target.names if name in file.schema.names]
+        apart = _columns_of_folder(file.path, self.target, frozenset(columns))
+        groups = None
+        if format_of(file.path) is OutputFormat.PARQUET:
+            groups = self._groups(file.path, wanted)
+        last, read = wanted.first + wanted.count, 0
+        for start, batch in file.numbered(self.dataset_files, columns, groups):
+            read += batch.num_rows
+            begin, end = max(wanted.first - start, 0), min(last - start, batch.num_rows)
+            if begin < end:
+                yield self._target(batch.slice(begin, end - begin), apart)
+            if groups is None and start + batch.num_rows >= last and last < wanted.rows:
+                return  # the rest of the file is not wanted
+        if groups is None and read != wanted.rows:
+            raise _changed(file.path, read, wanted.rows)
+
+    def _target(self, batch: pa.RecordBatch, apart: dict[str, pa.Scalar]) -> pa.RecordBatch:
+        """Return a batch in the target schema."""
+        rows = batch.num_rows
+        columns, fields = list(batch.columns), list(batch.schema)
+        for name, value in apart.items():
+            columns.append(pa.repeat(value, rows))
+            fields.append(pa.field(name, value.type))
+        if not fields:  # of no column of the file: count its rows all the same
+            nulls = [pa.nulls(rows, field.type) for field in self.target]
+            return pa.RecordBatch.from_arrays(nulls, schema=self.target)
+        return conform(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)), self.target)
+
+    def _groups(self, path: str, wanted: FileRows) -> list[int]:
+        """Return the row groups of a Parquet file in which wanted rows may be.
+
+        Raises:
+            StateError: the file does not hold as many rows as were published.
+        """
+        with opened(self.dataset_files.filesystem, path) as stream:
+            metadata = pq.read_metadata(stream)
+        if metadata.num_rows != wanted.rows:
+            raise _changed(path, metadata.num_rows, wanted.rows)
+        found, start = [], 0
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
+            first, start = start, start + group.num_rows
+            is_inside = first < wanted.first + wanted.count and start > wanted.first
+            if is_inside and (self.may_match is None or self.may_match(_statistics(group))):
+                found.append(number)
+        return found
+
+
+def rows_of_tasks(parts: Iterable[FileRows]) -> Iterator[tuple[FileRows, ...]]:
+    """Yield what each task reads: small files together, in the order of their offsets."""
+    taken: list[FileRows] = []
+    size = 0
+    for part in parts:
+        taken.append(part)
+        size += part.size * part.count // max(part.rows, 1)
+        if size >= _BYTES_OF_TASK:
+            yield tuple(taken)
+            taken, size = [], 0
+    if taken:
+        yield tuple(taken)
+
+
+def _statistics(group: pq.RowGroupMetaData) -> Statistics:
+    columns = {group.column(place).path_in_schema: place for place in range(group.num_columns)}
+
+    def of(name: str) -> tuple[Any, Any, int, int] | None:
+        place = columns.get(name)
+        found = None if place is None else group.column(place).statistics
+        if found is None or not found.has_min_max or not found.has_null_count:
+            return None
+        return found.min, found.max, found.null_count, group.num_rows
+
+    return of
+
+
+def _columns_of_folder(path: str, target: pa.Schema, names: frozenset[str]) -> dict[str, pa.Scalar]:
+    """Return the values of columns that a file lacks and its folder names, as ``column=value``."""
+    return {
+        name: pa.scalar(text, pa.string()).cast(target.field(name).type)
+        for name, text in hive_values(path.rpartition("/")[0]).items()
+        if name in target.names and name not in names
+    }
+
+
+def _gone(path: str) -> StateError:
+    return StateError(
+        f"{path} is gone: its rows were replaced, withdrawn or put together with others since",
+        "Read the dataset at a later block, or as it is now. `dil state log` shows which block"
+        " took it away.",
+    )
+
+
+def _changed(path: str, rows: int, published: int) -> StateError:
+    return StateError(
+        f"{path} has {rows} rows, and {json.dumps(published)} were published in it",
+        "Another program changed it. Restore it from a copy, or read everything anew with"
+        " ms.publish.mode=replace.",
+    )

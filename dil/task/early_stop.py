@@ -1,0 +1,58 @@
+"""Whether it makes sense to begin another work unit, by what the finished ones report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dil.errors import AuthenticationError, QuotaError, TransientSourceError
+from dil.model.task import Failure, TaskReport
+
+_REFUSALS = frozenset({AuthenticationError.code, TransientSourceError.code})
+_EVIDENCE = 3
+
+
+def quota_spent(why: str, fix: str = "") -> Failure:
+    """Return why a run ended before its last work unit began."""
+    return Failure(QuotaError.code, f"no further work unit was begun: {why}", fix=fix)
+
+
+class EarlyStop:
+    """Looks at reports as they come in, at each of them once.
+
+    A spent quota ends the run at once: nothing more is to be had before it opens again. A source
+    that refuses every work unit ends it early (rule P37): the first reports all failed, all
+    for credentials, or for the same unreachable source.
+    """
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self._quota: Failure | None = None
+        self._first: Failure | None = None
+        self._has_hope = False
+
+    def look(self, reports: Sequence[TaskReport]) -> Failure | None:
+        """Return why the remaining work units would fail like these, None while there is hope.
+
+        ``reports`` are those of the look before, and others behind them.
+        """
+        for report in reports[self._seen :]:
+            self._seen += 1
+            self._add(report.failure)
+        if self._quota is not None:
+            return quota_spent(self._quota.error, self._quota.fix)
+        first = self._first
+        if self._has_hope or first is None or self._seen < _EVIDENCE:
+            return None
+        return Failure(
+            first.code, f"the source refused every work unit so far; last: {first.error}"
+        )
+
+    def _add(self, failure: Failure | None) -> None:
+        if failure is None:
+            self._has_hope = True
+            return
+        if failure.code == QuotaError.code:
+            self._quota = self._quota or failure
+        self._first = self._first or failure
+        if failure.code not in _REFUSALS or failure.code != self._first.code:
+            self._has_hope = True

@@ -1,0 +1,105 @@
+"""The Avro schema of a typed Arrow schema.
+
+Source: Apache Avro 1.11 specification, "Names", "Unions", "Decimal". See docs/rows.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from dil.errors import ConversionError
+from dil.model.arrow import type_word, word_of
+from dil.model.job import WritingSpec
+from dil.model.json import JsonObject, JsonValue
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OUTSIDE_NAME = re.compile(r"[^A-Za-z0-9_]")
+
+_FLAT: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+    (pa.types.is_string, "string"),
+    (pa.types.is_boolean, "boolean"),
+    (pa.types.is_int32, "int"),
+    (pa.types.is_int64, "long"),
+    (pa.types.is_float32, "float"),
+    (pa.types.is_float64, "double"),
+    (pa.types.is_binary, "bytes"),
+    (pa.types.is_temporal, "long"),
+)
+
+
+def avro_schema(schema: pa.Schema, spec: WritingSpec) -> dict[str, JsonValue]:
+    """Return the record schema: name and namespace of ``spec``, a union with null where nullable.
+
+    Every field carries its declared type word as ``source.type``. date, time and timestamp are
+    plain longs. A nested record is named after its field, in the namespace
+    ``<outer namespace>.<outer name>``.
+
+    Raises:
+        ConversionError: a column's name cannot be a name in Avro, or its type has no Avro form.
+    """
+    name = _as_name(spec.record_name or "row")
+    namespace = ".".join(_as_name(part) for part in spec.record_namespace.split(".") if part)
+    return _record(list(schema), name, namespace)
+
+
+def _record(fields: list[pa.Field], name: str, namespace: str) -> dict[str, JsonValue]:
+    inner = f"{namespace}.{name}" if namespace else name
+    record: dict[str, JsonValue] = {"type": "record", "name": name}
+    if namespace:
+        record["namespace"] = namespace
+    record["fields"] = [_field(field, inner) for field in fields]
+    return record
+
+
+def _field(field: pa.Field, namespace: str) -> JsonObject:
+    if not _NAME.fullmatch(field.name):
+        raise ConversionError(
+            f'column "{field.name}" cannot be written as Avro: a name there is letters, digits and'
+            " _, and does not begin with a digit",
+            "Rename it with ms.schema.cleansing, or choose writer.output.format=PARQUET.",
+        )
+    result: dict[str, JsonValue] = {
+        "name": field.name,
+        "type": _optional(field, field.name, namespace),
+    }
+    if field.nullable:
+        result["default"] = None
+    result["source.type"] = type_word(field) or word_of(field.type)
+    return result
+
+
+def _optional(field: pa.Field, name: str, namespace: str) -> JsonValue:
+    avro_type = _type(field.type, name, namespace)
+    return ["null", avro_type] if field.nullable else avro_type
+
+
+def _type(data_type: pa.DataType, name: str, namespace: str) -> JsonValue:
+    if pa.types.is_struct(data_type):
+        return _record(list(data_type), name, namespace)
+    if pa.types.is_map(data_type):
+        return {"type": "map", "values": _optional(data_type.item_field, name, namespace)}
+    if pa.types.is_list(data_type):
+        return {"type": "array", "items": _optional(data_type.value_field, name, namespace)}
+    if pa.types.is_decimal128(data_type):
+        return {
+            "type": "bytes",
+            "logicalType": "decimal",
+            "precision": data_type.precision,
+            "scale": data_type.scale,
+        }
+    for matches, word in _FLAT:
+        if matches(data_type):
+            return word
+    raise ConversionError(
+        f'column "{name}" has type {data_type}, which has no Avro form',
+        "Convert it at the source, or choose writer.output.format=PARQUET.",
+    )
+
+
+def _as_name(text: str) -> str:
+    """Return a label as an Avro name: ``my-table`` becomes ``my_table``."""
+    name = _OUTSIDE_NAME.sub("_", text)
+    return name if _NAME.fullmatch(name) else f"_{name}"

@@ -1,0 +1,85 @@
+"""Lists, maps and structs of Arrow taken apart, whatever slice of others they are."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def offsets_of(array: pa.Array) -> pa.Array:
+    """Return the offsets of lists or maps, beginning at 0 and not a slice of others."""
+    offsets = array.offsets
+    is_moved = offsets[0].as_py() != 0
+    return whole(pc.subtract(offsets, offsets[0]) if is_moved else offsets)
+
+
+def whole(array: pa.Array) -> pa.Array:
+    """Return an array that is no slice: Arrow takes no mask beside offsets that are one."""
+    return array if array.offset == 0 else pa.concat_arrays([array, array.slice(0, 0)])
+
+
+def positions(count: int) -> pa.Array:
+    """Return 0, 1, 2 and so on, as int64."""
+    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)
+
+
+def items_of(array: pa.Array) -> pa.Array:
+    """Return the items of lists, or the values of maps, of this slice only."""
+    inner = array.items if pa.types.is_map(array.type) else array.values
+    return _covered(array, inner)
+
+
+def keys_of(array: pa.MapArray) -> pa.Array:
+    """Return the keys of maps of this slice only."""
+    return _covered(array, array.keys)
+
+
+def _covered(array: pa.Array, inner: pa.Array) -> pa.Array:
+    start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    return inner.slice(start, end - start)
+
+
+def rows_of_items(array: pa.Array, rows: pa.Array) -> pa.Array:
+    """Return for each item of lists or maps the one of ``rows`` that its list is in."""
+    offsets = offsets_of(array)
+    lists = pa.ListArray.from_arrays(offsets, pa.nulls(offsets[-1].as_py(), pa.int8()))
+    return rows.take(pc.list_parent_indices(lists))
+
+
+def spread(values: pa.Array, is_valid: pa.Array) -> pa.Array:
+    """Return values of the valid positions alone at their positions, null between them."""
+    before = pc.subtract(pc.cumulative_sum(is_valid.cast(pa.int64())), 1)
+    return values.take(pc.if_else(is_valid, before, None))
+
+
+def has_not_null(data_type: pa.DataType) -> bool:
+    """Return whether something inside a type must not be null."""
+    if pa.types.is_map(data_type):
+        return not data_type.item_field.nullable or has_not_null(data_type.item_type)
+    if not pa.types.is_nested(data_type):
+        return False
+    fields = [data_type.field(index) for index in range(data_type.num_fields)]
+    return any(not field.nullable or has_not_null(field.type) for field in fields)
+
+
+def rebuilt(array: pa.Array, items: pa.Array, field: pa.Field) -> pa.Array:
+    """Return lists or maps with other items, one for each old one; ``field`` is that of items."""
+    mask = array.is_null() if array.null_count else None
+    offsets = offsets_of(array)
+    if pa.types.is_map(array.type):
+        kind = pa.map_(array.type.key_type, field)
+        return pa.MapArray.from_arrays(offsets, keys_of(array), items, type=kind, mask=mask)
+    return pa.ListArray.from_arrays(offsets, items, type=pa.list_(field), mask=mask)
+
+
+def members_of(array: pa.StructArray) -> dict[str, tuple[pa.Field, pa.Array]]:
+    """Return the members of records by name, null where the record is null."""
+    pairs = zip(array.type, array.flatten(), strict=True)
+    return {field.name: (field, column) for field, column in pairs}
+
+
+def records(
+    columns: list[pa.Array], fields: list[pa.Field], mask: pa.Array | None = None
+) -> pa.StructArray:
+    """Return records of at least one member; ``mask`` says which of them are null."""
+    return pa.StructArray.from_arrays(columns, fields=fields, mask=mask)

@@ -1,0 +1,163 @@
+"""Columns of Arrow as columns of a Delta table, and how the columns of a table may grow.
+
+Every column that a job makes may hold null. Delta tables gain columns, and members of records; a
+column's type stays as it is, unless no file that has the old one stays. Source: the Delta
+transaction protocol, "Schema Serialization Format".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from deltalake import Field, Schema
+
+from dil.errors import WriteError
+from dil.types.table_formats import UTC_ZONES, unfit
+
+_FORBIDDEN = " ,;{}()\n\t="
+_FLAT: tuple[Callable[[pa.DataType], bool], ...] = (
+    pa.types.is_boolean,
+    pa.types.is_int8,
+    pa.types.is_int16,
+    pa.types.is_int32,
+    pa.types.is_int64,
+    pa.types.is_float32,
+    pa.types.is_float64,
+    pa.types.is_decimal128,
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_date32,
+)
+
+
+def delta_schema(schema: pa.Schema) -> Schema:
+    """Return the schema of a table with these columns.
+
+    Raises:
+        WriteError: Delta has no type that holds a column's values exactly, or no such name.
+    """
+    for name in schema.names:
+        if not name or set(name) & set(_FORBIDDEN):
+            raise unfit(name, "its name", "which has a character that no Delta table's may have")
+    return Schema.from_arrow(pa.schema(_fields(schema, "")))
+
+
+def _fields(fields: Iterable[pa.Field], folder: str) -> list[pa.Field]:
+    """Return columns, or members of a record whose path and a dot are ``folder``, as nullable."""
+    seen: dict[str, str] = {}
+    found = []
+    for field in fields:
+        path = f"{folder}{field.name}"
+        other = seen.setdefault(field.name.lower(), field.name)
+        if other != field.name:
+            raise unfit(path, "its name", f'and Delta cannot tell it from "{other}"')
+        found.append(pa.field(field.name, _type(field.type, path), nullable=True))
+    return found
+
+
+def _type(kind: pa.DataType, path: str) -> pa.DataType:
+    """Return a type with everything nullable inside that may be."""
+    if pa.types.is_struct(kind):
+        return pa.struct(_fields(kind, f"{path}."))
+    if pa.types.is_map(kind):
+        return pa.map_(_type(kind.key_type, f"{path}.key"), _type(kind.item_type, f"{path}.value"))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(pa.field("element", _type(kind.value_type, f"{path}.element")))
+    if pa.types.is_timestamp(kind) and kind.tz in UTC_ZONES and kind.unit in {"ms", "us"}:
+        return pa.timestamp("us", tz="UTC")
+    if any(is_kind(kind) for is_kind in _FLAT):
+        return kind
+    raise unfit(path, kind, "which no type of Delta holds")
+
+
+def new_columns(table: Schema, wanted: Schema) -> list[Field]:
+    """Return the columns that a table lacks, in whole or in part."""
+    known = _flat_words(table).keys()
+    missing = {path[0] for path in _flat_words(wanted) if path not in known}
+    return [field for field in wanted.fields if field.name in missing]
+
+
+def retyped(table: Schema, wanted: Schema) -> tuple[str, str, str] | None:
+    """Return a column whose type differs: its path, the wanted type, the table's; None if none."""
+    known = _flat_words(table)
+    for path, word in _flat_words(wanted).items():
+        if known.get(path, word) != word:
+            return ".".join(path), word, known[path]
+    return None
+
+
+def refuse_respelled(table: Schema, wanted: Schema) -> None:
+    """Refuse a column that a table has by a name of other capital letters.
+
+    Raises:
+        WriteError: the table would have two columns that Delta cannot tell apart.
+    """
+    known = {".".join(path).lower(): ".".join(path) for path in _flat_words(table)}
+    for path in map(".".join, _flat_words(wanted)):
+        other = known.get(path.lower(), path)
+        if other != path:
+            raise WriteError(
+                f'column "{path}" is "{other}" in the Delta table, and Delta cannot tell these'
+                " names apart",
+                f'Nothing was published. Name the column "{other}" at the source, or publish to'
+                " another extract.table.name.",
+            )
+
+
+def merged(table: Schema, wanted: Schema) -> Schema:
+    """Return the columns of a table that gains those that it lacks, in whole or in part."""
+    added = {field.name: field for field in new_columns(table, wanted)}
+    fields = [added.pop(field.name, field) for field in table.fields]
+    return Schema([*fields, *added.values()])
+
+
+def replaced(table: Schema, wanted: Schema) -> Schema:
+    """Return the columns of a table whose rows all go: as wanted, and those that only it has."""
+    fields = {field.name: field for field in table.fields}
+    fields.update((field.name, field) for field in wanted.fields)
+    return Schema(list(fields.values()))
+
+
+def refuse_unfit(table: Schema, file: pa.Schema, partitions: Collection[str]) -> None:
+    """Refuse a file whose columns are not those of the table, or that may lack one.
+
+    Raises:
+        WriteError: the table does not have a column, has it with another type, or as NOT NULL.
+    """
+    columns = delta_schema(file)
+    if added := new_columns(table, columns):
+        raise unfit(added[0].name, "in a file of this run", "and not in the dataset's schema")
+    found = retyped(table, columns)
+    if found is not None:
+        path, word, known = found
+        raise unfit(path, f"{word} in a file of this run", f"and {known} in the Delta table")
+    sure = {field.name for field in file if not field.nullable}.union(partitions)
+    for field in table.fields:
+        if not field.nullable and field.name not in sure:
+            raise unfit(field.name, "NOT NULL in the Delta table", "and the rows may lack it")
+
+
+def _flat_words(schema: Schema) -> dict[tuple[str, ...], str]:
+    """Return Delta's word for the type of every column and of everything inside, by path."""
+    return {
+        path: word
+        for field in json.loads(schema.to_json())["fields"]
+        for path, word in _words((field["name"],), field["type"])
+    }
+
+
+def _words(path: tuple[str, ...], kind: Any) -> Iterator[tuple[tuple[str, ...], str]]:  # noqa: ANN401 - JSON
+    if not isinstance(kind, dict):
+        yield path, str(kind)
+        return
+    yield path, str(kind["type"])
+    for member in ("elementType", "keyType", "valueType"):
+        if member in kind:
+            yield from _words((*path, member.removesuffix("Type")), kind[member])
+    for field in kind.get("fields", ()):
+        yield from _words((*path, field["name"]), field["type"])

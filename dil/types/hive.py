@@ -1,0 +1,98 @@
+"""Columns of Arrow as Hive and Glue name them.
+
+Source: Apache Hive language manual, "Hive Data Types"; AWS Glue developer guide, "Data types".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from dil.errors import ConversionError
+from dil.model.job import OutputFormat
+from dil.types.lattice import MOST_DIGITS
+
+_LONGEST_NAME = 128
+# What ends a name inside the text of a type.
+_UNSAFE_MEMBER = re.compile(r"[^A-Za-z0-9_]")
+_UNSAFE_COLUMN = re.compile(r"[,:;`\x00-\x1f]")
+_FLAT: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+    (pa.types.is_boolean, "boolean"),
+    (pa.types.is_int8, "tinyint"),
+    (pa.types.is_int16, "smallint"),
+    (pa.types.is_int32, "int"),
+    (pa.types.is_int64, "bigint"),
+    (pa.types.is_float32, "float"),
+    (pa.types.is_float64, "double"),
+    (pa.types.is_string, "string"),
+    (pa.types.is_large_string, "string"),
+    (pa.types.is_binary, "binary"),
+    (pa.types.is_large_binary, "binary"),
+    (pa.types.is_date32, "date"),
+)
+
+
+def hive_columns(
+    schema: pa.Schema, apart: tuple[str, ...], form: OutputFormat
+) -> tuple[tuple[str, str], ...]:
+    """Return the columns of files with their types, without those that the folders tell.
+
+    Raises:
+        ConversionError: Hive has no type or no name for a column, or takes two for one.
+    """
+    lowered = {name.lower() for name in apart}
+    columns = []
+    for field in schema:
+        if field.name in apart:
+            continue
+        name = field.name.lower()
+        if name in lowered:
+            raise _unfit(
+                field.name, "is the name of two columns where upper and lower case are one"
+            )
+        if not name or len(name) > _LONGEST_NAME or _UNSAFE_COLUMN.search(name):
+            raise _unfit(field.name, "is no name of a column there")
+        lowered.add(name)
+        columns.append((field.name, _type(field.type, field.name, form)))
+    return tuple(columns)
+
+
+def _type(kind: pa.DataType, path: str, form: OutputFormat) -> str:
+    if pa.types.is_struct(kind):
+        return f"struct<{','.join(_member(field, path, form) for field in kind)}>"
+    if pa.types.is_map(kind):
+        key = _type(kind.key_type, f"{path}.key", form)
+        return f"map<{key},{_type(kind.item_type, f'{path}.value', form)}>"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"array<{_type(kind.value_type, f'{path}.element', form)}>"
+    word = _flat(kind, form)
+    if not word:
+        raise _unfit(path, f"is {kind}, for which Hive and Glue have no type")
+    return word
+
+
+def _flat(kind: pa.DataType, form: OutputFormat) -> str:
+    if pa.types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision <= MOST_DIGITS:
+        return f"decimal({kind.precision},{kind.scale})"
+    # Hive knows no zone: instants are what readers make of them, in their own zone.
+    if pa.types.is_timestamp(kind) and kind.unit in {"s", "ms", "us"}:
+        return "timestamp"
+    if pa.types.is_time(kind) and form is OutputFormat.ORC:
+        return "bigint"  # so it is in the files
+    return next((word for is_kind, word in _FLAT if is_kind(kind)), "")
+
+
+def _member(field: pa.Field, path: str, form: OutputFormat) -> str:
+    if not field.name or _UNSAFE_MEMBER.search(field.name):
+        raise _unfit(f"{path}.{field.name}", "is no name of a member there")
+    return f"{field.name}:{_type(field.type, f'{path}.{field.name}', form)}"
+
+
+def _unfit(column: str, what: str) -> ConversionError:
+    return ConversionError(
+        f'column "{column}" {what}, so that the table cannot be registered',
+        "The rows are published. Rename the column or give it another type with ms.output.schema"
+        " or at the source, or set ms.catalog.type=none.",
+    )

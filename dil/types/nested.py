@@ -1,0 +1,140 @@
+"""Arrays rebuilt with other leaves: the one walk through structs, lists and maps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from dil.errors import ConversionError
+from dil.types.containers import items_of, keys_of, offsets_of, whole
+
+Leaf = Callable[[pa.Array, pa.DataType], pa.Array]
+"""Turns an array of a flat type, or of another shape than wanted, into the wanted type."""
+
+
+def rebuild(array: pa.Array, target: pa.DataType, leaf: Leaf) -> pa.Array:
+    """Return ``array`` in type ``target``; nulls stay where they are.
+
+    Members of a struct go by name: one that is missing becomes null, one too many is left out.
+    """
+    source = array.type
+    if source == target:
+        return array
+    if array.null_count == len(array):
+        return pa.nulls(len(array), target)
+    return _by_shape(array, target, partial(rebuild, leaf=leaf), leaf)
+
+
+def explicit(array: pa.Array) -> pa.Array:
+    """Return an equal array without slices inside, in which what lies below a null is null."""
+    if not pa.types.is_nested(array.type):
+        return whole(array)
+    return _by_shape(array, array.type, _explicit_child, _explicit_child)
+
+
+def rebuild_batch(batch: pa.RecordBatch, schema: pa.Schema, leaf: Leaf) -> pa.RecordBatch:
+    """Return ``batch`` with exactly the columns of ``schema``, in its order; missing ones null.
+
+    Raises:
+        ConversionError: a value does not fit its new type exactly; names the column.
+    """
+    if batch.schema.equals(schema, check_metadata=True):
+        return batch
+    present = {name: index for index, name in enumerate(batch.schema.names)}
+    columns = []
+    for field in schema:
+        if field.name not in present:
+            columns.append(pa.nulls(batch.num_rows, field.type))
+            continue
+        column = batch.column(present[field.name])
+        try:
+            columns.append(rebuild(column, field.type, leaf))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise ConversionError(
+                f'column "{field.name}": a value of type {column.type} does not fit'
+                f" {field.type} exactly",
+                "Give the columns and their types with ms.output.schema.",
+            ) from error
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def rows_of(batch: pa.RecordBatch, size: int) -> Iterator[list[dict[str, Any]]]:
+    """Yield the rows as dicts, maps as dicts too, ``size`` at a time to bound what lives at once.
+
+    Raises:
+        KeyError: a map holds a key twice.
+    """
+    # Asking for maps where there are none takes Arrow three times as long.
+    mode = "strict" if any(_holds_map(data_type) for data_type in batch.schema.types) else None
+    for start in range(0, batch.num_rows, size):
+        yield batch.slice(start, size).to_pylist(maps_as_pydicts=mode)
+
+
+def map_type(data_type: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Return a type with every flat type inside replaced; names and nullability stay."""
+    if pa.types.is_struct(data_type):
+        return pa.struct([field.with_type(map_type(field.type, leaf)) for field in data_type])
+    if pa.types.is_map(data_type):
+        item = data_type.item_field
+        return pa.map_(data_type.key_type, item.with_type(map_type(item.type, leaf)))
+    if pa.types.is_list(data_type):
+        item = data_type.value_field
+        return pa.list_(item.with_type(map_type(item.type, leaf)))
+    return leaf(data_type)
+
+
+def map_schema(schema: pa.Schema, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.Schema:
+    """Return a schema with every flat type inside replaced."""
+    return pa.schema([field.with_type(map_type(field.type, leaf)) for field in schema])
+
+
+def _explicit_child(array: pa.Array, target: pa.DataType) -> pa.Array:
+    del target  # it is the array's own
+    return explicit(array)
+
+
+def _by_shape(array: pa.Array, target: pa.DataType, inner: Leaf, leaf: Leaf) -> pa.Array:
+    """Rebuild children with ``inner`` where both sides have one shape, else ask ``leaf``."""
+    source = array.type
+    if pa.types.is_struct(source) and pa.types.is_struct(target):
+        return _struct(array, target, inner)
+    if pa.types.is_map(source) and pa.types.is_map(target):
+        return _map(array, target, inner)
+    if pa.types.is_list(source) and pa.types.is_list(target):
+        return _list(array, target, inner)
+    return leaf(array, target)
+
+
+def _holds_map(data_type: pa.DataType) -> bool:
+    if pa.types.is_map(data_type):
+        return True
+    if not pa.types.is_nested(data_type):
+        return False
+    return any(_holds_map(data_type.field(i).type) for i in range(data_type.num_fields))
+
+
+def _struct(array: pa.StructArray, target: pa.StructType, inner: Leaf) -> pa.Array:
+    names = [field.name for field in array.type]
+    children = dict(zip(names, array.flatten(), strict=True))
+    columns = [
+        inner(children[field.name], field.type)
+        if field.name in children
+        else pa.nulls(len(array), field.type)
+        for field in target
+    ]
+    return pa.StructArray.from_arrays(columns, fields=list(target), mask=array.is_null())
+
+
+def _list(array: pa.ListArray, target: pa.ListType, inner: Leaf) -> pa.Array:
+    values = inner(items_of(array), target.value_type)
+    return pa.ListArray.from_arrays(offsets_of(array), values, type=target, mask=array.is_null())
+
+
+def _map(array: pa.MapArray, target: pa.MapType, inner: Leaf) -> pa.Array:
+    keys = inner(keys_of(array), target.key_type)
+    items = inner(items_of(array), target.item_type)
+    mask = array.is_null()
+    return pa.MapArray.from_arrays(offsets_of(array), keys, items, type=target, mask=mask)
