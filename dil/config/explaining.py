@@ -16,7 +16,7 @@ from dil.config.writers import WRITER
 from dil.errors import ConfigError
 from dil.model.json import JsonObject, JsonValue
 from dil.model.section import Support, ValueType
-from dil.model.suggestions import suggestion
+from dil.model.suggestions import property_suggestion
 from dil.sections.conversion import CONVERTERS
 from dil.sections.extraction import EXTRACTOR
 from dil.spi import registry
@@ -236,7 +236,7 @@ def _old_text(name: str) -> str:
 
 def _near(name: str) -> str:
     known = [*TABLE, *ALIASES, *DEPRECATED, *(group.slug for group in GROUPS)]
-    if hint := suggestion(name, known):
+    if hint := property_suggestion(name, known):
         return hint
     holding = [each for each in TABLE if name.lower() in each.lower()]
     if holding:

@@ -78,7 +78,7 @@ from dil.model.secret import Secret
 from dil.model.section import Section
 from dil.model.suggestions import suggestion
 from dil.secrets import SecretResolver
-from dil.sections.query import INPUTS
+from dil.sections.query import INPUTS, SQL
 from dil.sections.secondary import SecondarySection
 from dil.sections.source import SourceSection
 from dil.spi.registry import join_import_path
@@ -337,6 +337,7 @@ class _Builder(Struct):
                 state,
                 around,
                 self.load_input,
+                self.entries.get(SQL),
                 has_events=events is not None,
             ),
             properties,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -106,7 +107,7 @@ LoadInput = Callable[[Path], Job]
 
 @dataclass(frozen=True, slots=True)
 class QueryParts:
-    """What a query goes with: the other parts of its job, and where the job file is.
+    """What a query goes with: the other parts of its job, where the job file is, and its SQL.
 
     ``has_events`` says that the job has an event column.
     """
@@ -117,6 +118,7 @@ class QueryParts:
     state: StateSpec
     around: JobReadContext
     load: LoadInput | None
+    sql: Entry | None
     has_events: bool = False
 
 
@@ -192,7 +194,9 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
         )
     if windows is None:
         text, function, code = _query(section, parts, values, findings)
+        places = tuple(_places(text, section, parts))
     else:
+        places = ()
         text, function, code = windows.query(section.inputs[0].view), None, ""
     return QuerySpec(
         tuple(_found_inputs(section, parts, mode, findings)),
@@ -205,6 +209,7 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
         section.hashes_rows,
         section.wait_ms,
         windows,
+        places,
     )
 
 
@@ -267,6 +272,17 @@ def _query(
             return "", None, ""
         return "", function, _code_of(function, findings)
     return section.sql, None, ""
+
+
+def _places(text: str, section: QuerySection, parts: QueryParts) -> Iterator[tuple[int, str]]:
+    """Yield from which character on the SQL of a job is on which line of which file."""
+    if section.file:
+        path = local_path(section.file, parts.path.resolve().parent)
+        starts = [0, *(found.end() for found in re.finditer("\n", text))]
+        yield from ((start, f"{path}:{number}") for number, start in enumerate(starts, 1))
+    elif section.sql and parts.sql is not None:
+        starts = [0, *parts.sql.breaks]
+        yield from ((start, str(parts.sql.origin_at(start))) for start in starts)
 
 
 def _text_of_file(text: str, parts: QueryParts, findings: Findings) -> str:

@@ -454,7 +454,8 @@ class QuerySpec:
 
     ``text`` is SQL, empty for a ``function``; then ``code`` is the SHA-256 of its module.
     ``max_blocks`` and ``max_rows`` are how much of each input one run takes, None for all.
-    ``windows`` are there for the mode of that name, whose query they are.
+    ``windows`` are there for the mode of that name, whose query they are. ``places`` say where the
+    SQL was written: from which character of it on which line of which file follows.
     """
 
     inputs: tuple[DatasetInput, ...]
@@ -467,6 +468,11 @@ class QuerySpec:
     hashes_rows: bool = True
     wait_ms: int = 0
     windows: WindowSpec | None = None
+    places: tuple[tuple[int, str], ...] = ()
+
+    def place_of(self, offset: int) -> str:
+        """Return file and line of a character of ``text``; empty where it was written in none."""
+        return next((place for start, place in reversed(self.places) if start <= offset), "")
 
     @property
     def transform(self) -> str:

@@ -40,7 +40,8 @@ class UnitCounts:
 class ReportedFailure:
     """One failure; ``signature`` is None when it is not of one work unit.
 
-    ``attempts`` and ``seconds`` are those of the work unit in this run.
+    ``attempts`` and ``seconds`` are those of the work unit in this run. ``begins`` is where its
+    time begins, ISO 8601 in UTC; empty where it has none.
     """
 
     signature: str | None
@@ -49,6 +50,14 @@ class ReportedFailure:
     fix: str = ""
     attempts: int = 0
     seconds: float = 0.0
+    begins: str = ""
+
+    @property
+    def place(self) -> str:
+        """Return what failed, for people: the work unit with its time, or the run."""
+        if self.signature is None:
+            return "the run"
+        return f"{self.signature} from {self.begins}" if self.begins else self.signature
 
 
 @dataclass(frozen=True, slots=True)

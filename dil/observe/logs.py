@@ -50,6 +50,7 @@ class LogContext:
     run_id: str | None = None
     job: str | None = None
     unit: str | None = None
+    begins: str | None = None
     attempt: int | None = None
 
 
@@ -63,10 +64,12 @@ def bind(
     job: str | None = None,
     run_id: str | None = None,
     unit: str | None = None,
+    begins: str | None = None,
     attempt: int | None = None,
 ) -> Iterator[None]:
     """Add fields to every log line inside the ``with`` block; None keeps what an outer one set.
 
+    ``begins`` is where the time of the work unit begins, for people: lines of JSON leave it out.
     A new thread starts without fields, as with every context variable.
     """
     outer = _context.get()
@@ -74,6 +77,7 @@ def bind(
         run_id=outer.run_id if run_id is None else run_id,
         job=outer.job if job is None else job,
         unit=outer.unit if unit is None else unit,
+        begins=outer.begins if begins is None else begins,
         attempt=outer.attempt if attempt is None else attempt,
     )
     token = _context.set(inner)
@@ -161,6 +165,7 @@ class _TextFormatter(_Formatter):
         context = _context.get()
         place = [context.job] if context.job else []
         place += [f"unit={context.unit}"] if context.unit else []
+        place += [f"from {context.begins}"] if context.begins else []
         place += [f"attempt={context.attempt}"] if context.attempt is not None else []
         where = f" {one_line(self.redact(' '.join(place)))}:" if place else ""
         message = one_line(self.message(record))

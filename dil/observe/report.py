@@ -254,11 +254,11 @@ def _failures(failures: tuple[ReportedFailure, ...]) -> Iterator[str]:
     groups: dict[tuple[str, str, str], list[str]] = {}
     for one in failures:
         struck = groups.setdefault((one.code, one.error, one.fix), [])
-        struck += [] if one.signature is None else [one.signature]
+        struck += [] if one.signature is None else [one.place]
     for (code, error, fix), struck in list(groups.items())[:_SHOWN_FAILURES]:
         yield _row("failed", _indented(_with_code(error, code)))
         yield from (f"{'':14}{line.strip()}" for line in fix.splitlines())
-        yield from (f"{'':14}  {signature}" for signature in struck[:_SHOWN_SIGNATURES])
+        yield from (f"{'':14}  {place}" for place in struck[:_SHOWN_SIGNATURES])
         if len(struck) > _SHOWN_SIGNATURES:
             more = len(struck) - _SHOWN_SIGNATURES
             yield f"{'':14}  and {counted(more, 'more work unit')}"

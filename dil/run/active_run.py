@@ -70,7 +70,7 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
         LeaseHeldError: another run of the job is under way.
     """
     with open_store(job.state, job.name, clock=options.clock) as store:
-        lease = take_lease(store, run_id, job.running.lease_s, options.wait_lease_s)
+        lease = take_lease(job, store, run_id, options.wait_lease_s)
         job = with_schedules(job, store)
         with (
             LeaseKeeper(store, lease, job.running.lease_s) as keeper,

@@ -47,7 +47,8 @@ def keep_report(run: ActiveRun, report: RunReport) -> None:
     """
     if report.status is RunStatus.NOTHING_DUE:
         return
-    documents = run_documents(report, redactor(secrets_of(run.job)))
+    holder = run.lease.holder.run_id
+    documents = run_documents(report, redactor(secrets_of(run.job)), holder)
     try:
         with without_waiting():
             run.store.keep_run_details(run.lease, run.run_id, documents)
@@ -59,23 +60,29 @@ def keep_report(run: ActiveRun, report: RunReport) -> None:
 class KeptOutcome:
     """What lists of runs show: seconds and number of failures, None where they were not kept.
 
-    ``batch`` is which micro-batch of a stream it was, None for a run of its own.
+    ``rows_beside`` are those that were published beside the dataset. ``batch`` is which micro-batch
+    it was of the stream whose run id is ``stream``; None and empty for a run of its own.
     """
 
     seconds: float | None = None
     failures: int | None = None
     codes: tuple[str, ...] = ()
+    rows_beside: int = 0
     batch: MicroBatch | None = None
+    stream: str = ""
 
     @classmethod
     def from_document(cls, document: JsonObject) -> KeptOutcome:
         """Return what an ``outcome`` document holds."""
         seconds, failures = document.get("seconds"), document.get("failures")
+        stream = cast("JsonObject", document.get("stream") or {})
         return cls(
             None if seconds is None else _number(seconds),
             failures if isinstance(failures, int) else None,
             tuple(str(code) for code in _items(document.get("codes"))),
-            MicroBatch.of(cast("JsonObject", document.get("stream") or {})),
+            _count(document.get("rows_beside")),
+            MicroBatch.of(stream),
+            str(stream.get("run_id") or ""),
         )
 
 
@@ -210,8 +217,10 @@ def _standing(run_id: str, signature: str, one: ReportedFailure) -> StandingFail
     )
 
 
-def run_documents(report: RunReport, redact: Callable[[str], str]) -> dict[str, JsonObject]:
-    """Return the documents of a run by kind."""
+def run_documents(
+    report: RunReport, redact: Callable[[str], str], holder: str = ""
+) -> dict[str, JsonObject]:
+    """Return the documents of a run by kind; ``holder`` is the id of who holds the lease for it."""
 
     def clean(text: str) -> str:
         return shortened(_storable(redact(text)), _CHARACTERS)
@@ -232,7 +241,8 @@ def run_documents(report: RunReport, redact: Callable[[str], str]) -> dict[str, 
         "seconds": round(report.seconds, 3),
         "failures": len(report.failures),
         "codes": sorted({one.code for one in report.failures}),
-        **({"stream": report.batch.members()} if report.batch else {}),
+        **({"rows_beside": report.rows_beside} if report.rows_beside else {}),
+        **({"stream": {**report.batch.members(), "run_id": holder}} if report.batch else {}),
     }
     table = {
         "columns": _COLUMNS,

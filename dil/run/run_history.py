@@ -12,6 +12,7 @@ from dil.model.dataset import Intent, Lease, LeaseHolder, Move, RunRecord
 from dil.model.job import CommitPolicy, Job, PublishMode
 from dil.publishing import abandoning
 from dil.publishing.layout import SENDING
+from dil.run.lease import is_newer
 from dil.run.rebuilt_intent import rebuilt_intent
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem, filesystem_for
@@ -40,10 +41,15 @@ def known_runs(store: StateStore, *, limit: int | None = None) -> Iterator[Known
 
 
 def _known(store: StateStore, run: RunRecord, before: LeaseHolder | None) -> KnownRun:
-    """Return a run with the process that runs it, if that held the lease before or holds it now."""
+    """Return a run with the process that runs it, if that held the lease before or holds it now.
+
+    A stream holds it for its micro-batches, which began after it and have ids of their own.
+    """
     if run.status == "running":
         for holder in (before, store.lease_holder()):
-            if holder is not None and holder.run_id == run.run_id:
+            if holder is not None and (
+                holder.run_id == run.run_id or is_newer(run.run_id, holder.run_id)
+            ):
                 return KnownRun(run, holder)
     return KnownRun(run, None)
 

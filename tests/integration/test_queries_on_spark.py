@@ -54,7 +54,15 @@ def lake(tmp_path_factory):
         "    raise KeyError('no such thing')\n"
     )
     appended = {"extract__table__type": "APPEND_ONLY", "writer__file__path__type": ""}
+    (lake.folder / "text.sql").write_text("SELECT id\nFRUM orders\n")
+    (lake.folder / "value.sql").write_text(
+        "SELECT\n  CAST(concat('x', id) AS INT) AS id FROM orders"
+    )
+    lines = "SELECT id, \\\n    amuont \\\n    FROM orders"
     paths = {
+        "lines": lake.derive("lines", lines),
+        "text": lake.derive("text", "", ms__query__file="text.sql"),
+        "value": lake.derive("value", "", ms__query__file="value.sql"),
         "typed": lake.derive("typed", TYPED),
         "again": lake.derive("again", "SELECT * FROM typed", "typed"),
         "avro": lake.derive("avro", TYPED.replace("map('k', id) AS pairs,", ""),
@@ -177,6 +185,9 @@ def test_offsets_follow_those_of_the_input_file_by_file(lake):
     [
         ("typo", "DIL-QUERY", "amuont"),
         ("syntax", "DIL-QUERY", "SELEC"),
+        ("lines", "DIL-QUERY", "Spark refuses the query at {folder}/lines.conf:11: "),
+        ("text", "DIL-QUERY", "Spark refuses the query at {folder}/text.sql:2: [PARSE_SYNTAX"),
+        ("value", "DIL-QUERY", "the query failed at {folder}/value.sql:2: [CAST_INVALID_INPUT]"),
         ("insert", "DIL-QUERY", "the SQL is no query"),
         ("drop", "DIL-QUERY", "the SQL is no query"),
         ("sum", "DIL-QUERY", "the query aggregates rows, and ms.query.mode=append"),
@@ -200,7 +211,7 @@ def test_a_query_that_cannot_be_run_fails_and_publishes_nothing(lake, name, code
     assert report["status"] == "failed"
     (failure,) = report["failures"]
     assert failure["code"] == code
-    assert text in failure["error"]
+    assert text.format(folder=lake.folder) in failure["error"]
     assert failure["fix"]
     assert lake.blocks(lake.folder / f"{name}.conf") == []
     assert not (lake.folder / "evil").exists()

@@ -13,70 +13,12 @@ import pytest
 import dil.api
 from dil.operator.replaying import ReplayOutcome, replay
 from dil.state import open_store
-from tests.derived import NOW, Lake
+from tests.derived import MINUTE, NOW, Readings
 from tests.integration.spark_sessions import spark_session
 
 pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
-MINUTE = 60_000
-SCHEMA = [
-    {"columnName": "id", "dataType": {"type": "long"}},
-    {"columnName": "at", "dataType": {"type": "long"}},
-    {"columnName": "site", "dataType": {"type": "string"}},
-]
-AGGS = {"rows": "count(*)", "total": "sum(id)", "first": "min(at)"}
-
-
-class Readings(Lake):
-    """A root with event times, whose watermark is ten minutes behind its newest row."""
-
-    def __init__(self, folder) -> None:
-        super().__init__(folder)
-        self.rows: list[dict[str, object]] = []
-        lines = self.orders.read_text().splitlines()
-        kept = [line for line in lines if not line.startswith("ms.output.schema=")]
-        more = {
-            "ms.output.schema": json.dumps(SCHEMA),
-            "ms.event.column": "at",
-            "ms.event.watermark": "bounded",
-            "ms.event.delay": "PT10M",
-        }
-        self.orders.write_text("\n".join([*kept, *(f"{k}={v}" for k, v in more.items())]) + "\n")
-
-    def put(self, *minutes: int) -> None:
-        """Let rows of these minutes arrive, and run the root."""
-        self._files += 1
-        start = len(self.rows)
-        new = [
-            {"id": start + n, "at": NOW - 600 * MINUTE + at * MINUTE, "site": "ab"[at % 2]}
-            for n, at in enumerate(minutes)
-        ]
-        self.rows += new
-        (self.folder / "in" / f"{self._files:04}.json").write_text(json.dumps(new))
-        report = self.run(self.orders)
-        assert report.exit_code == 0, report.failures
-
-    def windows(self, name: str, **changes: str):
-        properties = {
-            "ms.query.inputs": json.dumps([{"job": "orders.conf", "as": "orders"}]),
-            "ms.query.mode": "windowed",
-            "ms.window.column": "at",
-            "ms.window.size": "PT30M",
-            "ms.window.aggs": json.dumps(AGGS),
-            **{key.replace("__", "."): text for key, text in changes.items()},
-        }
-        return self.write(name, properties)
-
-    def emitted(self, name: str) -> list[tuple[object, ...]]:
-        """Return the rows of a dataset; a window that came twice would be there twice."""
-        folder = self.folder / "lake" / "shop" / name
-        found = [
-            tuple(row.values())
-            for path in sorted(folder.rglob("part-*.parquet"))
-            for row in pq.read_table(path).to_pylist()
-        ]
-        return sorted(found)
 
 
 @pytest.fixture(scope="module")
@@ -113,11 +55,11 @@ def test_windows_equal_those_of_spark_and_come_once_whenever_runs_are(context, t
             lake.run(job, executor=None, spark=context.sparkContext) for job in (plain, sliding)
         ]
         assert [each.exit_code for each in reports] == [0, 0], [each.failures for each in reports]
-        seen.append(len(lake.emitted("plain")))
+        seen.append(len(lake.published("plain")))
 
     assert seen == [0, 1, 1, 2, 4], "windows without rows are none"
-    assert lake.emitted("plain") == of_spark(context, lake, 140, "30 minutes")
-    assert lake.emitted("sliding") == of_spark(context, lake, 140, "10 minutes", "site")
+    assert lake.published("plain") == of_spark(context, lake, 140, "30 minutes")
+    assert lake.published("sliding") == of_spark(context, lake, 140, "10 minutes", "site")
     job = lake.job(plain)
     with open_store(job.state, job.name, clock=lambda: lake.now) as store:
         options = lake.options(executor=None, spark=context.sparkContext)
@@ -132,12 +74,12 @@ def test_a_row_that_comes_after_its_window_was_emitted_changes_nothing(context, 
     job = lake.windows("plain")
     lake.put(1, 50)
     assert lake.run(job, executor=None, spark=context.sparkContext).rows == 1
-    before = lake.emitted("plain")
+    before = lake.published("plain")
     lake.put(2, 80)
     assert lake.run(job, executor=None, spark=context.sparkContext).rows == 1
 
-    assert lake.emitted("plain")[:1] == before
-    assert [row[2] for row in lake.emitted("plain")] == [1, 1]
+    assert lake.published("plain")[:1] == before
+    assert [row[2] for row in lake.published("plain")] == [1, 1]
 
 
 def test_the_example_has_each_day_that_is_over(context, tmp_path) -> None:
@@ -199,5 +141,5 @@ def test_a_late_row_beside_the_input_counts_in_a_window_that_is_still_open(
             assert report.exit_code == 0, report.failures
 
     # Rows 2 and 32 are late; the window of row 2 was emitted before they came.
-    assert [row[2] for row in lake.emitted("with_late")] == [1, 2]
-    assert [row[2] for row in lake.emitted("without")] == [1, 1]
+    assert [row[2] for row in lake.published("with_late")] == [1, 2]
+    assert [row[2] for row in lake.published("without")] == [1, 1]
