@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -133,6 +134,56 @@ class Lake:
                 return verify_chain(store)
             with input_chains(job.query, lambda: self.now) as chains:
                 return verify_chain(store, chains=chains)
+
+
+class Shop(Lake):
+    """A lake whose root job merges orders by id, and records which rows change."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.merged = self.merge()
+
+    def merge(self, **changes: str) -> Path:
+        """Write the job file of the root; dots in names are double underscores here."""
+        given = {key.replace("__", "."): text for key, text in changes.items()}
+        schema = [*SCHEMA, {"columnName": "what", "dataType": {"type": "string"}}]
+        return self.write(
+            "merged",
+            {
+                "source.class": "file",
+                "ms.extractor.class": "json",
+                "ms.source.uri": str(self.folder / "in"),
+                "ms.source.files.once": "path",
+                "ms.output.schema": json.dumps(schema),
+                "ms.publish.mode": "merge",
+                "extract.primary.key.fields": "id",
+                "ms.merge.op.field": "what",
+                "ms.publish.changelog": "true",
+                **given,
+            },
+        )
+
+    def put(
+        self,
+        amounts: Mapping[int, int],
+        *,
+        deleted: Iterable[int] = (),
+        changes: Mapping[str, str] | None = None,
+    ) -> None:
+        """Let the source give rows, and merge them."""
+        rows = [{"id": key, "amount": amount, "what": "u"} for key, amount in amounts.items()]
+        rows += [{"id": key, "amount": 0, "what": "d"} for key in deleted]
+        self._files += 1
+        (self.folder / "in" / f"{self._files:04}.json").write_text(json.dumps(rows))
+        job = config.load(self.merged, overrides=changes or {}, environ={}).job
+        report = run_job(job, self.options())
+        assert report.exit_code == 0, report.failures
+
+    def rows(self, name: str, *columns: str) -> Counter[tuple[object, ...]]:
+        """Return the rows of a dataset, without their order."""
+        files = sorted((self.folder / "lake" / "shop" / name).glob("part-*.parquet"))
+        tables = (pq.read_table(file, columns=list(columns)) for file in files)
+        return Counter(tuple(row.values()) for table in tables for row in table.to_pylist())
 
 
 class Readings(Lake):

@@ -144,6 +144,7 @@ def _planned_query(job: Job, spec: QuerySpec, now_ms: int) -> _ShownQuery:
     from dil.observe.plan_view import plan_json
     from dil.observe.query_view import query_json, query_text
     from dil.run.queries.slices import as_plan, plan_slices, view_of_plan
+    from dil.state import open_store
 
     for name in ("out_file", "show_request", "everything", "signatures", "short"):
         if click.get_current_context().params.get(name):
@@ -156,7 +157,14 @@ def _planned_query(job: Job, spec: QuerySpec, now_ms: int) -> _ShownQuery:
     found = plan_slices(job, spec, real_clock)
     view = view_of_plan(job, spec, found, now_ms)
     members = plan_json(as_plan(job, spec, found, now_ms), job)
-    return _ShownQuery(query_text(view), {**members, **query_json(view)})
+    events = None
+    if job.events is not None:
+        with open_store(job.state, job.name, clock=real_clock) as store:
+            events = _event_time(job, store)
+    notes = "".join(f"  {note}\n" for note in _event_notes(events))
+    return _ShownQuery(
+        query_text(view) + notes, {**members, **query_json(view), **_event_members(events)}
+    )
 
 
 def _show_query(call: JobCall, query: _ShownQuery) -> int:

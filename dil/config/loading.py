@@ -44,7 +44,13 @@ from dil.config.plugins import (
 )
 from dil.config.property import properties_of
 from dil.config.publishing import publishing_spec
-from dil.config.query import LoadInput, QueryParts, query_spec, refuse_source_properties
+from dil.config.query import (
+    LoadInput,
+    QueryParts,
+    own_events,
+    query_spec,
+    refuse_source_properties,
+)
 from dil.config.read_context import JobFileLocation, JobReadContext
 from dil.config.reader import read_job, with_overrides
 from dil.config.running import running_section
@@ -311,7 +317,7 @@ class _Builder(Struct):
             commits_pages=running.page_commit_s is not None,
             has_folder=bool(publishing.dataset_path.strip("/")),
         )
-        events = job_events(parts, properties, findings)
+        events = own_events(job_events(parts, properties, findings), properties, self.place.path)
         check_measured(
             planning.grace,
             findings,
@@ -332,6 +338,7 @@ class _Builder(Struct):
                 around,
                 self.load_input,
                 self.entries.get(SQL),
+                has_events=events is not None,
             ),
             properties,
             findings,

@@ -198,7 +198,9 @@ class Commit:
     ``books`` says which timelabels it closes and reopens, None where the job keeps no books.
     ``late_dir`` is the URI of the folder of late rows: what of ``quarantine`` lies there is named
     in the block. It is empty for a job that puts none beside its dataset. ``query`` is what made
-    the rows of a derived dataset, None for rows of a source.
+    the rows of a derived dataset, None for rows of a source. ``changelog_dir`` is the URI of the
+    folder of changed rows in the same way, empty where the commit keeps no changelog;
+    ``begins_changelog`` says that its changelog begins with all rows of before.
     """
 
     run_id: str
@@ -217,6 +219,8 @@ class Commit:
     books: BookKeeping | None = None
     late_dir: str = ""
     query: QueryStep | None = None
+    changelog_dir: str = ""
+    begins_changelog: bool = False
 
     @property
     def is_compaction(self) -> bool:
@@ -249,6 +253,13 @@ class Commit:
             *filter(self._is_late, self.quarantine_removes),
             *(f"{folder}/{uri.rpartition('/')[2]}" for uri in taken),
         )
+
+    @property
+    def changelog_moves(self) -> tuple[Move, ...]:
+        """Return the moves of files of changed rows, in their order."""
+        folder = f"{self.changelog_dir.rstrip('/')}/"
+        moves = self.quarantine if self.changelog_dir else ()
+        return tuple(move for move in moves if move.target.uri.startswith(folder))
 
     @property
     def touches_late_rows(self) -> bool:

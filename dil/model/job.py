@@ -324,7 +324,8 @@ class PublishingSpec:
     of that name, ``warehouse`` where rows go into a database, and ``destination`` where they go to
     a class of the job's own; staging is below ``final_dir`` then.
     ``catalog`` is where the dataset's folder is registered as a table. ``shares_files`` says that
-    small work units of a run share files. ``has_side_table`` says that late rows go beside it.
+    small work units of a run share files. ``has_side_table`` says that late rows go beside it,
+    ``keeps_changelog`` that rows which change do.
     """
 
     final_dir: str
@@ -343,6 +344,7 @@ class PublishingSpec:
     shares_files: bool = False
     has_side_table: bool = False
     destination: DestinationSpec | None = None
+    keeps_changelog: bool = False
 
     @property
     def keeps_files(self) -> bool:
@@ -431,7 +433,9 @@ class DatasetInput:
     """A dataset that a query reads as the view ``view``.
 
     ``dataset`` is its key in the state store. ``path`` is the job file that publishes it, empty
-    where it is not known.
+    where it is not known. ``reads_late`` says that the late rows beside it are read, too,
+    ``keeps_changelog`` that its job says that it records the rows that change, and ``reads_closed``
+    that only rows of closed timelabels are read.
     """
 
     dataset: str
@@ -439,6 +443,9 @@ class DatasetInput:
     state: StateSpec
     path: str = ""
     writing: WritingSpec = field(default_factory=WritingSpec)
+    reads_late: bool = False
+    keeps_changelog: bool = False
+    reads_closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,6 +486,10 @@ class QuerySpec:
         }
         if self.windows is not None:
             body = {**body, "column": self.windows.column}
+        late = [each.dataset for each in self.inputs if each.reads_late]
+        closed = [each.dataset for each in self.inputs if each.reads_closed]
+        body = {**body, **({"late": [*late]} if late else {})}
+        body = {**body, **({"closed": [*closed]} if closed else {})}
         return compact({**body, "code": self.code} if self.code else body)
 
 

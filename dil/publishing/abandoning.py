@@ -141,6 +141,8 @@ def abandon(
         # Rows aside are placed first; the chain learns which late rows came and which went.
         placed = tuple(each for each in aside if _is_placed(each, filesystem))
         own = replace(own, quarantine=placed, quarantine_removes=tuple(going))
+        if not set(commit.changelog_moves) <= set(placed):
+            own = replace(own, changelog_dir="", begins_changelog=False)
         rest = replace(intent, commit=own)
         store.replace_intent(lease, rest)
         if destination.keeps_versions:
@@ -161,7 +163,7 @@ def abandon(
         if commit.act is not None:
             _put_back(commit.quarantine, strange, filesystem)
         else:
-            _forget_late(aside, commit, filesystem)
+            _forget_beside(aside, commit, filesystem)
         own = replace(own, removes=tuple(file for file in own.removes if file.uri in kept))
         rest = _without(replace(intent, commit=own), lost, spec.mode, kept)
         # A publish of rows aside alone may have taken the older ones away.
@@ -259,15 +261,15 @@ def _forget(move: Move, spec: PublishingSpec, filesystem: Filesystem) -> None:
 
 
 def _is_placed(move: Move, filesystem: Filesystem) -> bool:
-    """Return whether a file of late rows is where readers find it."""
+    """Return whether a file of rows beside the dataset is where readers find it."""
     return filesystem.exists(filesystem.path_of(move.target.uri))
 
 
-def _forget_late(moves: Iterable[Move], commit: Commit, filesystem: Filesystem) -> None:
-    """Delete files of late rows of what is read again, staged and placed."""
-    late = set(commit.late_moves)
+def _forget_beside(moves: Iterable[Move], commit: Commit, filesystem: Filesystem) -> None:
+    """Delete files of late and of changed rows of what is read again, staged and placed."""
+    beside = {*commit.late_moves, *commit.changelog_moves}
     for move in moves:
-        if move in late:
+        if move in beside:
             _delete_paths((filesystem.uri(move.source), move.target.uri), filesystem)
 
 
@@ -364,6 +366,9 @@ def _without(
             or (not gives_up and not _is_of(file, lost) and file.uri not in dumped)
         ),
         quarantine=tuple(move for move in commit.quarantine if move.target.signature not in lost),
+        # It would tell of rows that are not there: the next merge begins it anew.
+        changelog_dir="",
+        begins_changelog=False,
         quarantine_removes=()
         if gives_up
         else tuple(uri for uri in commit.quarantine_removes if unit_hash_in(uri) not in hashes),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from functools import reduce
 from typing import Any
 
@@ -26,6 +27,7 @@ from dil.reshaping.files import (
     read_table,
     row_file,
     unknown_column,
+    write_table,
 )
 from dil.reshaping.keys import (
     DELETED_TYPE,
@@ -40,6 +42,20 @@ from dil.reshaping.keys import (
 from dil.types.widening import conform
 
 _NONE = pa.array([], pa.int64())
+
+
+class Change(IntEnum):
+    """What a merge does to a row of a live file."""
+
+    UPDATED = 0
+    DELETED = 1
+    MARKED = 2
+
+
+# Rows of a live file that change. ``file`` and ``row`` are of the staged row in their place.
+CHANGED = pa.schema(
+    [("position", pa.int64()), ("change", pa.int8()), ("file", pa.int32()), ("row", pa.int64())]
+)
 _UNKNOWN: tuple[Any, Any] = (None, None)
 # Of these types the statistics of a row group are exact bounds, in every writer's files.
 _BOUNDED = (
@@ -71,11 +87,20 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedRows:
+    """A table of ``CHANGED``, and the staged files that it names."""
+
+    path: str
+    files: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
 class FileMatch:
     """What became of a candidate; ``drops`` are staged rows that are older than its own.
 
     ``updated`` of its rows went for newer ones, ``deleted`` without, or are marked. ``met`` are
-    the staged rows with keys of its own, where that is asked for.
+    the staged rows with keys of its own, where that is asked for, ``changed`` are all its rows that
+    change.
     """
 
     is_changed: bool
@@ -84,6 +109,7 @@ class FileMatch:
     updated: int = 0
     deleted: int = 0
     met: DroppedRows | None = None
+    changed: ChangedRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +128,7 @@ class _Found:
     marked: list[pa.ChunkedArray] = field(default_factory=list)
     lost: list[pa.Table] = field(default_factory=list)
     met: list[pa.Table] = field(default_factory=list)
+    changed: list[pa.Table] = field(default_factory=list)
     missing: int = 0
     rows: int = 0
     updated: int = 0
@@ -112,7 +139,8 @@ class _Found:
 class Matching:
     """The changes of a run against live files. ``deleted_at`` is epoch ms UTC.
 
-    ``keeps_met`` asks for the changes that have a live row.
+    ``keeps_met`` asks for the changes that have a live row, ``keeps_changed`` for the live rows
+    that change.
     """
 
     dataset_files: DatasetFiles
@@ -121,6 +149,7 @@ class Matching:
     detects_missing: bool
     deleted_at: int
     keeps_met: bool = False
+    keeps_changed: bool = False
 
     def count(self, item: Candidate) -> LiveRowCount:
         """Count the rows of a live file whose key the run did not read; runs in a task."""
@@ -158,7 +187,15 @@ class Matching:
             updated=found.updated,
             deleted=found.deleted,
             met=met,
+            changed=self._changed(item, found),
         )
+
+    def _changed(self, item: Candidate, found: _Found) -> ChangedRows | None:
+        if not found.changed or not self.keeps_changed:
+            return None
+        table = pa.concat_tables(found.changed)
+        path = write_table(self.dataset_files, f"changed-{item.number}", [table], CHANGED)
+        return ChangedRows(path, frozenset(pc.unique(table["file"].drop_null()).to_pylist()))
 
     def _rows(self, item: Candidate, found: _Found) -> Iterator[pa.RecordBatch]:
         gone, marked = merged_row_numbers(found.gone), merged_row_numbers(found.marked)
@@ -236,7 +273,7 @@ class Matching:
         hit = pairs.filter(pc.invert(is_newer))
         updated = hit.filter(pc.invert(hit["is_delete"]))
         found.updated += updated.num_rows
-        self._take(updated, found.gone)
+        self._take(updated, Change.UPDATED, found)
         self._delete(hit.filter(hit["is_delete"]), found)
         if self.detects_missing:
             has_key = reduce(pc.and_, (live[name].is_valid() for name in self.keyed.keys))
@@ -249,12 +286,19 @@ class Matching:
         is_soft = self.keyed.spec.is_soft
         deleted = rows.filter(pc.invert(rows["is_marked"])) if is_soft else rows
         found.deleted += deleted.num_rows
-        self._take(deleted, found.marked if is_soft else found.gone)
+        self._take(deleted, Change.MARKED if is_soft else Change.DELETED, found)
 
     @staticmethod
-    def _take(rows: pa.Table, into: list[pa.ChunkedArray]) -> None:
-        if rows.num_rows:
-            into.append(rows["position"])
+    def _take(rows: pa.Table, change: Change, found: _Found) -> None:
+        if not rows.num_rows:
+            return
+        position, count = rows["position"], rows.num_rows
+        (found.marked if change is Change.MARKED else found.gone).append(position)
+        is_update = change is Change.UPDATED
+        places = [rows[name] if is_update else pa.nulls(count) for name in DROPS.names]
+        kinds = pa.repeat(pa.scalar(change.value, pa.int8()), count)
+        columns = [position, kinds, *places]
+        found.changed.append(pa.table(columns, names=CHANGED.names).cast(CHANGED))
 
 
 @dataclass(frozen=True, slots=True)

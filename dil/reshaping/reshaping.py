@@ -59,7 +59,7 @@ class Reshaping:
     says that the run read everything that the source has. Not more than ``bucket_rows`` changed
     keys are in memory at once. ``keeps_others`` lets a work unit whose rows do not go with the
     others fail alone. ``event_times`` finds the event times of rows, None where nothing is measured
-    by them.
+    by them. ``begins_changelog`` says that the changelog, where the job keeps one, begins anew.
     """
 
     job: Job
@@ -70,6 +70,7 @@ class Reshaping:
     bucket_rows: int = BUCKET_ROWS
     keeps_others: bool = False
     event_times: EventTimes | None = None
+    begins_changelog: bool = False
 
     @property
     def folder(self) -> str:
@@ -94,6 +95,11 @@ class Reshaping:
     def merge(self) -> MergeSpec | None:
         """Return how files are merged; None where they are not, a database does it itself."""
         return self.job.publishing.merge if self.job.publishing.keeps_files else None
+
+    @property
+    def keeps_changelog(self) -> bool:
+        """Return whether the rows that change are recorded."""
+        return self.merge is not None and self.job.publishing.keeps_changelog
 
     @property
     def known(self) -> str:

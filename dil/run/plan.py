@@ -148,6 +148,7 @@ def _plan_query(run: ActiveRun, spec: QuerySpec) -> PlannedRun:
         fresh=tuple(due.work_units),
         known_schema=publishing.recorded_schema(run.store) or run.options.known_schema,
         query=found,
+        events=event_context(run, due, history) if found.runs else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from datetime import UTC, timedelta
 from pathlib import Path
@@ -124,3 +125,21 @@ def test_a_column_that_holds_no_times_is_refused(context, tmp_path) -> None:
     )
     assert report.exit_code == 1
     assert "site is string, and holds no times" in report.failures[0].error
+
+
+def test_a_late_row_beside_the_input_counts_in_a_window_that_is_still_open(
+    context, tmp_path
+) -> None:
+    lake = Readings(tmp_path / "lake")
+    lake.orders.write_text(lake.orders.read_text() + "ms.late.action=side_table\n")
+    read = [{"job": "orders.conf", "as": "orders", "late": True}]
+    jobs = [lake.windows("with_late", ms__query__inputs=json.dumps(read)), lake.windows("without")]
+    for minutes in ([1, 50], [2, 32, 80]):
+        lake.put(*minutes)
+        for job in jobs:
+            report = lake.run(job, executor=None, spark=context.sparkContext)
+            assert report.exit_code == 0, report.failures
+
+    # Rows 2 and 32 are late; the window of row 2 was emitted before they came.
+    assert [row[2] for row in lake.published("with_late")] == [1, 2]
+    assert [row[2] for row in lake.published("without")] == [1, 1]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import structs
 
 from dil.execution.executor import Watch
+from dil.model.beside import OP
 from dil.model.file_rows import FileRows
 from dil.model.job import QuerySpec, WritingSpec
 from dil.model.task import RunContext, TaskReport
@@ -19,18 +21,23 @@ from dil.reshaping.dataset_reading import DatasetReading, rows_of_tasks
 from dil.reshaping.files import DatasetFiles
 from dil.types.schema_text import parse_schema
 
+if TYPE_CHECKING:
+    from dil.state.derived.input_rows import InputRows
+
 
 @dataclass(frozen=True, slots=True)
 class View:
     """The rows of one input that a query reads, by the name of their view; pickles.
 
-    ``tasks`` are what each task reads, in the order of the offsets.
+    ``tasks`` are what each task reads, in the order of the offsets. ``has_op`` says that rows of
+    which no changelog says what happened to them came.
     """
 
     name: str
     known: pa.Schema
     tasks: tuple[tuple[FileRows, ...], ...]
     dataset_files: DatasetFiles
+    has_op: bool = False
 
     def rows(self, task: int, target: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one task in a schema.
@@ -41,18 +48,25 @@ class View:
         """
         reading = DatasetReading(self.dataset_files, self.known, target)
         for each in self.tasks[task]:
-            yield from reading.rows(each)
+            for batch in reading.rows(each):
+                yield _with_op(batch) if self.has_op else batch
 
 
-def view_of(name: str, schema: str, parts: Sequence[FileRows], writing: WritingSpec) -> View:
+def view_of(name: str, rows: InputRows, writing: WritingSpec) -> View:
     """Return the view of some rows of a dataset, as tasks read them.
 
-    ``schema`` is the text of the schema in force at the end of them, ``writing`` how the dataset's
-    files are written.
+    ``writing`` is how the dataset's files are written.
     """
-    place = parts[0].uri if parts else ""
-    tasks = tuple(rows_of_tasks(parts))
-    return View(name, parse_schema(schema), tasks, DatasetFiles(place, "", writing))
+    place = rows.parts[0].uri if rows.parts else ""
+    tasks = tuple(rows_of_tasks(rows.parts))
+    dataset_files = DatasetFiles(place, "", writing)
+    return View(name, parse_schema(rows.schema), tasks, dataset_files, rows.has_op)
+
+
+def _with_op(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows of which those came whose ``op`` says nothing."""
+    at = batch.schema.get_field_index(OP)
+    return batch.set_column(at, batch.schema.field(at), pc.fill_null(batch.column(at), 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def execute_query(
 
 def view_of_input(item: PlannedInput) -> View:
     """Return the rows that are read of an input, as tasks read them."""
-    return view_of(item.input.view, item.schema, item.parts, item.input.writing)
+    return view_of(item.input.view, item.read, item.input.writing)
 
 
 def _in_parts(planned: PlannedRun, result: QueryResult) -> PlannedRun:
@@ -60,4 +60,5 @@ def _context(run: ActiveRun, planned: PlannedRun) -> RunContext:
         log_level=options.log_level,
         log_json=options.log_json,
         known_schema=planned.known_schema,
+        events=planned.events,
     )

@@ -8,7 +8,7 @@ costs O(1) in the length of the chain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dil.errors import StateError
@@ -100,27 +100,6 @@ def violations(
     except (KeyError, TypeError, ValueError) as error:
         found.append(Violation("V21", f"newSourceState cannot be read: {error!r}"))
     return found
-
-
-def file_violations(event: DataEvent, size_of: Callable[[str], int | None]) -> list[Violation]:
-    """Return which of the files that an event adds are not there with the stated size (V20).
-
-    Args:
-        event: The event; files that it takes away are not looked at.
-        size_of: Returns a size in bytes, None when there is no such file: of a part by its path,
-            of a checkpoint by its hash.
-    """
-    stated = (
-        {part.path: part.size for part in (event.new_data.parts or ())} if event.new_data else {}
-    )
-    if event.new_checkpoint is not None:
-        stated[event.new_checkpoint.physical_hash] = event.new_checkpoint.size
-    found = {name: size_of(name) for name in stated}
-    return [
-        Violation("V20", f"{name} has {found[name]} bytes, not {size}")
-        for name, size in stated.items()
-        if found[name] != size
-    ]
 
 
 def _chain_rules(block: Block, tip: ChainHead | None) -> Iterator[Violation]:

@@ -92,7 +92,8 @@ class ChainWriter:
         if commit is None:
             return event
         new_data = slices.slice_of(self._tx, self._dataset_id, commit, event.prev_offset)
-        return replace(event, new_data=new_data, late=slices.late_of(commit))
+        late, changelog = slices.late_of(commit), slices.changelog_of(commit)
+        return replace(event, new_data=new_data, late=late, changelog=changelog)
 
     def draft(self, event: Event, *, replaced: Mapping[str, str] | None = None) -> None:
         """Draft the next block.

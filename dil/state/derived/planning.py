@@ -80,7 +80,7 @@ def plan_query(
     inputs: Sequence[str] | None = None,
     chains: Mapping[str, StoredInput] | None = None,
     takes_all: bool = False,
-    custom_watermark: bool = False,
+    whole: frozenset[str] = frozenset(),
 ) -> QueryPlan | None:
     """Return the next transaction of a derived dataset, None when there is nothing to do.
 
@@ -93,7 +93,7 @@ def plan_query(
         chains: The chains of the inputs, by name; None where the same store holds them.
         takes_all: Whether changes of an input's schema do not end its slice (5.6), because the
             query reads the whole input anew.
-        custom_watermark: Leaves the watermark to the caller (``transform.watermark=custom``).
+        whole: The inputs for which it is so, and which are never cut.
 
     Raises:
         StateError: there is no transform (V30), an input has no chain (V39), or was reset since it
@@ -110,10 +110,10 @@ def plan_query(
     taken = []
     for item in base.inputs or ():
         chain = require_input(tx, item.dataset_id) if chains is None else chains[item.dataset_id]
-        taken.append(_taken(chain, item, limits, takes_all=takes_all))
+        taken.append(_taken(chain, item, limits, takes_all=takes_all or item.dataset_id in whole))
     limit = _least([watermark for _, watermark in taken])
     event = replace(base, inputs=tuple(item for item, _ in taken))
-    if not custom_watermark and limit is not None:
+    if limit is not None:
         event = replace(event, new_watermark=max(limit, base.new_watermark or limit))
     if event == base and not limits.again:
         return None

@@ -13,7 +13,6 @@ from dataclasses import replace
 from dil.errors import StateError
 from dil.model.dataset import Commit
 from dil.model.derived import QueryStep
-from dil.model.event_tally import EVENT_TIME
 from dil.model.json import JsonObject, JsonValue
 from dil.model.stream import STREAM
 from dil.state.amendments.recording import record_act
@@ -22,6 +21,7 @@ from dil.state.blocks.events import ConfigEvent
 from dil.state.blocks.source_state import UnitRow, UnitSummary
 from dil.state.chain import slices
 from dil.state.chain.bookkeeper import Bookkeeper
+from dil.state.chain.event_limit import event_limits
 from dil.state.chain.writer import ChainWriter
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
@@ -29,7 +29,6 @@ from dil.state.derived.appending import draft_query
 from dil.state.runs import details, run_rows
 from dil.state.work_units.stream_offset import offset_of
 from dil.state.work_units.unit_rows import UnitIndex
-from dil.text.zones import iso
 
 
 def check_commit(commit: Commit) -> None:
@@ -168,7 +167,7 @@ def _watermark(before: str | None, summary: UnitSummary, commit: Commit) -> str 
     end in the future, but what a source will hold then is not committed, so the
     horizon caps it: V18 can never refuse a publish that is already visible.
     """
-    limits = [summary.frontier, commit.horizon, *_event_limit(commit)]
+    limits = [summary.frontier, commit.horizon, *event_limits(commit)]
     if commit.run.left_low is not None:
         limits.append(commit.run.left_low)
     known = [limit for limit in limits if limit is not None]
@@ -178,16 +177,6 @@ def _watermark(before: str | None, summary: UnitSummary, commit: Commit) -> str 
     if before is not None and instant_of(before) >= reached:
         return before
     return watermark_text(reached)
-
-
-def _event_limit(commit: Commit) -> tuple[int | None, ...]:
-    """Return the event watermark that holds the other one back; None for one that is not there."""
-    events = commit.checkpoints.get(EVENT_TIME)
-    if events is None or events.get("strategy") == "none":
-        return ()
-    watermark = events.get("watermark")
-    # Before the calendar there is none that can be written down.
-    return (watermark if isinstance(watermark, int) and iso(watermark) else None,)
 
 
 def _set_status(tx: Transaction, job: str, commit: Commit) -> None:
