@@ -57,6 +57,7 @@ torture: setup java servers ## Run the longest tests, and the kill tests at ever
 	@DIL_NEW_EXAMPLES=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/unit tests/property
 	@DIL_KILLS=1000000 DIL_SPARK_KILLS=40 DIL_STATE_KILLS=50 $(BIN)/python -m pytest -q \
 	  tests/integration/test_kill_matrix.py tests/integration/test_spark_kills.py \
+	  tests/integration/test_query_kills.py \
 	  tests/integration/test_state_kills.py tests/integration/test_dump_kills.py \
 	  tests/integration/test_table_kills.py tests/integration/test_merge_kills.py \
 	  tests/integration/test_group_kills.py
@@ -99,6 +100,7 @@ bench: setup java ## Measure: planning, state, start-up, throughput against a pl
 	@$(BIN)/python tests/bench/bench_lateness.py
 	@$(BIN)/python tests/bench/bench_grace_year.py
 	@$(BIN)/python tests/bench/bench_streaming.py
+	@$(BIN)/python tests/bench/bench_derived.py
 
 .PHONY: coverage
 coverage: setup servers ## Print the branch coverage of unit, property and contract tests, per room

@@ -1,4 +1,4 @@
-"""What every connector raises for a text that is no address of its protocol."""
+"""The error of every connector for a text that is no address of its protocol."""
 
 from __future__ import annotations
 

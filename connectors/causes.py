@@ -1,4 +1,4 @@
-"""What stands behind an error of a client library."""
+"""The cause behind an error of a client library."""
 
 from __future__ import annotations
 

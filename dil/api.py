@@ -45,10 +45,10 @@ def plan(
 
     Args:
         properties: The job's properties as text; those that do not matter to planning are ignored.
-        now: The aware time that stands for now.
+        now: The aware time to take for now.
         history: Last high watermark in epoch ms UTC by signature; a high that equals its
             partition's start means that the work unit never succeeded. A UnitRecord in its place
-            can also tell that the last attempt failed.
+            can also say that the last attempt failed.
         activation: The rows of the job's activation input, in order; each is one unit.
 
     Raises:
@@ -130,7 +130,7 @@ def run(
 
     Args:
         conf: The job file.
-        now: The aware time that stands for now in planning; the clock when left out.
+        now: The aware time to take for now in planning; the clock when left out.
         properties: Overrides of properties, as ``-D`` on the command line.
         lenient: Whether unknown ``ms.*`` keys are warnings in place of errors.
         wait_lease_s: How many seconds to wait for another run of the job to end.

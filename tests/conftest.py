@@ -48,6 +48,7 @@ LONG = re.compile(
             r"(?:materialised_views|warehouse_missing|warehouse_owners)\.py::.*\[duckdb",
             r"warehouse_kills\.py::.*\[(?:duckdb-insert|sqlite-replace)",
             r"rotation\.py::test_a_rotation_cut_off.*\[mysql-new label",
+            r"spark_connect\.py::test_a_(?:client_streams|pipeline)",
         )
     )
     + ")"

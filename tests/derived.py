@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from dil.state.blocks.verification import ChainReport, verify_chain
 from dil.testing.in_process import InProcessExecutor
 
 NOW = 1_704_067_200_000  # 2024-01-01T00:00:00Z
+MINUTE = 60_000
 _OUTPUT = {
     "extract.namespace": "shop",
     "ms.timezone": "UTC",
@@ -33,6 +34,13 @@ SCHEMA = [
     {"columnName": "id", "dataType": {"type": "long"}},
     {"columnName": "amount", "dataType": {"type": "long"}},
 ]
+
+TIMED = [
+    {"columnName": "id", "dataType": {"type": "long"}},
+    {"columnName": "at", "dataType": {"type": "long"}},
+    {"columnName": "site", "dataType": {"type": "string"}},
+]
+AGGS = {"rows": "count(*)", "total": "sum(id)", "first": "min(at)"}
 
 
 class Lake:
@@ -151,3 +159,105 @@ class Lake:
                 return verify_chain(store)
             with input_chains(job.query, lambda: self.now) as chains:
                 return verify_chain(store, chains=chains)
+
+
+class Shop(Lake):
+    """A lake whose root job merges orders by id, and records which rows change."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.merged = self.merge()
+
+    def merge(self, **changes: str) -> Path:
+        """Write the job file of the root; dots in names are double underscores here."""
+        given = {key.replace("__", "."): text for key, text in changes.items()}
+        schema = [*SCHEMA, {"columnName": "what", "dataType": {"type": "string"}}]
+        return self.write(
+            "merged",
+            {
+                "source.class": "file",
+                "ms.extractor.class": "json",
+                "ms.source.uri": str(self.folder / "in"),
+                "ms.source.files.once": "path",
+                "ms.output.schema": json.dumps(schema),
+                "ms.publish.mode": "merge",
+                "extract.primary.key.fields": "id",
+                "ms.merge.op.field": "what",
+                "ms.publish.changelog": "true",
+                **given,
+            },
+        )
+
+    def put(
+        self,
+        amounts: Mapping[int, int],
+        *,
+        deleted: Iterable[int] = (),
+        changes: Mapping[str, str] | None = None,
+    ) -> None:
+        """Let the source give rows, and merge them."""
+        rows = [{"id": key, "amount": amount, "what": "u"} for key, amount in amounts.items()]
+        rows += [{"id": key, "amount": 0, "what": "d"} for key in deleted]
+        self._files += 1
+        (self.folder / "in" / f"{self._files:04}.json").write_text(json.dumps(rows))
+        job = config.load(self.merged, overrides=changes or {}, environ={}).job
+        report = run_job(job, self.options())
+        assert report.exit_code == 0, report.failures
+
+    def rows(self, name: str, *columns: str) -> Counter[tuple[object, ...]]:
+        """Return the rows of a dataset, without their order."""
+        files = sorted((self.folder / "lake" / "shop" / name).glob("part-*.parquet"))
+        tables = (pq.read_table(file, columns=list(columns)) for file in files)
+        return Counter(tuple(row.values()) for table in tables for row in table.to_pylist())
+
+
+class Readings(Lake):
+    """A root with event times, whose watermark is ten minutes behind its newest row."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.rows: list[dict[str, object]] = []
+        lines = self.orders.read_text().splitlines()
+        kept = [line for line in lines if not line.startswith("ms.output.schema=")]
+        more = {
+            "ms.output.schema": json.dumps(TIMED),
+            "ms.event.column": "at",
+            "ms.event.watermark": "bounded",
+            "ms.event.delay": "PT10M",
+        }
+        self.orders.write_text("\n".join([*kept, *(f"{k}={v}" for k, v in more.items())]) + "\n")
+
+    def put(self, *minutes: int) -> None:
+        """Let rows of these minutes arrive, and run the root."""
+        self._files += 1
+        start = len(self.rows)
+        new = [
+            {"id": start + n, "at": NOW - 600 * MINUTE + at * MINUTE, "site": "ab"[at % 2]}
+            for n, at in enumerate(minutes)
+        ]
+        self.rows += new
+        (self.folder / "in" / f"{self._files:04}.json").write_text(json.dumps(new))
+        report = self.run(self.orders)
+        assert report.exit_code == 0, report.failures
+
+    def windows(self, name: str, **changes: str) -> Path:
+        """Write the job file of windows of half an hour."""
+        properties = {
+            "ms.query.inputs": json.dumps([{"job": "orders.conf", "as": "orders"}]),
+            "ms.query.mode": "windowed",
+            "ms.window.column": "at",
+            "ms.window.size": "PT30M",
+            "ms.window.aggs": json.dumps(AGGS),
+            **{key.replace("__", "."): text for key, text in changes.items()},
+        }
+        return self.write(name, properties)
+
+    def published(self, name: str) -> list[tuple[object, ...]]:
+        """Return the rows of a dataset, as a reader of its folder finds them."""
+        folder = self.folder / "lake" / "shop" / name
+        found = [
+            tuple(row.values())
+            for path in sorted(folder.rglob("part-*.parquet"))
+            for row in pq.read_table(path).to_pylist()
+        ]
+        return sorted(found)

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dil.model.beside import OP_COLUMN, with_columns
 from dil.model.dataset import PublishedFile
 from dil.model.destination import MergeSpec
 from dil.model.job import Job, OutputFormat, PublishMode
@@ -46,9 +47,11 @@ class Lake:
     target_bytes: int = 128 * 1024 * 1024
     row_group_rows: int = 65_536
     shares: bool = False
+    changelog: bool = False
     known: str = ""
     live: tuple[PublishedFile, ...] = ()
     runs: int = 0
+    changes: list[list[dict[str, Any]]] = field(default_factory=list)
 
     @cached_property
     def job(self) -> Job:
@@ -57,7 +60,11 @@ class Lake:
         return replace(
             base,
             publishing=replace(
-                base.publishing, mode=self.mode, merge=self.spec, shares_files=self.shares
+                base.publishing,
+                mode=self.mode,
+                merge=self.spec,
+                shares_files=self.shares,
+                keeps_changelog=self.changelog,
             ),
             writing=replace(
                 base.writing,
@@ -96,8 +103,17 @@ class Lake:
             system_time=now,
             horizon=now,
             known_schema=self.known,
+            begins_changelog=not self.changes,
         )
-        work = Reshaping(self.job, target, now, is_whole, self.stage, self.bucket_rows)
+        work = Reshaping(
+            self.job,
+            target,
+            now,
+            is_whole,
+            self.stage,
+            self.bucket_rows,
+            begins_changelog=not self.changes,
+        )
         shaped = reshape(work, finished, FILES)
         self.commit = decide(self.job, target, shaped, FILES)
         return shaped
@@ -105,6 +121,10 @@ class Lake:
     def run(self, *finished: Finished, now: int = 0, is_whole: bool = False) -> PublishableResults:
         """Publish a run of these work units."""
         shaped = self.reshaped(*finished, now=now, is_whole=is_whole)
+        if self.commit.changelog_dir:
+            known = with_columns(self.commit.schema or self.known, [OP_COLUMN])
+            paths = [move.source for move in self.commit.changelog_moves]
+            self.changes.append([row for path in paths for row in self._rows(path, known)])
         for move in self.commit.moves:
             target = FILES.path_of(move.target.uri)
             FILES.make_folder(target.rpartition("/")[0])
@@ -131,12 +151,15 @@ class Lake:
 
     def rows_of(self, file: PublishedFile) -> list[dict[str, Any]]:
         """Return the rows of one file in their order."""
-        rows: list[dict[str, Any]] = self._table(FILES.path_of(file.uri)).to_pylist()
+        return self._rows(FILES.path_of(file.uri), self.known)
+
+    def _rows(self, path: str, known: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self._table(path, known).to_pylist()
         return rows
 
-    def _table(self, path: str) -> pa.Table:
+    def _table(self, path: str, known: str = "") -> pa.Table:
         if path.endswith(".parquet"):
             return pq.read_table(path)
         dataset_files = DatasetFiles(self.job.publishing.final_dir, "", self.job.writing)
-        file = row_file(FILES, path, parse_schema(self.known))
+        file = row_file(FILES, path, parse_schema(known or self.known))
         return pa.Table.from_batches(file.batches(dataset_files), schema=file.schema)

@@ -13,6 +13,7 @@ from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.storage import filesystem_for
 from dil.streaming.checkpoint import CheckpointFolder
 from dil.streaming.loop import StreamLoop, Surroundings
+from dil.text.zones import iso
 
 DAY_MS = 86_400_000
 
@@ -85,7 +86,10 @@ class FakeBatches:
             units=UnitCounts(len(numbers), len(good), len(failed)),
             rows=10 * len(good),
             bytes=1000 * len(good),
-            failures=tuple(ReportedFailure(f"[{n}]", "DIL-SRC", "no") for n in failed),
+            failures=tuple(
+                ReportedFailure(f"[{n}]", "DIL-SRC", "no", begins=iso(n * DAY_MS) or "")
+                for n in failed
+            ),
             is_recorded=is_recorded,
             files=tuple(f"file:///{n}" for n in good),
         )

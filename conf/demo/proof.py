@@ -32,7 +32,7 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Tell whether every row landed exactly once, unchanged."""
+        """Return whether every row landed exactly once, unchanged."""
         return not (self.missing or self.doubled or self.foreign or self.changed)
 
 

@@ -83,7 +83,7 @@ class Service:
             self._now = now
 
     def knows(self, authorization: str) -> bool:
-        """Tell whether an Authorization header carries the token."""
+        """Return whether an Authorization header carries the token."""
         return hmac.compare_digest(authorization.encode(), b"Bearer " + self._token)
 
     def flights(self, query: Query) -> bytes:

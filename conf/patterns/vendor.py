@@ -138,7 +138,7 @@ class Acme:
         return 202, {"location": f"/v2/exports/{name}"}
 
     def state(self, _asked: Asked, name: str) -> Answer:
-        """Tell how far an export is."""
+        """Answer how far an export is."""
         if name not in self.polls:
             return 404, {"error": "no such export"}
         self.polls[name] += 1

@@ -1,1 +1,1 @@
-"""What connectors for files have in common: names, bodies that go on after a cut, payload files."""
+"""The common part of connectors for files: names, bodies that go on after a cut, payload files."""

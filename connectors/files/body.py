@@ -103,7 +103,7 @@ class FileBody(ReadStream):
         return bytes(taken)
 
     def close(self) -> None:
-        """Free the connection, wherever the reading stands."""
+        """Free the connection, however far the reading has come."""
         if not self.closed:
             self._drop()
         super().close()
@@ -143,7 +143,7 @@ class FileBody(ReadStream):
             raise TransientSourceError(
                 f"{error.message}; given up after {_TRIES} tries at byte {self._position} of"
                 f" {self._file.size}",
-                error.fix or "Check the source, the network and what stands between.",
+                error.fix or "Check the source, the network and the proxies between.",
             ) from None
         _LOG.warning("%s; going on from byte %d", error.message, self._position)
         if self._tries > 1:

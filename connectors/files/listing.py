@@ -42,7 +42,7 @@ def listing_response(names: Iterable[str], job: Job, location: str = "") -> Resp
         location: Names the list in messages, without secrets.
 
     Raises:
-        SourceContractError: the extractor reads no list of names (``listing_problems`` tells it
+        SourceContractError: the extractor reads no list of names (``listing_problems`` reports that
             before the run). From the body: a name cannot be written in this form.
     """
     form = _form(job.extraction.extractor)
@@ -69,7 +69,7 @@ def listing_problems(properties: Properties) -> Iterator[Problem]:
 def _form(extractor: ClassRef) -> str | None:
     """Return the media type of the form that an extractor reads, None when it reads none.
 
-    One of a user's own tells by its content types, text/csv or else JSON.
+    The content types of a user's own class decide: text/csv or else JSON.
     """
     if extractor.module.startswith("dil."):
         return _FORMS.get(extractor.qualname)
@@ -112,7 +112,7 @@ def _text_line(name: str) -> str:
 
 
 def _csv_cell(settings: CsvSettings) -> Callable[[str], str]:
-    """Return what writes a name as the one cell of a record, such that the same name is read."""
+    """Return the function that writes a name as a one-cell record that reads back as the name."""
     separator, quote = settings.field_separator, settings.quote_character
     escape = settings.escape_character
     special = ("\n", "\r", *filter(None, (separator, quote)))
@@ -162,7 +162,7 @@ class _Listing(ReadStream):
         super().close()
 
     def _block(self) -> bytes:
-        """Return the next names as bytes; empty at the end, which ``_pieces`` tells as well."""
+        """Return the next names as bytes; empty at the end, and ``_pieces`` ends there as well."""
         pieces = cast("Iterator[str]", self._pieces)
         text = []
         try:

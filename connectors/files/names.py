@@ -38,7 +38,7 @@ class FoundFile(Protocol):
 
     @property
     def modified_ms(self) -> int | None:
-        """Return when it was written last, epoch ms UTC; None where the source does not tell."""
+        """Return when it was written last, epoch ms UTC; None where the source does not say."""
 
 
 _F = TypeVar("_F", bound=FoundFile)
@@ -46,7 +46,7 @@ _F = TypeVar("_F", bound=FoundFile)
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A file as a server lists it; ``version`` tells its content from an earlier one's.
+    """A file as a server lists it; ``version`` distinguishes its content from an earlier one's.
 
     ``leads_to`` is the path of the file behind a link, empty for what is none.
     """
@@ -116,9 +116,9 @@ def without_doubles(items: Iterable[Listed], location: str) -> list[Listed]:
 def stable_files(
     items: Iterable[_F], properties: Properties, location: str, now_ms: int
 ) -> Iterator[_F]:
-    """Yield the files that were not written to for ``ms.source.files.settle``; tell of others.
+    """Yield the files that were not written to for ``ms.source.files.settle``; report the others.
 
-    ``now_ms`` is the real time, epoch ms UTC. A file whose time the source does not tell has
+    ``now_ms`` is the real time, epoch ms UTC. A file whose time the source does not give has
     settled.
     """
     settle_ms = properties.section(FilesSection).settle_ms
@@ -139,7 +139,7 @@ def require_all_stable(
 
     Raises:
         TransientSourceError: some have not. Read without them, the work unit would count as done,
-            and nobody would come back for them.
+            and no run would come back for them.
     """
     found, settle_ms = list(items), properties.section(FilesSection).settle_ms
     young = sum(_is_young(item, settle_ms, now_ms) for item in found)
@@ -195,6 +195,6 @@ def _is_young(item: FoundFile, settle_ms: int | None, now_ms: int) -> bool:
 
 
 def media_type(name: str) -> str:
-    """Return the media type that the end of a name tells, empty text for none."""
+    """Return the media type that the end of a name shows, empty text for none."""
     lower = name.lower()
     return next((kind for ending, kind in _KINDS.items() if lower.endswith(ending)), "")

@@ -1,4 +1,4 @@
-"""What a session of files would ask for, in words."""
+"""The requests of a session of files, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are packed, as their names tell, to plain bytes (docs/files.md)."""
+"""Files that are packed, as their names show, to plain bytes (docs/files.md)."""
 
 from __future__ import annotations
 

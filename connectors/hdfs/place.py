@@ -35,7 +35,7 @@ _WRITTEN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)(?://([^/]*))?(.*)", re.D
 class HdfsSourcePath:
     """A path of a file system.
 
-    ``scheme`` is ``file`` for this machine. ``prefix`` is what stands before paths that are
+    ``scheme`` is ``file`` for this machine. ``prefix`` is the text before paths that are
     listed: scheme and host where the job's URI has them. ``pattern`` is what whole paths of a
     listing must match, None where files are read.
     """

@@ -37,8 +37,8 @@ _DECOMPRESS = "ms.source.files.decompress"
 class FileSettings:
     """The connector's view of a job.
 
-    ``unpacks`` is whether names tell what is packed. ``polls`` says that the job waits for a
-    condition: what was read to its end is listed and read again.
+    ``unpacks`` is whether names show which files are packed. ``polls`` says that the job waits for
+    a condition: what was read to its end is listed and read again.
     """
 
     job: Job

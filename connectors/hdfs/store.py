@@ -18,10 +18,11 @@ _NS_PER_MS = 1_000_000
 class FileStatus:
     """One state of a file or folder.
 
-    ``modified_ns`` is epoch nanoseconds UTC. ``identity`` tells a file from another one that took
-    its name; empty where the store does not. ``changed_ns`` is when anything of it changed, which
-    nobody can set back, epoch nanoseconds; 0 where the store does not tell. ``real_path`` is the
-    path without links, empty where the store was not asked for a folder or has no links.
+    ``modified_ns`` is epoch nanoseconds UTC. ``identity`` distinguishes a file from another one
+    that took its name; empty where the store does not. ``changed_ns`` is when anything of it
+    changed, which no user can set back, epoch nanoseconds; 0 where the store does not say.
+    ``real_path`` is the path without links, empty where the store was not asked for a folder or has
+    no links.
     """
 
     path: str
@@ -44,14 +45,14 @@ class FileStatus:
 
     @property
     def version(self) -> str:
-        """Return what tells the content from an earlier one's."""
+        """Return what distinguishes the content from an earlier one's."""
         return f"{self.size}-{self.modified_ns}"
 
 
 class FileStore(ABC):
     """Files by absolute paths with slashes. What goes wrong is an OSError, or one of ours.
 
-    ``prefix`` stands before a path where it is shown or listed: scheme and host, if the job wrote
+    ``prefix`` precedes a path where it is shown or listed: scheme and host, if the job wrote
     them.
     """
 
@@ -71,7 +72,7 @@ class FileStore(ABC):
 
     @abstractmethod
     def entries(self, path: str) -> list[FileStatus]:
-        """Return what lies directly in a folder; neither files nor folders are left out."""
+        """Return the entries directly in a folder; neither files nor folders are left out."""
 
     @abstractmethod
     def open(self, path: str, position: int) -> FileStream:

@@ -26,12 +26,12 @@ class WatchedFile(RemoteFile):
         return self._part
 
     def taken(self, data: bytes) -> None:
-        """Take no note: file systems tell no checksum of the whole."""
+        """Take no note: file systems give no checksum of the whole."""
 
     def check_end(self) -> None:
         """Look whether the file is still what was listed, and has no byte more.
 
-        A file of HDFS that is still written to has more bytes than it tells.
+        A file of HDFS that is still written to has more bytes than HDFS says.
 
         Raises:
             SourceContractError: it changed.

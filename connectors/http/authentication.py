@@ -26,7 +26,7 @@ def authentication_header(
 
     Args:
         settings: What the job says.
-        variables: What ``{{name}}`` stands for.
+        variables: Values for ``{{name}}``.
         token: The token that the coordinator gave, of method oauth2; sent as it is.
     """
     authentication = settings.authentication

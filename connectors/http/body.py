@@ -1,6 +1,6 @@
 """The body of an answer as a plain binary stream, decoded and complete or refused.
 
-A compressed body tells its own end (RFC 1952 section 2.3.1, RFC 1951 section 3.2.3). The client
+A compressed body marks its own end (RFC 1952 section 2.3.1, RFC 1951 section 3.2.3). The client
 library does not look at it: a body that was cut where the compressor had flushed would read as a
 shorter, valid one. So the bytes are decoded here, and a body without its end is refused, however
 the transfer gave its length.
@@ -78,7 +78,7 @@ class BodyStream(ReadStream):
         except (urllib3.exceptions.HTTPError, OSError, EOFError, zlib.error) as error:
             raise self._broken(
                 f"broke off ({_reason(error)})",
-                "Check the source and what stands between; smaller pages break off less often.",
+                "Check the source and the proxies between; smaller pages break off less often.",
             ) from None
 
     def _broken(self, what: str, fix: str) -> SourceError:
@@ -225,7 +225,7 @@ def _has_zlib_header(packed: bytes) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """Return what broke, in words that hold nothing of the body or the address."""
+    """Return the reason of the break, in words without body or address."""
     if isinstance(error, EOFError):
         return "the compressed data has no end"
     if isinstance(error, zlib.error | gzip.BadGzipFile):

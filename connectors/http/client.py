@@ -128,7 +128,7 @@ class Client(requests.Session):
         return super().send(request, **options)
 
     def get_adapter(self, url: Any) -> Any:  # noqa: ANN401 - as requests has it
-        """Return what sends to an address: to another origin without the client certificate."""
+        """Return the sender to an address: to another origin without the client certificate."""
         if self._stranger is not None and self._asked and not is_same_origin(self._asked, url):
             return self._stranger
         return super().get_adapter(url)

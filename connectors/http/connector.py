@@ -45,7 +45,7 @@ class HttpConnector(Connector):
 
     @classmethod
     def credentials(cls, job: Job) -> CredentialSource | None:
-        """Return what fetches tokens where ``ms.authentication`` has the method oauth2."""
+        """Return the fetcher of tokens if ``ms.authentication`` has the method oauth2."""
         authentication = job.properties.section(HttpSection).authentication
         if authentication is None or not authentication.is_fetched:
             return None

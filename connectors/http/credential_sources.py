@@ -24,7 +24,7 @@ _NONE_SENT = (
 
 @dataclass(frozen=True, slots=True)
 class CredentialSources:
-    """What gives a job's requests their credentials.
+    """Gives a job's requests their credentials.
 
     Attributes:
         places: The properties, with the header or parameter in question.
@@ -38,7 +38,7 @@ class CredentialSources:
 
     @property
     def advice(self) -> str:
-        """Return what to look at when the source refuses them."""
+        """Return the advice for when the source refuses them."""
         if not self.places:
             return _NONE_SENT
         *others, last = self.places
@@ -53,7 +53,7 @@ class CredentialSources:
 
 
 def credential_sources(job: Job) -> CredentialSources:
-    """Return what gives the requests of a job their credentials."""
+    """Return the source of credentials for a job's requests."""
     inputs = job.secondary.of("authentication")
     fields = frozenset(name for each in inputs for name in each.fields)
     found = [

@@ -173,7 +173,7 @@ class Exchange:
         self._wait(wait)
 
     def _spent(self, answer: requests.Response, asked: float | None) -> QuotaError:
-        """Tell all tasks that the quota is spent; return the error to raise."""
+        """Let all tasks know that the quota is spent; return the error to raise."""
         answer.close()
         what = answer_words(answer, self.outgoing.shown)
         error = quota_error(what, asked, self._around.wall_clock())

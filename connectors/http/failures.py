@@ -22,7 +22,7 @@ _TIMEOUT_FIX = (
 _UNKNOWN_FIX = (
     "Look at the receiver whether it has the row, then run the job again with"
     " -D ms.egress.send.again=true. A receiver that knows repeated rows makes this safe:"
-    " ms.http.idempotency.header names the header that tells them, ms.http.retry.unsafe=true says"
+    " ms.http.idempotency.header names the header that marks them, ms.http.retry.unsafe=true says"
     " that repeating does no harm."
 )
 _PROXY_FIX = "Check source.conn.use.proxy.url, and whether the proxy lets this host through."

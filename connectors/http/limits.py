@@ -1,4 +1,4 @@
-"""What an answer says of the source's rate limit: whether it is one, and how long to wait.
+"""Rate limits in a source's answer: whether it is one, and how long to wait.
 
 ``Retry-After`` is RFC 9110, section 10.2.3. The ``RateLimit`` headers are those of the drafts of
 the IETF's httpapi group and of the services that were there before them (``X-RateLimit-...``).
@@ -35,7 +35,7 @@ def asked_wait(headers: Mapping[str, str], now_s: float) -> float | None:
     """Return the seconds that an answer asks to wait, None when it asks for nothing.
 
     ``Retry-After`` goes first. The time at which a limit is reset counts unless the answer says
-    that some of it remains. Times are compared with the source's own clock where it tells it.
+    that some of it remains. Times are compared with the source's own clock where it sends one.
 
     Args:
         headers: The answer's headers, found in any letter case.

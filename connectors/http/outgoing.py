@@ -40,8 +40,8 @@ class OutgoingRequest:
     """A request, ready to send; ``shown`` names it in messages, without secrets.
 
     ``body`` is None for methods that have none. ``is_repeatable`` says that it may be sent again
-    when nobody knows whether it was done. ``unknown`` are the placeholders that nothing stands
-    for, by the place that has them. ``has_row`` says that it sends a row.
+    when it is unknown whether it was done. ``unknown`` are the placeholders that have no
+    value, by the place that has them. ``has_row`` says that it sends a row.
     """
 
     method: str

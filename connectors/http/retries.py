@@ -27,7 +27,7 @@ class RetryWaits:
     def next(self, asked_s: float | None, chance: float) -> float | None:
         """Return the next wait, None when attempts or seconds are spent; chance is in [0, 1)."""
         wait = 2.0**self.done * (0.75 + chance / 2) if asked_s is None else asked_s
-        # A clock that stands still does not make the budget endless.
+        # A clock that stops does not make the budget endless.
         spent = max(self._monotonic() - self._begun, self._waited)
         if self.done >= self._budget.attempts or spent + wait > self._budget.seconds:
             return None

@@ -86,7 +86,7 @@ class HttpSection(Section):
     statuses: _Statuses = prop(
         "ms.http.statuses",
         "Status codes that are a `success`, a `warning` (no data, no failure), an `error`, "
-        "tell of a stale token (`pagination_error`) or of a spent `quota`. What is left out "
+        "mean a stale token (`pagination_error`) or a spent `quota`. What is left out "
         "keeps its default.",
         default_factory=HttpStatuses,
         shown='{"success":[200,201,202],"pagination_error":[401]}',

@@ -103,7 +103,7 @@ class HttpSession(ByteSession):
         raise exchange.refusal(answer, verdict)
 
     def _audited(self, values: RequestValues) -> Callable[[OutgoingRequest], requests.Response]:
-        """Return what sends a request and records it, each time that it is sent."""
+        """Return the function that sends a request and records it, each time that it is sent."""
         audit = self._around.audit
 
         def send(outgoing: OutgoingRequest) -> requests.Response:
@@ -150,7 +150,7 @@ class HttpSession(ByteSession):
         )
 
     def _warn_of_unknown(self, names: frozenset[str], place: str) -> None:
-        """Say once for each name that nothing stands for it (rule G31)."""
+        """Say once for each name that it has no value (rule G31)."""
         for name in sorted(names - self._warned):
             _LOG.warning("no value for {{%s}} in %s; it is sent as it is written", name, place)
         self._warned |= names

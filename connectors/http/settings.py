@@ -1,4 +1,4 @@
-"""What the job says about HTTP, read once for each attempt."""
+"""The job's settings of HTTP, read once for each attempt."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ class RetryBudget:
     def longest_wait_s(self) -> float:
         """Return the longest wait that a source may ask for before its quota counts as spent.
 
-        Without seconds nothing is sent again; the default then tells a pause from a spent quota.
+        Without seconds nothing is sent again; the default then distinguishes a pause from a spent
+        quota.
         """
         return self.seconds or _DEFAULT_SECONDS
 
@@ -48,7 +49,7 @@ class HttpSettings:
 
     ``method`` is the verb as sent. ``encodes`` is False for GET_XE: values go into the URI as they
     are. ``declared`` are the names of all parameters; one without a value is absent, not unknown.
-    ``idempotency_header`` names the header that tells the receiver which row a request carries;
+    ``idempotency_header`` names the header by which the receiver knows the row of a request;
     ``repeats_unsafe`` that POST and PATCH may be sent again without it. ``renewal`` is how long to
     wait for a new authentication row, and how often. ``body_wait_s`` is the longest wait for the
     next MiB of a body, 0 for none. ``hosts`` are other origins that values and answers may lead to.

@@ -1,4 +1,4 @@
-"""What an HTTP status means, in the order in which it is decided (docs/http.md)."""
+"""The meaning of an HTTP status, in the order in which it is decided (docs/http.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SERVER_ERRORS = range(500, 600)
 
 
 class StatusVerdict(Enum):
-    """What to do with an answer."""
+    """How to treat an answer."""
 
     SUCCESS = "success"
     WARNING = "warning"

@@ -22,7 +22,7 @@ _ILLEGAL = re.compile(r"[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]|%(?![0-9A-Fa-f]{2
 
 @dataclass(frozen=True, slots=True)
 class RequestTarget:
-    """An absolute URI, ready to send; ``unknown`` are placeholders that nothing stands for.
+    """An absolute URI, ready to send; ``unknown`` are placeholders without a value.
 
     ``left`` are the parameters that neither URI nor headers consumed. ``shown`` is for messages:
     scheme, host, path as written, and the names of parameters.
@@ -63,7 +63,7 @@ def build_target(
         appends: Append what is left over to the query; else it is for the body.
 
     Raises:
-        ConfigError: a declared parameter without value stands outside the query.
+        ConfigError: a declared parameter without value is outside the query.
     """
     absent = {n for n in placeholders(template) if n in declared and n not in values.variables}
     written, query = _without_absent(template.partition("#")[0], absent)

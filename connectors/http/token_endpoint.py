@@ -41,7 +41,7 @@ _FAILED = (requests.RequestException, urllib3.exceptions.HTTPError)
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """A token; ``lifetime_s`` and ``refresh`` are None where the server does not tell them."""
+    """A token; ``lifetime_s`` and ``refresh`` are None where the server does not give them."""
 
     token: Secret
     lifetime_s: float | None = None

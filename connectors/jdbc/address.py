@@ -98,7 +98,7 @@ def filled_address(template: str, known: Mapping[str, JsonValue], hosts: Iterabl
 
     Args:
         template: The address; values are encoded where what reads it decodes.
-        known: What stands for ``{{name}}``.
+        known: Values for ``{{name}}``.
         hosts: ``ms.source.uri.hosts``.
 
     Raises:

@@ -145,7 +145,7 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
 
 
 def _path_problems(properties: Properties) -> Iterator[Problem]:
-    """Yield where JSONPath stands in place of a column."""
+    """Yield a problem for each JSONPath in place of a column."""
     paging = properties.section(PagingSection)
     key = "" if paging.session is None else paging.session.name
     for name, text in ((SESSION, key), (TOTAL, paging.total_count_field)):

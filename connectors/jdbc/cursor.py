@@ -78,7 +78,7 @@ class KeyWatch:
 
     @property
     def kind(self) -> type | None:
-        """Return what a key of one column is: bool, int, float ...; None without a row."""
+        """Return the kind of a key of one column: bool, int, float ...; None without a row."""
         import pyarrow as pa
 
         if not self._last:
@@ -153,7 +153,7 @@ def with_keys(
         variables: The values of one request.
         parameters: The names of the parameters of type session.
         columns: The columns of the key.
-        kind: What a key of one column is, see ``KeyWatch``; None where nobody knows yet.
+        kind: What a key of one column is, see ``KeyWatch``; None where it is not known yet.
 
     Raises:
         ConfigError: a cursor is no JSON array with a value for each of several columns.

@@ -1,4 +1,4 @@
-"""What the session asks of a database; each kind has a module of its own in ``engines``."""
+"""The session's interface to a database; each kind has a module of its own in ``engines``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Login:
     ``user`` and ``password`` are those of the job, else of the URL. ``folder`` is where relative
     paths begin. ``nulls_dates`` makes dates that no calendar has null, else they are errors.
     ``is_read_only`` has queries run in a transaction that cannot write. ``memory_bytes`` is what
-    this process may take in all, 0 where nobody limits it.
+    this process may take in all, 0 for no limit.
     """
 
     address: JdbcAddress

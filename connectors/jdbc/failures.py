@@ -1,4 +1,4 @@
-"""What went wrong with a database, in the errors that tell what happens next."""
+"""Failures of a database, in the errors that say what happens next."""
 
 from __future__ import annotations
 

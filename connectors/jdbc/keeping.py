@@ -11,7 +11,7 @@ from connectors.jdbc.engines import connect
 from dil.errors import SourceError
 from dil.spi.shared import Shared
 
-# A server, or what stands between, may have closed by then what nobody used.
+# By then a server, or a proxy between, may have closed an idle connection.
 _IDLE_S = 10.0
 
 
@@ -77,5 +77,5 @@ def _file_of(login: Login) -> tuple[int, int] | None:
 
 
 def connection_of_thread(shared: Shared) -> KeptConnection:
-    """Return what this thread keeps."""
+    """Return the connection that this thread keeps."""
     return shared.get((KeptConnection, threading.get_ident()), KeptConnection)

@@ -51,7 +51,7 @@ class JdbcSection(Section):
     )
     driver_class: Text = prop(
         "ms.jdbc.driver.class",
-        "Class of the JDBC driver, where its jar does not tell.",
+        "Class of the JDBC driver, where its jar does not name it.",
         default="",
         scope=Scope.TASK,
         identity=False,

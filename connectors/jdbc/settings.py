@@ -1,4 +1,4 @@
-"""What the job says about its database, read once for each attempt."""
+"""The job's settings of its database, read once for each attempt."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class JdbcSettings:
         )
 
     def page_size(self, variables: dict[str, JsonValue]) -> int | None:
-        """Return how many rows a full page has, None where nobody says."""
+        """Return how many rows a full page has, None where the job does not say."""
         found = [variables.get(name) for name in self.sizes]
         return next((size for size in found if isinstance(size, int)), None)
 

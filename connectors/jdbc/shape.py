@@ -16,7 +16,7 @@ from dil.extraction.names import NameCleansing
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Days and microseconds by which databases tell infinity; the microseconds of a day.
+# Days and microseconds that mean infinity in databases; the microseconds of a day.
 _BOUNDS = {"date32": 2**31 - 2, "timestamp[us": 2**63 - 2, "time64[us": 86_400_000_000}
 _LETTERS = {"toupper": str.upper, "tolower": str.lower}
 
@@ -74,7 +74,7 @@ class ResultShape:
 
 
 def _in_calendar(name: str, column: pa.Array, *, nulls: bool) -> pa.Array:
-    """Refuse what stands for infinity, or make it null, and a time at the end of the day."""
+    """Refuse infinity, or make it null, and a time at the end of the day."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

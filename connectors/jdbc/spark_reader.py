@@ -63,7 +63,7 @@ def is_chosen(properties: Properties) -> bool:
 
 
 def problems(properties: Properties) -> Iterator[Problem]:
-    """Yield what of a job's properties does not go with this reader."""
+    """Yield problems of properties that this reader does not support."""
     uri = properties.section(SourceSection).uri
     if uri and not uri.startswith(("jdbc:", "ENC(", "{{")):
         yield Problem(

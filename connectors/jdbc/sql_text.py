@@ -22,7 +22,7 @@ class SqlTextError(ValueError):
 
 
 class SqlPart(Enum):
-    """What a piece of a statement is."""
+    """The kind of a piece of a statement."""
 
     CODE = "code"
     TEXT = "text"

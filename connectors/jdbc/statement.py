@@ -49,7 +49,7 @@ _OTHERS = {"alter", "analyze", "attach", "begin", "call", "check", "checkpoint",
            "unpivot", "use", "vacuum", "waitfor", "while"}  # fmt: skip
 
 Bind = Callable[[JsonValue], str]
-"""Takes a value that is to be bound and returns what stands for it in the statement."""
+"""Takes a value that is to be bound and returns its placeholder in the statement."""
 
 
 class Statement:
@@ -70,7 +70,7 @@ class Statement:
 
     @cached_property
     def reads(self) -> bool:
-        """Return whether it is a query, as far as its words tell."""
+        """Return whether it is a query, as far as its words show."""
         found = words(self._pieces)
         if not found or found[0] not in _READING:
             return False
@@ -90,7 +90,7 @@ class Statement:
 
     @property
     def groups(self) -> bool:
-        """Return whether its rows come of several rows each, as far as its words tell.
+        """Return whether its rows come of several rows each, as far as its words show.
 
         A database may then have to read all of them to find one.
         """
@@ -133,7 +133,7 @@ class Statement:
         Args:
             variables: The values that placeholders stand for.
             bind: Takes each value that is bound, in order.
-            written: Applied to all that stands in the statement itself, such as the doubling of
+            written: Applied to all text of the statement itself, such as the doubling of
                 percent signs.
 
         Raises:
@@ -160,7 +160,7 @@ class Statement:
             return text
         if isinstance(value, list | tuple):
             return _bound_list(name, value, bind)
-        # Blanks keep a minus or a quote apart from what stands beside it.
+        # Blanks keep a minus or a quote apart from the text beside it.
         return f" {bind(value)} "
 
     def _is_part_of_name(self, number: int) -> bool:
@@ -171,7 +171,7 @@ class Statement:
         )
 
     def _is_whole_name(self, number: int) -> bool:
-        """Return whether a placeholder stands where only the name of a table can stand."""
+        """Return whether a placeholder is where only the name of a table can be."""
         code = "".join(
             piece.text if piece.part is SqlPart.CODE and not piece.is_placeholder else " x "
             for piece in self._pieces[:number]
@@ -272,7 +272,7 @@ def _inside_text(name: str, text: str, piece: SqlPiece) -> str:
         raise _wrong(f"{name} holds a character with the code 0, which no text of SQL can hold")
     if piece.opening.startswith("$"):
         if "$" in text:
-            raise _wrong(f"the value of {name} has a dollar sign, and stands in a dollar quote")
+            raise _wrong(f"the value of {name} has a dollar sign, and is in a dollar quote")
         return text
     if piece.escapes:
         text = text.replace("\\", "\\\\")

@@ -1,4 +1,4 @@
-"""What the kinds of databases call a text, a name and a comment; pure."""
+"""The syntax of texts, names and comments in each kind of database; pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Kind(StrEnum):
 
     @property
     def adapts_texts(self) -> bool:
-        """Return whether a bound text is compared as whatever stands beside it, even a number."""
+        """Return whether a bound text is compared as the type of the other side, even a number."""
         return self in {Kind.POSTGRESQL, Kind.DUCKDB}
 
 

@@ -83,7 +83,7 @@ class TieWatch:
             if self._kind not in _UNTRIED:
                 raise
             _LOG.warning(
-                "nobody knows whether rows behind the page have the key of its last one, which"
+                "it is unknown whether rows behind the page have the key of its last one, which"
                 " would not be read: %s",
                 error.message,
             )

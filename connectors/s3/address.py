@@ -46,7 +46,7 @@ class S3Address:
 
 
 def address_of(uri: str, settings: S3Settings) -> S3Address:
-    """Read an address; nothing of the path is decoded, it is the key's beginning as it stands.
+    """Read an address; nothing of the path is decoded, it is the key's beginning as it is.
 
     Raises:
         AddressError: it is none.

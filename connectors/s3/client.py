@@ -59,7 +59,7 @@ def _client(settings: JobSettings, service: S3Service, *, by_path: bool) -> Any:
 
 @cache
 def _models() -> Any:  # noqa: ANN401
-    """Return what reads the library's description of S3; once, for it takes 0.1 s each time."""
+    """Return the loader of the library's description of S3, once: it takes 0.1 s each time."""
     return create_loader()
 
 

@@ -138,7 +138,7 @@ class S3Object(RemoteFile):
             )
 
     def _begin(self, answer: dict[str, Any]) -> None:
-        """Keep what tells this object from others."""
+        """Keep what identifies this object."""
         self.etag = answer.get("ETag", "")
         self._version = answer.get("VersionId", "") or ""
         if self._version == "null":

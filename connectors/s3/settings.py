@@ -1,4 +1,4 @@
-"""What the job says about S3, read once for each attempt."""
+"""The job's settings of S3, read once for each attempt."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def address_of(
 
     Args:
         template: ``ms.source.uri``.
-        variables: What stands for ``{{name}}``.
+        variables: Values for ``{{name}}``.
         default: The server where the template names none; its port also where no port is named.
         hosts: Other servers that values may name.
 

@@ -22,7 +22,7 @@ logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 _WINDOW = 16 * 1024 * 1024
 _LOGIN_FIX = (
     "Check source.conn.username, source.conn.password and source.conn.private.key; the server's"
-    " log tells what it did not like."
+    " log says what it refused."
 )
 _PROXY_FIX = "Check source.conn.use.proxy.url, and whether the proxy lets this host through."
 

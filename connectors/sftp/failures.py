@@ -12,11 +12,11 @@ import paramiko
 from dil.errors import AuthenticationError, SourceError, TransientSourceError
 from dil.model.messages import shortened
 
-_NETWORK_FIX = "Check the server, the network and what stands between."
+_NETWORK_FIX = "Check the server, the network and the proxies between."
 _ADDRESS_FIX = "Check ms.source.uri, source.conn.host and source.conn.port."
 _TIMEOUT_FIX = f"{_NETWORK_FIX} ms.sftp.conn.timeout.millis gives it longer."
 _RIGHTS_FIX = "Give the user the right on the server, or check the path in ms.source.uri."
-_PROTOCOL_FIX = "Tell the server's owner. No byte of such an answer is taken."
+_PROTOCOL_FIX = "Inform the server's owner. No byte of such an answer is taken."
 # What the library says of a channel that is gone; it has no class of its own.
 _CLOSED = "Socket is closed"
 _REASONS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (

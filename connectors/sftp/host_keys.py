@@ -21,7 +21,7 @@ _RSA = ("rsa-sha2-512", "rsa-sha2-256")
 
 
 class KnownHost:
-    """What is known of one server's keys.
+    """The known keys of one server.
 
     Raises:
         ConfigError: the file that is named cannot be read.
@@ -89,7 +89,7 @@ class KnownHost:
         )
 
     def _read(self) -> None:
-        """Read the entries of the server; a missing file that nobody named has none."""
+        """Read the entries of the server; a missing default file has none."""
         try:
             text = self._path.read_text("utf-8", "replace")
         except FileNotFoundError:

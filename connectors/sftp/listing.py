@@ -1,4 +1,4 @@
-"""What is in a folder of an SFTP server (docs/sftp.md)."""
+"""The content of a folder of an SFTP server (docs/sftp.md)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _files(client: paramiko.SFTPClient, folder: str) -> list[Listed]:
             raise SourceContractError(
                 f"{folder or '/'}: the server lists {shortened(repr(entry.filename))},"
                 " which is no name of a file in that folder",
-                "Tell the server's owner. No file elsewhere is asked for.",
+                "Inform the server's owner. No file elsewhere is asked for.",
             )
         mode, path = entry.st_mode or 0, f"{folder}/{entry.filename}"
         if stat.S_ISREG(mode):
@@ -125,7 +125,7 @@ def _listed(path: str, status: paramiko.SFTPAttributes) -> Listed:
 
 
 def version_of(status: paramiko.SFTPAttributes) -> str:
-    """Return what tells a file's content from an earlier one's, as far as the protocol tells."""
+    """Return the version of a file's content, as far as the protocol shows it."""
     return f"{status.st_size}-{status.st_mtime}"
 
 

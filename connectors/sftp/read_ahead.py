@@ -55,7 +55,7 @@ class ReadAhead:
             self._next += length
 
     def _first_block(self) -> bytes:
-        """Return what the oldest request asked for.
+        """Return the bytes of the oldest request.
 
         A server may give less at once: then the rest is asked for, and less from then on.
         """

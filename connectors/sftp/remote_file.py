@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class SftpFile(RemoteFile):
     """One state of one file: its size and time of change when it was opened first.
 
-    The protocol tells times in whole seconds. ``first`` is the open stream from its beginning.
+    The protocol gives times in whole seconds. ``first`` is the open stream from its beginning.
     """
 
     def __init__(self, connection: SftpConnection, path: str) -> None:
@@ -59,7 +59,8 @@ class SftpFile(RemoteFile):
     def check_end(self) -> None:
         """Look whether the file is what it was, and has no byte more.
 
-        What a system makes while it is read, as Linux below /proc, has more bytes than it tells.
+        A file that a system makes while it is read, as Linux below /proc, has more bytes than it
+        says.
         """
         if self._handle is None:
             return
@@ -69,7 +70,7 @@ class SftpFile(RemoteFile):
         if state != self._state:
             raise changed(self.shown, self._difference(state))
         if has_more:
-            raise changed(self.shown, f"it has more than the {self.size} bytes that it tells")
+            raise changed(self.shown, f"it has more than the {self.size} bytes that it should have")
 
     def drop(self) -> None:
         """Give up a connection that failed."""
@@ -82,7 +83,7 @@ class SftpFile(RemoteFile):
             handle.close()
             raise SourceContractError(
                 f"{self.shown}: the server does not say how long the file is",
-                "A file that is cut would look whole. The server has to tell sizes.",
+                "A file that is cut would look whole. The server has to give sizes.",
             )
         return status.st_size, version_of(status)
 

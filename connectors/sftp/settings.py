@@ -1,4 +1,4 @@
-"""What the job says about SFTP, read once for each attempt."""
+"""The job's settings of SFTP, read once for each attempt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a catalog records of a dataset, and the seam to the engines that record it."""
+"""The record of a dataset in a catalog, and the seam to the engines that keep it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dil.model.job import OutputFormat
 class CatalogTable:
     """An external table.
 
-    ``columns`` are names with Hive types; ``apart`` are the columns that the folders tell, all of
+    ``columns`` are names with Hive types; ``apart`` are the columns in the folder names, all of
     type string (rule T17). ``location`` is the folder as Hadoop names it: a URI without
     escapes. ``job`` is who registers it.
     """
@@ -43,7 +43,7 @@ class Partition:
 
 
 class TableChange(Enum):
-    """What was done to a table, so that it is as it should be."""
+    """The changes that brought a table to its wanted state."""
 
     NONE = "none"
     CREATED = "created"
@@ -82,7 +82,7 @@ def refuse_other_table(
         kind: The kind of the one that is there, in the catalog's words.
         apart: Its partition columns.
         owner: The job that registered it, empty text for none.
-        reads: The class that reads its files, empty text where the catalog tells none.
+        reads: The class that reads its files, empty text where the catalog names none.
 
     Raises:
         WriteError: it is of another kind, is cut otherwise, has files of another format, or belongs

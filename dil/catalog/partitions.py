@@ -14,7 +14,7 @@ from dil.storage import Filesystem, LocalFilesystem
 
 
 def columns_apart(spec: PublishingSpec) -> tuple[str, ...]:
-    """Return the columns that the folders tell, in their order."""
+    """Return the columns that the folder names hold, in their order."""
     is_by_label = spec.layout is Layout.TIMELABEL
     return (*(LABEL_FIELDS if is_by_label else ()), *spec.table.partition_fields)
 
@@ -39,7 +39,7 @@ def folders_of(
 def partition_of(
     folder: str, apart: tuple[str, ...], dataset_dir: str, filesystem: Filesystem
 ) -> Partition | None:
-    """Return the partition that a folder is, None where its name does not tell every column."""
+    """Return the partition of a folder, None where its name lacks a column."""
     parts = [part.partition("=")[::2] for part in folder.split("/")]
     if tuple(unquote(name) for name, _ in parts) != apart:
         return None

@@ -1,4 +1,4 @@
-"""What of a dataset is to be registered, and what was.
+"""Compares what a dataset should register with what is registered.
 
 ``_dil/catalog-<hash>.json`` in the dataset's folder says what is registered in one table of a
 catalog. It is written last, so that what a crash or a refusal kept from the catalog is registered
@@ -34,8 +34,9 @@ _HASH_DIGITS = 16
 class Registration(msgspec.Struct, frozen=True):
     """What a catalog has, or should have: ``folders`` are those of partitions, sorted.
 
-    ``place`` tells the table of the catalog, ``schema`` is the dataset's as the chain keeps it.
-    ``strange`` counts files in folders that are no partition, which no reader of the catalog sees.
+    ``place`` identifies the table of the catalog, ``schema`` is the dataset's as the chain keeps
+    it. ``strange`` counts files in folders that are no partition, which no reader of the catalog
+    sees.
     """
 
     format: int
@@ -50,7 +51,7 @@ class Registration(msgspec.Struct, frozen=True):
 def is_due(
     job: Job, filesystem: Filesystem, live: Callable[[], Sequence[PublishedFile]], schema: str
 ) -> tuple[Registration, Registration | None] | None:
-    """Return what should be registered and what is; None where they are equal.
+    """Return the wanted and the present registration; None if they are equal.
 
     Args:
         job: The job; it has a catalog.

@@ -37,7 +37,7 @@ CODES: Mapping[str, tuple[str, str]] = {
         "`ms.output.schema`, content type; see Formats and Paging",
     ),
     "DIL-SRC-UNKNOWN": (
-        "a row was or may have been sent, nobody knows whether it was taken, and sending it "
+        "a row was or may have been sent, it is unknown whether it was taken, and sending it "
         "again might do it twice",
         "look at the receiver, see Sending rows, then run once with `-D "
         "ms.egress.send.again=true`; `ms.http.idempotency.header` avoids it",

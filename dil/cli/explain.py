@@ -74,7 +74,7 @@ def _explain_codes(prefix: str, *, as_json: bool) -> None:
 
 
 def _explain_others(name: str, classes: Sequence[type], *, as_json: bool) -> bool:
-    """Tell of a property that is not of the reference, or of what words find; False for neither."""
+    """Print a property that is not in the reference, or what words find; False for neither."""
     from dil.config.searching import elsewhere, search
 
     found = elsewhere(name, classes)

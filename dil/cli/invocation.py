@@ -50,7 +50,7 @@ class Invocation:
 
     @property
     def task_log_level(self) -> str:
-        """Return the level of the log in tasks, where hundreds of work units would each tell."""
+        """Return the level of the log in tasks, where hundreds of work units would each log."""
         return "DEBUG" if self.verbose else "WARNING"
 
     def redact(self, text: str) -> str:

@@ -1,4 +1,7 @@
-"""``dil lateness``: how late new rows came, and what each grace period would have meant."""
+"""``dil lateness``: how far behind new rows came, and what each grace period would have meant.
+
+Behind are rows that came when newer ones were published; *late* are those below the watermark.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,10 @@ _ROW = "  {:<18} {:>14} {:>9}\n"
 _GRACE = "  {:<18} {:>14} {:>9} {:>16}  {}\n"
 
 
-@click.command(short_help="Show how late new rows come, and which grace period fits.")
+@click.command(short_help="Show how far behind new rows come, and which grace period fits.")
 @job_command()
 def lateness(call: JobCall) -> int:
-    """Show how late new rows came, and what each grace period would have missed and cost.
+    """Show how far behind new rows came, and what each grace period would have missed and cost.
 
     What is shown was measured by the last commits with new rows. Changes nothing.
     """
@@ -35,7 +38,7 @@ def lateness(call: JobCall) -> int:
             fix = "Set it; docs/lateness.md says how."
             raise ConfigError.single(
                 _COLUMN,
-                "is not set: without the time at which rows happened, none can be called late",
+                "is not set: without the time at which rows happened, none is behind another",
                 fix,
             )
         from dil.run.grace_measure import lateness_meter
@@ -74,7 +77,7 @@ def _lines(job: Job, meter: LatenessMeter) -> Iterator[str]:
     histogram = meter.histogram
     rows, commits = histogram.rows, len(meter.commits)
     column = job.events.column if job.events is not None else ""
-    yield f"{job.name}  how late new rows came, by {_COLUMN}={column}\n"
+    yield f"{job.name}  how far behind new rows came, by {_COLUMN}={column}\n"
     yield f"  {counted(rows, 'new row')} in {counted(commits, 'commit')}\n"
     if not job.publishing.keeps_files:
         yield "  rows that are read again are not compared with those of a database\n"
@@ -83,7 +86,7 @@ def _lines(job: Job, meter: LatenessMeter) -> Iterator[str]:
         return
     yield "\n"
     yield from _advice(job, meter)
-    yield "\n" + _ROW.format("late by at most", "rows", "share")
+    yield "\n" + _ROW.format("behind by at most", "rows", "share")
     for edge, count in histogram.ascending():
         yield _ROW.format(_length(edge), f"{count:,}", _share(count, rows))
     heads = _GRACE.format("grace period", "rows missed", "share", "read again", "")
@@ -114,7 +117,7 @@ def _advice(job: Job, meter: LatenessMeter) -> Iterator[str]:
     ms = meter.recommended_ms(grace)
     if ms is None and not meter.has_read_back:
         yield (
-            "Nothing is recommended: no run read back, so rows that came late were not seen. Set "
+            "Nothing is recommended: no run read back, so rows that came behind were not seen. Set "
             "ms.grace.period.days, or ms.grace.mode=auto, whose probes look for them.\n"
         )
         return
@@ -127,18 +130,18 @@ def _advice(job: Job, meter: LatenessMeter) -> Iterator[str]:
     beyond = meter.histogram.rows - weighed.rows
     if beyond:
         yield (
-            f"{counted(beyond, 'row')} came later than the grace period of their run, which found "
-            "them by chance. They do not count: only a probe finds all rows that are so late.\n"
+            f"{counted(beyond, 'row')} came further behind than the grace period of their run,"
+            " which found them by chance. They do not count: only a probe finds all such rows.\n"
         )
     yield (
-        f"Recommended: {period(ms)}. Of {weighed.rows:,} rows {share_text(grace)} % were no later "
-        "than that (ms.grace.quantile).\n"
+        f"Recommended: {period(ms)}. Of {weighed.rows:,} rows {share_text(grace)} % were no further"
+        " behind (ms.grace.quantile).\n"
     )
     reach = max(each.grace_ms for each in meter.commits)
     if not any(each.is_probe for each in meter.commits):
         yield (
             f"No run read back further than {period(reach)}, so it is not known how many rows come "
-            "later than that.\n"
+            "further behind.\n"
         )
     if job.planning.once:
         yield "This job reads each file once, whenever it comes: it needs no grace period.\n"
@@ -154,11 +157,11 @@ def _advice(job: Job, meter: LatenessMeter) -> Iterator[str]:
 
 
 def _length(ms: int) -> str:
-    """Return a lateness as people say it."""
+    """Return how far behind a row is, as people say it."""
     from dil.observe.progress import human_seconds
 
     if not ms:
-        return "not late"
+        return "not behind"
     seconds = ms / 1000
     if seconds < 1:
         return f"{ms} ms"

@@ -144,6 +144,7 @@ def _planned_query(job: Job, spec: QuerySpec, now_ms: int) -> _ShownQuery:
     from dil.observe.plan_view import plan_json
     from dil.observe.query_view import query_json, query_text
     from dil.run.queries.slices import as_plan, plan_slices, view_of_plan
+    from dil.state import open_store
 
     for name in ("out_file", "show_request", "everything", "signatures", "short"):
         if click.get_current_context().params.get(name):
@@ -156,16 +157,18 @@ def _planned_query(job: Job, spec: QuerySpec, now_ms: int) -> _ShownQuery:
     found = plan_slices(job, spec, real_clock)
     view = view_of_plan(job, spec, found, now_ms)
     text, members = query_text(view), plan_json(as_plan(job, spec, found, now_ms), job)
-    members = {**members, **query_json(view)}
+    events = known = None
+    if job.events is not None or job.stream is not None:
+        with open_store(job.state, job.name, clock=real_clock) as store:
+            events, known = _event_time(job, store), _stream_state(job, store)
+    notes = [*_event_notes(events)]
+    members = {**members, **query_json(view), **_event_members(events)}
     if job.stream is not None:
         from dil.observe.stream_view import query_stream_json, query_stream_line
-        from dil.state import open_store
 
-        with open_store(job.state, job.name, clock=real_clock) as store:
-            known = _stream_state(job, store)
-        text += f"  {query_stream_line(job.stream, spec, known)}\n"
+        notes.append(query_stream_line(job.stream, spec, known))
         members["stream"] = query_stream_json(job.stream, spec, known)
-    return _ShownQuery(text, members)
+    return _ShownQuery(text + "".join(f"  {note}\n" for note in notes), members)
 
 
 def _show_query(call: JobCall, query: _ShownQuery) -> int:

@@ -236,7 +236,7 @@ def _head(command: _PreviewCommand, job: Job, found: SourcePreview) -> None:
     if job.planning.is_dated:
         window = f"{moment(unit.low, zone)} .. {moment(unit.high, zone)} {job.planning.zone}"
         emit(f"{job.name}  {unit.signature}\n  {window}, {due}\n")
-    else:  # nobody asked for a range of time
+    else:  # the job has no range of time
         emit(f"{job.name}  {unit.signature}\n  {due}\n")
     for number, answer in enumerate(found.answers):
         for line in _answer_lines(command, answer, is_first=number == 0):

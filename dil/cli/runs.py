@@ -16,7 +16,9 @@ from dil.run.failing import INVALID
 from dil.run.process import real_clock
 
 if TYPE_CHECKING:
+    from dil.model.job import Job
     from dil.run.run_history import RecordedPublish
+    from dil.spi.state_store import StateStore
 
 
 class _RunsGroup(JobGroup):
@@ -59,16 +61,17 @@ def list_runs(call: JobCall, *, limit: int | None) -> int:
 @job_command()
 @click.argument("run_id", metavar="RUN_ID")
 def show(call: JobCall, *, run_id: str) -> int:
-    """Show one run, and what of it is still in staging."""
+    """Show one run, and what of it is still in staging.
+
+    Of a stream, by the id of its summary, the micro-batches are listed.
+    """
     with opened(call) as (job, store):
         from dil.run.kept_report import kept_report, kept_unit_runs
         from dil.run.run_history import known_runs, leftovers
 
         run = next((each for each in known_runs(store) if each.record.run_id == run_id), None)
         if run is None:
-            raise ConfigError.single(
-                "RUN_ID", f'"{run_id}" is no run of {job.name}', "`dil runs list` names them."
-            )
+            return _show_stream(call, job, store, run_id)
         left = next((each for each in leftovers(job, store) if each.run_id == run_id), None)
         report, units = kept_report(store, run_id), kept_unit_runs(store, run_id)
     if call.as_json:
@@ -83,6 +86,30 @@ def show(call: JobCall, *, run_id: str) -> int:
     else:
         showing.show_run(job, run, left, report)
         showing.show_work_units(units)
+    return 0
+
+
+def _show_stream(call: JobCall, job: Job, store: StateStore, run_id: str) -> int:
+    """Show the micro-batches of a stream by the id of its report.
+
+    Raises:
+        ConfigError: no run has it, and no kept micro-batch is of a stream that has it.
+    """
+    from dil.run.kept_report import kept_outcomes
+    from dil.run.run_history import known_runs
+
+    outcomes = kept_outcomes(store)
+    own = {each for each, kept in outcomes.items() if kept.stream == run_id}
+    if not own:
+        raise ConfigError.single(
+            "RUN_ID", f'"{run_id}" is no run of {job.name}', "`dil runs list` names them."
+        )
+    batches = [each for each in known_runs(store) if each.record.run_id in own]
+    if call.as_json:
+        found = [showing.run_json(run) | showing.outcome_json(run, outcomes) for run in batches]
+        emit_json({"run_id": run_id, "micro_batches": found})
+    else:
+        showing.list_runs(job, batches, outcomes, stream=run_id)
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dil.cli.stdout import emit
@@ -18,14 +19,20 @@ if TYPE_CHECKING:
 _UNITS_SHOWN = 20
 
 
-def list_runs(job: Job, runs: Iterable[KnownRun], outcomes: Mapping[str, KeptOutcome]) -> None:
-    """Print one line a run, with its duration and its codes of failures where they were kept."""
-    from dil.observe.progress import human_seconds
+def list_runs(
+    job: Job, runs: Iterable[KnownRun], outcomes: Mapping[str, KeptOutcome], *, stream: str = ""
+) -> None:
+    """Print one line a run, with its duration and its codes of failures where they were kept.
+
+    ``stream`` is the run id of the stream whose micro-batches all of them are.
+    """
+    from dil.observe.progress import counted, human_seconds
     from dil.run.kept_report import KeptOutcome
     from dil.text.zones import find_zone, moment
 
     zone = find_zone(job.planning.zone)
-    emit(f"{job.name}  times in {job.planning.zone}\n\n")
+    whose = f"micro-batches of the stream {stream}, " if stream else ""
+    emit(f"{job.name}  {whose}times in {job.planning.zone}\n\n")
     line = "{:<26} {:<29} {:>9} {:<12} {:>13} {:>9}  {:<7}  {}"
     heads = ("run", "started", "took", "status", "rows", "files", "staging", "notes")
     emit(f"{line.format(*heads)}\n")
@@ -37,8 +44,10 @@ def list_runs(job: Job, runs: Iterable[KnownRun], outcomes: Mapping[str, KeptOut
         rows, files = f"{record.rows:,}", f"{record.files:,}"
         outcome = outcomes.get(record.run_id, KeptOutcome())
         took = "-" if outcome.seconds is None else human_seconds(outcome.seconds)
-        failed = ", ".join((*_batch(outcome), *outcome.codes))
-        cells = (record.run_id, started, took, run.status, rows, files, staging, failed)
+        beside = outcome.rows_beside
+        notes = [f"{counted(beside, 'row')} beside the dataset"] if beside else []
+        notes = [*_batch(outcome), *notes, *outcome.codes]
+        cells = (record.run_id, started, took, run.status, rows, files, staging, ", ".join(notes))
         if not emit(f"{line.format(*cells).rstrip()}\n"):
             return
     if not count:
@@ -59,7 +68,7 @@ def show_run(
     for name, value in _facts(run, job):
         emit(f"  {name:<11} {value}\n")
     emit(f"  {'staging':<11} {'swept' if left is None else _left_text(left, job)}\n")
-    for name, value in _reported(report) if report is not None else ():
+    for name, value in _reported(job, report) if report is not None else ():
         emit(f"  {name:<11} {value}\n")
 
 
@@ -82,14 +91,16 @@ def show_work_units(kept: KeptUnitRuns) -> None:
         emit(f"and {counted(more, 'more work unit')}, none of them slower; --json has more\n")
 
 
-def _reported(report: KeptReport) -> Iterator[tuple[str, str]]:
+def _reported(job: Job, report: KeptReport) -> Iterator[tuple[str, str]]:
     from dil.observe.logs import one_line
+    from dil.state.work_units.signatures import begin_of
 
     counts = {"seconds": report.seconds, "requests": report.requests, "retries": report.retries}
     yield from ((name, str(count)) for name, count in counts.items() if count)
     for failure in report.failures:
-        signature = failure.signature or "the run"
-        yield "failure", one_line(f"{signature}: {failure.error}  [{failure.code}]")
+        begins = begin_of(failure.signature or "") if job.planning.is_dated else ""
+        place = replace(failure, begins=begins).place
+        yield "failure", one_line(f"{place}: {failure.error}  [{failure.code}]")
         if failure.fix:
             yield "", one_line(failure.fix)
     yield from (("note", one_line(note)) for note in report.notes)
@@ -224,10 +235,12 @@ def outcome_json(run: KnownRun, outcomes: Mapping[str, KeptOutcome]) -> dict[str
 
     kept = outcomes.get(run.record.run_id, KeptOutcome())
     stream = {} if kept.batch is None else {"stream": dict(kept.batch.members())}
+    beside = {"rows_beside": kept.rows_beside} if kept.rows_beside else {}
     return {
         "seconds": kept.seconds,
         "failures": kept.failures,
         "codes": list(kept.codes),
+        **beside,
         **stream,
     }
 

@@ -62,7 +62,7 @@ def _purpose(written: str) -> str:
     is_field = key == "ms.secondary.input"
     if (colon and not (is_field and field)) or (is_field and not field):
         fix = "Write ms.secondary.input:FIELD for a field of its rows, else only the property."
-        raise ConfigError.single("--for", f"is {written}, where no secret stands", fix)
+        raise ConfigError.single("--for", f"is {written}, where there is no secret", fix)
     if written and name not in TABLE and not name.startswith(PLUGIN_PREFIX):
         fix = suggestion(key, TABLE) or "dil explain PROPERTY describes the properties."
         raise ConfigError.single("--for", f"is {key}, which is no known property", fix)
@@ -95,7 +95,7 @@ def decrypt(key: str, *, strong: bool, is_sure: bool) -> int:
 @_key_option
 @_strong_option
 @click.option("--new-key", metavar="FILE", help="Encrypt under this master password instead.")
-@click.option("--write", "is_written", is_flag=True, help="Change the file; else only tell.")
+@click.option("--write", "is_written", is_flag=True, help="Change the file; else only report.")
 def reencrypt(
     job_file: str, key: str, *, strong: bool, new_key: str | None, is_written: bool
 ) -> int:

@@ -12,7 +12,7 @@ _STDOUT, _STDERR = 1, 2
 
 
 def emit(text: str) -> bool:
-    """Write a piece of the result; return False when nobody reads any more.
+    """Write a piece of the result; return False when the reader has gone.
 
     A reader that went away (``dil plan JOB.conf | head``) is no failure of the command.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,7 @@ class _ListingGroup(SuggestingGroup):
         return super().parse_args(ctx, args if is_verb else ["list", *args])
 
     def _is_misspelt(self, args: list[str]) -> bool:
-        """Return whether a word that is like a verb stands where no job file does."""
+        """Return whether a word that is like a verb is where a job file should be."""
         word, more = Path(args[0]), args[1:]
         is_no_file = not word.suffix or bool(more and not more[0].startswith("-"))
         near = difflib.get_close_matches(args[0], self.commands, n=1)
@@ -72,8 +72,8 @@ def list_labels(call: JobCall) -> int:
     emit("windows are UTC\n")
     if not entries:
         emit("no timelabel is known yet\n")
-    for entry in entries:
-        if not emit(f"{_line(entry)}\n"):
+    for line in _rows(entries):
+        if not emit(f"{line}\n"):
             break
     return 0
 
@@ -166,7 +166,8 @@ def rotate(call: JobCall, *, now: str | None, label: str | None, empty: bool) ->
     elif entry is None:
         emit(f"{job.name}  {table.spec.table} has no rows: nothing to rotate\n")
     else:
-        emit(f"{job.name}  {table.spec.table} rotated\n{_line(entry)}\n")
+        lines = "\n".join(_rows([entry]))
+        emit(f"{job.name}  {table.spec.table} rotated\n{lines}\n")
     return 0
 
 
@@ -228,7 +229,7 @@ def _show_outcome(
     if call.as_json:
         emit_json({"job": job.name, word: is_done, "labels": [_json(each) for each in chosen]})
         return
-    lines = "".join(f"{_line(each)}\n" for each in chosen)
+    lines = "".join(f"{line}\n" for line in _rows(chosen))
     is_preview = bool(chosen) and not is_done
     head = f"would be {word}; {_WITHOUT}" if is_preview else word if chosen else f"nothing {word}"
     emit(f"{job.name}  {head}\n{lines}")
@@ -249,16 +250,28 @@ def _json(entry: LabelEntry) -> dict[str, object]:
     }
 
 
-def _line(entry: LabelEntry) -> str:
+def _rows(entries: Sequence[LabelEntry]) -> Iterator[str]:
+    """Yield labels as a table; no line where there are none."""
     from dil.text.zones import find_zone, moment
 
+    if not entries:
+        return
     utc = find_zone("UTC")
-    window = f"{moment(entry.start_ms, utc)} to {moment(entry.end_ms, utc)}"
-    loaded = "" if entry.loaded_at is None else f"  loaded {moment(entry.loaded_at, utc)}"
-    closed = "" if entry.closed_at is None else f"  closed {moment(entry.closed_at, utc)}"
-    is_again = entry.state == "REOPENED" and not entry.waits
-    state = f"{entry.state}, loaded again" if is_again else str(entry.state)
-    return (
-        f"  {entry.label}  {window}  {state:<8}  {entry.rows:>12,} rows  "
-        f"{entry.object or '-'}{loaded}{closed}"
-    )
+
+    def time(ms: int | None) -> str:
+        return "-" if ms is None else moment(ms, utc)
+
+    table = [("timelabel", "from", "to", "state", "rows", "table", "loaded", "closed")]
+    for each in entries:
+        is_again = each.state == "REOPENED" and not each.waits
+        state = f"{each.state}, loaded again" if is_again else str(each.state)
+        times = time(each.start_ms), time(each.end_ms), time(each.loaded_at), time(each.closed_at)
+        table.append(
+            (each.label, *times[:2], state, f"{each.rows:,}", each.object or "-", *times[2:])
+        )
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    rows = table[0].index("rows")
+    for row in table:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        cells[rows] = row[rows].rjust(widths[rows])
+        yield f"  {'  '.join(cells)}".rstrip()

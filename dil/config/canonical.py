@@ -14,7 +14,7 @@ from dil.config.findings import Findings
 from dil.config.gobblin_keys import is_of_gobblin
 from dil.config.table import ALIASES, OWN_PREFIX, PLUGIN_PREFIX, TABLE
 from dil.model.json import JsonValue, as_text, compact
-from dil.model.suggestions import nearest_word, quote, suggestion
+from dil.model.suggestions import nearest_word, property_suggestion, quote
 from dil.text.lenient_json import JsonError, parse
 
 MISSPELLED: dict[str, str] = {
@@ -185,7 +185,7 @@ def _report_unknown(
         if key in MISSPELLED:
             report(key, "is misspelled", f"Write {MISSPELLED[key]}.", entry.origin)
         elif key.lower().startswith(OWN_PREFIX):
-            hint = suggestion(key, TABLE) or _WHERE_KEYS_ARE
+            hint = property_suggestion(key, TABLE) or _WHERE_KEYS_ARE
             report(key, "is no known property", hint, entry.origin)
         elif key not in used:
             meant = nearest_word(key, TABLE)

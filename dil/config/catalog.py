@@ -172,7 +172,7 @@ def _check_output(values: Properties, findings: Findings, *, run_folder: bool) -
 
 
 def _check_columns(values: Properties, findings: Findings) -> None:
-    """Refuse columns that Hive could not tell apart, or has no type for."""
+    """Refuse columns that Hive could not distinguish, or has no type for."""
     fields = values.section(TablesSection).partition_fields
     is_by_label = values.section(PublishingSection).layout is Layout.TIMELABEL
     apart = [*(LABEL_FIELDS if is_by_label else ()), *fields]

@@ -3,7 +3,7 @@
 What rows have when they are published: the columns of ``ms.output.schema``, those of derived
 fields, or the ``ms.target.schema`` of a normaliser. Names are compared letter by letter, as they
 are in the rows; a given schema has cleansed names. Where types are inferred, or a class of the
-job's own makes the rows, nobody knows before.
+job's own makes the rows, the columns are unknown before.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def check_columns(values: Properties, plugins: Plugins, findings: Findings) -> N
             findings.problem(
                 key,
                 f"names {quote(name)}, a column of records, lists or maps in {origin}: rows are"
-                " told apart and compared by plain values",
+                " distinguished and compared by plain values",
                 f"Name another column, or take a member out with {_DERIVED}.",
             )
         elif key == LABEL and columns[name] not in _TIMES:

@@ -1,4 +1,4 @@
-"""What happens to rows: the part of a job, and the checks of its properties with each other.
+"""The treatment of rows: the part of a job, and the checks of its properties with each other.
 
 See docs/rows.md, rule F17.
 """

@@ -31,7 +31,7 @@ key that begins with `ms.` is an error. Unknown keys without that prefix serve `
 ## Files { #files }
 
 - `.conf`, `.pull`, `.job` and `.properties` files are Java properties in UTF-8: `key=value`, `#`
-  and `!` comments, a backslash at the end of a line continues it, `\\\\` stands for one backslash.
+  and `!` comments, a backslash at the end of a line continues it, `\\\\` means one backslash.
   A JSON value goes on over the next lines until its brackets balance. `.yaml` and `.yml` files hold
   the same keys, nested at their dots or not, with lists and objects in place of JSON text.
 - `include=PATH` inserts another file, relative to the including one, whose own keys win.

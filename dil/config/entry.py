@@ -10,7 +10,7 @@ from dil.errors import Origin
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A key, its text, and where the key stands.
+    """A key, its text, and the place of the key.
 
     ``breaks`` are the offsets in ``text`` at which the next physical line of the file starts.
     ``is_masked`` says that the text holds a value from the environment, never to be printed.

@@ -153,7 +153,7 @@ class EventTimeSection(Section):
 
     column: Text = prop(
         "ms.event.column",
-        "Column of the time at which what a row tells of happened: a timestamp, a date or epoch "
+        "Column of the time at which the event of a row happened: a timestamp, a date or epoch "
         "milliseconds; or a JSONPath of it.",
         default="",
         scope=Scope.JOB,

@@ -16,7 +16,7 @@ from dil.config.writers import WRITER
 from dil.errors import ConfigError
 from dil.model.json import JsonObject, JsonValue
 from dil.model.section import Support, ValueType
-from dil.model.suggestions import suggestion
+from dil.model.suggestions import property_suggestion
 from dil.sections.conversion import CONVERTERS
 from dil.sections.extraction import EXTRACTOR
 from dil.spi import registry
@@ -46,7 +46,7 @@ _SAMPLES_BY_TYPE: Mapping[ValueType, str] = {
 
 
 def explain(name: str) -> str:
-    """Return what there is to say about a property, an alias of one, an old key, or a group.
+    """Return the explanation of a property, an alias of one, an old key, or a group.
 
     Raises:
         ConfigError: nothing has that name; the nearest ones are facts.
@@ -172,7 +172,7 @@ def bounds(entry: Property) -> str:
         return ""
     low = "" if entry.low is None else f"at least {entry.low}"
     high = "" if entry.high is None else f"at most {entry.high}"
-    special = ", ".join(f"{given} stands for {meant}" for given, meant in entry.special.items())
+    special = ", ".join(f"{given} means {meant}" for given, meant in entry.special.items())
     return ", ".join(part for part in (low, high, special) if part)
 
 
@@ -236,7 +236,7 @@ def _old_text(name: str) -> str:
 
 def _near(name: str) -> str:
     known = [*TABLE, *ALIASES, *DEPRECATED, *(group.slug for group in GROUPS)]
-    if hint := suggestion(name, known):
+    if hint := property_suggestion(name, known):
         return hint
     holding = [each for each in TABLE if name.lower() in each.lower()]
     if holding:

@@ -135,7 +135,7 @@ class JobSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class DatasetSection(Section):
-    """The name of a dataset, how it is loaded, and which columns tell its rows apart."""
+    """The name of a dataset, how it is loaded, and which columns distinguish its rows."""
 
     namespace: Text = prop(
         "extract.namespace",

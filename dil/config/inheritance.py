@@ -4,7 +4,7 @@ They can name code, so a file counts only where its author could have changed th
 Folders are walked from the job file's own upwards, so that a job means the same wherever it is
 started. The walk ends at the nearest folder that is marked as the root of a project by ``.git`` or
 ``.dil-project``. Without such a mark it goes on to the root of the file system, and a file counts
-that belongs to an owner of the job and that nobody else may write.
+that belongs to an owner of the job and that no other user may write.
 """
 
 from __future__ import annotations

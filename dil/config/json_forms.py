@@ -1,7 +1,7 @@
-"""What stands inside each JSON property: its members and an example, for the reference.
+"""The inside of each JSON property: its members and an example, for the reference.
 
 Types, defaults and meanings come from the models that read the values; the property itself says
-what stands inside one that is read without a model.
+what is inside one that is read without a model.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class JsonMember:
 
 @dataclass(frozen=True, slots=True)
 class JsonForm:
-    """The members of a JSON property, and an example of it as it stands in a job file."""
+    """The members of a JSON property, and an example of it as it is in a job file."""
 
     members: tuple[JsonMember, ...]
     example: str
 
 
 def form_of(entry: Property) -> JsonForm | None:
-    """Return what stands inside a property, None for one that is no JSON or not read yet."""
+    """Return what is inside a property, None for one that is no JSON or not read yet."""
     if not entry.type.spans_lines or not entry.example:
         return None
     if entry.model is not None:

@@ -207,7 +207,7 @@ def _values(entry: Property) -> list[JsonObject]:
     """Return the forms that a value of a property may have."""
     match entry.type:
         case ValueType.INT | ValueType.LONG:
-            # A number that stands for another may lie below its bounds.
+            # A number that means another may lie below its bounds.
             low = None if entry.low is None else min(entry.low, *entry.special, entry.low)
             return whole_number(low, entry.high)
         case ValueType.ENUM:

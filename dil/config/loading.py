@@ -44,7 +44,13 @@ from dil.config.plugins import (
 )
 from dil.config.property import properties_of
 from dil.config.publishing import publishing_spec
-from dil.config.query import LoadInput, QueryParts, query_spec, refuse_source_properties
+from dil.config.query import (
+    LoadInput,
+    QueryParts,
+    own_events,
+    query_spec,
+    refuse_source_properties,
+)
 from dil.config.read_context import JobFileLocation, JobReadContext
 from dil.config.reader import read_job, with_overrides
 from dil.config.running import running_section
@@ -72,7 +78,7 @@ from dil.model.secret import Secret
 from dil.model.section import Section
 from dil.model.suggestions import suggestion
 from dil.secrets import SecretResolver
-from dil.sections.query import INPUTS
+from dil.sections.query import INPUTS, SQL
 from dil.sections.secondary import SecondarySection
 from dil.sections.source import SourceSection
 from dil.spi.registry import join_import_path
@@ -311,7 +317,7 @@ class _Builder(Struct):
             commits_pages=running.page_commit_s is not None,
             has_folder=bool(publishing.dataset_path.strip("/")),
         )
-        events = job_events(parts, properties, findings)
+        events = own_events(job_events(parts, properties, findings), properties, self.place.path)
         check_measured(
             planning.grace,
             findings,
@@ -324,7 +330,16 @@ class _Builder(Struct):
         publishing = replace(publishing, has_side_table=is_beside)
         name = properties.section(JobSection).name
         query = query_spec(
-            QueryParts(name, Path(self.place.path), publishing, state, around, self.load_input),
+            QueryParts(
+                name,
+                Path(self.place.path),
+                publishing,
+                state,
+                around,
+                self.load_input,
+                self.entries.get(SQL),
+                has_events=events is not None,
+            ),
             properties,
             findings,
         )

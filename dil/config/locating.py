@@ -51,7 +51,7 @@ def _composed(text: str) -> yaml.Node | None:
 
 
 def _mark(root: yaml.Node, what: str) -> yaml.Mark | None:
-    """Return where the first thing stands that a text names; what it quotes there goes first."""
+    """Return the place of the first value that a text names; quoted ones go first."""
     for quoted, bare in _TOKEN.findall(what):
         name = quoted or bare
         found = (_PATH.fullmatch(name) and _by_path(root, name)) or _by_name(root, name)
@@ -102,7 +102,7 @@ def _by_name(root: yaml.Node, name: str) -> tuple[yaml.Node, yaml.Mark] | None:
 
 
 def _quoted(node: yaml.Node, texts: list[str]) -> yaml.Mark | None:
-    """Return where a quoted text stands inside a node, as a value and not as its name."""
+    """Return the place of a quoted text inside a node, as a value and not as its name."""
     for scalar in _values(node):
         if scalar.value in texts:
             return scalar.start_mark

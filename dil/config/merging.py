@@ -26,7 +26,7 @@ class MergingSection(Section):
 
     op_field: Text = prop(
         "ms.merge.op.field",
-        "Column that tells what happened to a row at the source, such as `op` of a change log.",
+        "Column that says what happened to a row at the source, such as `op` of a change log.",
         default="",
         scope=Scope.JOB,
     )
@@ -66,7 +66,7 @@ def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> Mer
         findings.problem(
             KEYS,
             "is not set, and rows are merged by it",
-            "Name the columns that tell rows apart, or set ms.publish.mode=append.",
+            "Name the columns that distinguish rows, or set ms.publish.mode=append.",
             values.origin("ms.publish.mode") or values.origin("ms.warehouse.operation"),
         )
     section = values.section(MergingSection)
@@ -85,14 +85,14 @@ def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> Mer
 
 
 def _note_unused_deletes(values: Properties, section: MergingSection, findings: Findings) -> None:
-    """Say what has no effect because no row tells of a delete."""
+    """Note the settings without effect because no row marks a delete."""
     unused = ["ms.merge.op.deletes"]
     unused += [] if section.deletes_missing else ["ms.merge.deletes"]
     for name in unused:
         if name in values.explicit:
             findings.notice(
                 name,
-                f"has no effect: {_OP} names no column that tells of deletes",
+                f"has no effect: {_OP} names no column that marks deletes",
                 f"Set {_OP}, or leave the property out.",
             )
 

@@ -64,7 +64,7 @@ _MEMBERS = (
     (
         "(preprocessor).action",
         "encrypt, decrypt",
-        "What the name `GpgProcessor` stands for.",
+        "What the name `GpgProcessor` means.",
     ),
     ("(preprocessor).member", "text", "zip, tar: Java expression for the one file inside."),
     ("(preprocessor).header", "text", "aggregated-json: path of the column names."),
@@ -202,7 +202,7 @@ def dump_mode(values: Properties) -> int:
 def check_preprocessors(
     found: tuple[PreprocessorSpec, ...], values: Properties, findings: Findings
 ) -> None:
-    """Let each preprocessor say what is wrong with its parameters, and where it stands."""
+    """Let each preprocessor say what is wrong with its parameters, and where."""
     for spec in found:
         kind: type[Preprocessor] = load(spec.filter)
         if kind.is_output and not values.section(ExtractionSection).is_file_dump:
@@ -229,7 +229,7 @@ def check_dump(values: Properties, findings: Findings) -> None:
         findings.problem(
             FILE_NAME,
             "is required by a file dump and not set",
-            "Name the file below data.publisher.final.dir; {{variables}} tell work units apart.",
+            "Name the file below data.publisher.final.dir; {{variables}} distinguish work units.",
         )
     for key, is_set in (
         ("ms.state.cursor.commit", values.section(ProgressSection).commit == "page"),
@@ -251,7 +251,7 @@ def _key(name: str, parameters: Mapping[str, object]) -> str:
 
 
 def _meant(name: str, parameters: Mapping[str, str | Secret]) -> str:
-    """Return the class's name; GpgProcessor stands for one of two."""
+    """Return the class's name; GpgProcessor means one of two."""
     if simple_name(name) != _GPG:
         return name
     encrypts = str(parameters.get("action", "")).strip().lower() == "encrypt"

@@ -1,4 +1,4 @@
-"""What a property is: all that is known of one, from the field of a section that declares it."""
+"""The facts about a property, from the field of a section that declares it."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Property:
     more than this, which only pydantic checks.
 
     ``default`` is text as it would be written in a job file, empty for none. ``low`` and ``high``
-    are inclusive bounds of a number; ``special`` maps a number to the one that it stands for.
+    are inclusive bounds of a number; ``special`` maps a number to the one that it means.
     ``words`` are the allowed words of an enum, read in any letter case; ``refused_words`` are words
     of Gobblin's that are nothing here. ``aliases`` are other spellings with the same meaning.
     ``variables`` says that ``{{name}}`` is replaced in the value, ``secret`` that the whole value
     is a secret, ``hidden_members`` which parts of a JSON value are. ``identity`` says that the
     value decides what is extracted or how it is written, so it is part of the job's digest.
-    ``example`` is a value as it stands in a job file. Inside JSON stands what ``model`` says, or
+    ``example`` is a value as it is in a job file. ``model`` describes the inside of JSON, or
     without one ``members``: their paths, values and meanings.
     """
 
@@ -98,7 +98,7 @@ class Group:
 
 
 def properties_of(section: type[Section]) -> tuple[Property, ...]:
-    """Return what the fields of a section declare, in their order."""
+    """Return the properties that a section's fields declare, in their order."""
     return _properties(cast("Any", section))
 
 

@@ -52,6 +52,7 @@ from dil.storage.locations import is_local
 FINAL_DIR, AT_JOB_LEVEL = "data.publisher.final.dir", "publish.data.at.job.level"
 REPLACES = "data.publisher.replace.final.dir"
 MODE, _LAYOUT = "ms.publish.mode", "ms.publish.layout"
+CHANGELOG = "ms.publish.changelog"
 _FILE_EACH = "ms.output.file.per.work.unit"
 _PATH = "writer.file.path"
 _LABEL_FOLDERS = frozenset("ymdhn")
@@ -106,6 +107,15 @@ class PublishingSection(Section):
         "timelabel puts files into folders y=/m=/d=/h=/n= of their timelabel.",
         default=Layout.DEFAULT,
         scope=Scope.JOB,
+    )
+    keeps_changelog: Bool = prop(
+        CHANGELOG,
+        "Whether the rows that a merge changes are recorded beside the dataset, in the folder "
+        "`<dataset>_changelog`, with what happened to them in the column `op`. For "
+        "`ms.publish.mode=merge`, of files and tables.",
+        default=False,
+        scope=Scope.JOB,
+        identity=False,
     )
     file_per_unit: Bool = prop(
         "ms.output.file.per.work.unit",
@@ -252,7 +262,36 @@ def publishing_spec(values: Properties, folder: Path, findings: Findings) -> Pub
         table=table_spec(values, folder, final_dir, findings),
         warehouse=warehouse_section(values, folder, findings),
         shares_files=_shares_files(values, mode, findings),
+        keeps_changelog=_keeps_changelog(values, mode, findings),
     )
+
+
+def _keeps_changelog(values: Properties, mode: PublishMode, findings: Findings) -> bool:
+    """Return whether changed rows are recorded; refuse it where they cannot be."""
+    section = values.section(PublishingSection)
+    if not section.keeps_changelog:
+        return False
+    key = other_place(values)
+    if mode is not PublishMode.MERGE:
+        findings.problem(
+            CHANGELOG,
+            f"is true, and {MODE} is {mode}: only a merge changes rows one by one",
+            f"Set {MODE}=merge, or {CHANGELOG}=false.",
+        )
+    elif key in (URL, DESTINATION):
+        where = "into a database" if key == URL else "to a destination of the job's own"
+        findings.problem(
+            CHANGELOG,
+            f"is true, and rows go {where}, which merges them itself: {key} is set",
+            f"Publish files or a table of files, or set {CHANGELOG}=false.",
+        )
+    elif not section.adds_dataset_path:
+        findings.problem(
+            CHANGELOG,
+            "is true, and the dataset has no folder of its own, beside which changed rows go",
+            f"Leave data.publisher.appendExtractToFinalDir out, or set {CHANGELOG}=false.",
+        )
+    return True
 
 
 def _shares_files(values: Properties, mode: PublishMode, findings: Findings) -> bool:

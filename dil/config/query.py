@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -12,18 +13,30 @@ from pathlib import Path
 from dil.config.dedupe import dedupe_spec
 from dil.config.egress import EgressSection, ProgressSection
 from dil.config.entry import Entry
-from dil.config.event_time import EventTimeSection
+from dil.config.event_time import COLUMN
 from dil.config.findings import Findings
 from dil.config.grace import GraceSection
 from dil.config.inheritance import TrustedUsers
 from dil.config.preprocessing import PreprocessingSection
 from dil.config.property import properties_of
+from dil.config.publishing import CHANGELOG
 from dil.config.read_context import JobReadContext
 from dil.config.state import SERVER_KINDS, StateSection, state_section
-from dil.config.timelabels import TimelabelsSection
+from dil.config.timelabels import (
+    CATCHUP,
+    CLOSE,
+    EVERY,
+    FIRST_RUN,
+    SCHEDULE,
+    SPLIT,
+    UNIT,
+    TimelabelsSection,
+)
+from dil.config.timelabels import COLUMN as LABEL_COLUMN
 from dil.config.watermarks import PlanningSection
 from dil.config.windows import window_spec
 from dil.errors import ConfigError, Origin
+from dil.model.event_time import EventTimeSpec
 from dil.model.job import (
     ClassRef,
     DatasetInput,
@@ -60,10 +73,12 @@ from dil.storage.locations import PathError, local_path
 
 _OF_SOURCES: tuple[type[Section], ...] = (
     SourceSection, PlanningSection, GraceSection, SecondarySection, ProgressSection,
-    TimelabelsSection, EventTimeSection, ParametersSection, PagingSection, ExtractionSection,
-    CsvSection, PreprocessingSection, DumpSection, EgressSection,
+    ParametersSection, PagingSection, ExtractionSection, CsvSection, PreprocessingSection,
+    DumpSection, EgressSection,
 )  # fmt: skip
 _KEPT = frozenset({"ms.timezone", "ms.work.unit.min.records"})
+# What they say of work units, which a query has none of; its rows have labels all the same.
+_LABELS_OF_UNITS = frozenset({SPLIT, CATCHUP, FIRST_RUN, CLOSE})
 _SCHEMAS = frozenset(
     {"ms.output.schema", "ms.source.schema.urn", "ms.target.schema.urn", "ms.schema.cleansing"}
 )
@@ -73,6 +88,19 @@ _MEANT = {
     QueryMode.FULL: (PublishMode.REPLACE,),
     QueryMode.WINDOWED: (PublishMode.APPEND,),
 }
+_WITHOUT_EVENTS = {
+    QueryMode.FULL: (
+        f"is set, and {MODE}=full reads all rows again each time: a row that is read again is not"
+        " late",
+        f"Leave it out, or set {MODE}=append.",
+    ),
+    QueryMode.WINDOWED: (
+        f"is set, and {MODE}=windowed publishes each window once, when it is closed: no row of it"
+        " comes late",
+        "Leave it out. Windows close by the watermark of the input: set it in the job that reads"
+        " the source.",
+    ),
+}
 _ENABLED = "state.store.enabled"
 
 # Loads the job of another job file; the loader of jobs gives it.
@@ -81,7 +109,10 @@ LoadInput = Callable[[Path], Job]
 
 @dataclass(frozen=True, slots=True)
 class QueryParts:
-    """What a query goes with: the other parts of its job, and where the job file is."""
+    """What a query goes with: the other parts of its job, where the job file is, and its SQL.
+
+    ``has_events`` says that the job has an event column.
+    """
 
     job: str
     path: Path
@@ -89,6 +120,8 @@ class QueryParts:
     state: StateSpec
     around: JobReadContext
     load: LoadInput | None
+    sql: Entry | None
+    has_events: bool = False
 
 
 def refuse_source_properties(entries: Mapping[str, Entry], path: str, findings: Findings) -> None:
@@ -98,7 +131,7 @@ def refuse_source_properties(entries: Mapping[str, Entry], path: str, findings: 
     """
     sections = (*_OF_SOURCES, *built_in_sections("source"), *built_in_sections("http"))
     names = {entry.name for section in sections for entry in properties_of(section)}
-    names |= {"source.class"} | _SCHEMAS
+    names |= {"source.class"} | _SCHEMAS | _LABELS_OF_UNITS
     for name in sorted(names - _KEPT):
         entry = entries.get(name)
         if entry is not None and _is_own(entry.origin, path):
@@ -109,8 +142,8 @@ def refuse_source_properties(entries: Mapping[str, Entry], path: str, findings: 
 def _advice(name: str) -> str:
     if name in _SCHEMAS:
         return "Leave it out: the query names the columns, and CAST their types."
-    if name.startswith(("ms.event.", "ms.late.")):
-        return "Leave it out: the job that reads the source judges rows by their event time."
+    if name in _LABELS_OF_UNITS:
+        return f"Leave it out: rows of a query have the labels of {LABEL_COLUMN}."
     return f"Leave it out, or leave {INPUTS} out to read a source."
 
 
@@ -134,6 +167,13 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
             _note_unused(values, findings)
         return None
     windows = window_spec(values, findings)
+    closed = [f"[{at}]" for at, each in enumerate(section.inputs) if each.closed]
+    if closed and mode is QueryMode.WINDOWED:
+        findings.problem(
+            INPUTS,
+            f"{closed[0]}.closed is true, and {MODE}={mode} waits for the watermark of its input",
+            f"Leave it out, or set {MODE}=append.",
+        )
     if parts.publishing.mode not in _MEANT[mode]:
         words = " or ".join(_MEANT[mode])
         key = next(
@@ -145,6 +185,9 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
             f" {parts.publishing.mode}",
             f"Set {_MODE_OF_PUBLISHING}={words}, or leave it out.",
         )
+    _check_labels(parts, values, findings)
+    if parts.has_events and mode.reads_whole:
+        findings.problem(COLUMN, *_WITHOUT_EVENTS[mode])
     if not parts.state.enabled:
         findings.problem(
             _ENABLED,
@@ -153,7 +196,9 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
         )
     if windows is None:
         text, function, code = _query(section, parts, values, findings)
+        places = tuple(_places(text, section, parts))
     else:
+        places = ()
         text, function, code = windows.query(section.inputs[0].view), None, ""
     return QuerySpec(
         tuple(_found_inputs(section, parts, mode, findings)),
@@ -167,6 +212,32 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
         section.wait_ms,
         windows,
         dedupe_spec(parts.publishing, values, mode, findings),
+        places,
+    )
+
+
+def own_events(events: EventTimeSpec | None, values: Properties, path: str) -> EventTimeSpec | None:
+    """Return what a job says of event time; of a query only what its own file says.
+
+    What it inherits was meant for rows of a source, which have other columns.
+    """
+    if events is None or query_mode(values) is None:
+        return events
+    origin = values.origin(COLUMN)
+    return events if origin is not None and _is_own(origin, path) else None
+
+
+def _check_labels(parts: QueryParts, values: Properties, findings: Findings) -> None:
+    """Refuse a schedule of the job file itself without the column that labels its rows."""
+    labels = values.section(TimelabelsSection)
+    origin = next(filter(None, map(values.origin, (SCHEDULE, EVERY, UNIT))), None)
+    if origin is None or labels.column or not _is_own(origin, str(parts.path)):
+        return
+    findings.problem(
+        LABEL_COLUMN,
+        "is not set, and rows of a query have no other time that says their timelabel",
+        "Name the column of the query that has it.",
+        origin,
     )
 
 
@@ -205,6 +276,17 @@ def _query(
             return "", None, ""
         return "", function, _code_of(function, findings)
     return section.sql, None, ""
+
+
+def _places(text: str, section: QuerySection, parts: QueryParts) -> Iterator[tuple[int, str]]:
+    """Yield from which character on the SQL of a job is on which line of which file."""
+    if section.file:
+        path = local_path(section.file, parts.path.resolve().parent)
+        starts = [0, *(found.end() for found in re.finditer("\n", text))]
+        yield from ((start, f"{path}:{number}") for number, start in enumerate(starts, 1))
+    elif section.sql and parts.sql is not None:
+        starts = [0, *parts.sql.breaks]
+        yield from ((start, str(parts.sql.origin_at(start))) for start in starts)
 
 
 def _text_of_file(text: str, parts: QueryParts, findings: Findings) -> str:
@@ -339,10 +421,19 @@ def _of_job_file(
             f"dil validate {item.job} lists it all.",
         )
         return None
-    problem = _unfit(job, mode)
+    problem = _unfit(job, mode, item)
     if problem is not None:
         findings.problem(INPUTS, f"{where}.job names {path}, which {problem[0]}", problem[1])
-    return DatasetInput(job.name, item.view, job.state, str(path), job.writing)
+    return DatasetInput(
+        job.name,
+        item.view,
+        job.state,
+        str(path),
+        job.writing,
+        reads_late=item.late,
+        keeps_changelog=job.publishing.keeps_changelog,
+        reads_closed=item.closed,
+    )
 
 
 def _own_classes(job: Job) -> tuple[str, str] | None:
@@ -361,7 +452,7 @@ def _own_classes(job: Job) -> tuple[str, str] | None:
     return None
 
 
-def _unfit(job: Job, mode: QueryMode) -> tuple[str, str] | None:
+def _unfit(job: Job, mode: QueryMode, item: QueryInput) -> tuple[str, str] | None:
     """Return why the dataset of a job cannot be read by its chain, and what to do."""
     if (classes := _own_classes(job)) is not None:
         return classes
@@ -374,18 +465,38 @@ def _unfit(job: Job, mode: QueryMode) -> tuple[str, str] | None:
         return "publishes files as they are, and not rows", "Read them with a job of their own."
     if not job.state.enabled:
         return "keeps no state, so nobody knows which rows are new", f"Set {_ENABLED}=true there."
-    how = _taking_away(job.publishing)
-    if how and mode is not QueryMode.FULL:
+    return _unfit_mode(job, mode, item)
+
+
+def _unfit_mode(job: Job, mode: QueryMode, item: QueryInput) -> tuple[str, str] | None:
+    """Return why the way in which a job publishes does not go with a query, and what to do."""
+    how = job.publishing.mode
+    if item.closed:
+        return _unfit_labels(job, how)
+    is_recorded = job.publishing.keeps_changelog and mode is QueryMode.APPEND
+    if how is PublishMode.APPEND or mode is QueryMode.FULL or is_recorded:
+        return None
+    other = ""
+    if how is PublishMode.MERGE and mode is QueryMode.APPEND:
+        other = f" Or set {CHANGELOG}=true there: {MODE}=append reads the rows that it changes."
+    return (
+        f"publishes by {_MODE_OF_PUBLISHING}={how}: rows that were read are taken away later, and"
+        f" {MODE}={mode} cannot take back what it made of them",
+        f"Set {MODE}=full, which reads the whole input again and replaces the dataset.{other}",
+    )
+
+
+def _unfit_labels(job: Job, how: PublishMode) -> tuple[str, str] | None:
+    """Return why nobody knows which rows of a dataset are of closed timelabels, and what to do."""
+    labels = job.planning.timelabel
+    if labels is None or not labels.closes:
+        return "closes no timelabels", f"Set {CLOSE} there, or leave closed out."
+    if how is PublishMode.MERGE:
         return (
-            f"publishes by {how}: rows that were read are taken away later, and"
-            f" {MODE}={mode} cannot take back what it made of them",
-            f"Set {MODE}=full, which reads the whole input again and replaces the dataset.",
+            f"publishes by {_MODE_OF_PUBLISHING}={how}: its files have rows of several timelabels",
+            "Leave closed out.",
         )
     return None
-
-
-def _taking_away(spec: PublishingSpec) -> str:
-    return "" if spec.mode is PublishMode.APPEND else f"{_MODE_OF_PUBLISHING}={spec.mode}"
 
 
 def _of_store(
@@ -414,4 +525,8 @@ def _of_store(
     state = state_section(values, parts.path.resolve().parent, own)
     for found in own.problems:
         findings.problem(INPUTS, f"{where}: {found.key} {found.what}", found.fix)
-    return None if own.problems else DatasetInput(item.dataset, item.view, state)
+    if own.problems:
+        return None
+    return DatasetInput(
+        item.dataset, item.view, state, reads_late=item.late, reads_closed=item.closed
+    )

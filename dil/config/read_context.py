@@ -79,7 +79,7 @@ class JobReadContext:
     plain: Callable[[], None] = _ignore
 
     def secret(self, text: str, where: str = "", *, is_always_read: bool = False) -> Secret:
-        """Return the secret a text stands for; ``is_always_read`` decrypts it in any case.
+        """Return the secret that a text means; ``is_always_read`` decrypts it in any case.
 
         Raises:
             ShapeError: it cannot be resolved.
@@ -106,7 +106,7 @@ class JobReadContext:
         return Secret("")
 
     def is_reference(self, text: str) -> bool:
-        """Return whether a text stands for a secret, by any of the forms that the job knows."""
+        """Return whether a text means a secret, by any of the forms that the job knows."""
         return self.resolver.is_reference(text)
 
     @property

@@ -80,8 +80,8 @@ def _check_split(planning: PlanningSpec, values: Properties, findings: Findings)
         findings.problem(
             SPLIT,
             'is "none", and all rows of a work unit would go to the last timelabel that it touches',
-            f"Leave it out, so that work units are split; or name in {COLUMN} what tells rows apart"
-            ".",
+            "Leave it out, so that work units are split; or name a column that distinguishes"
+            f" rows in {COLUMN}.",
         )
     elif labels.splits and not sends_window and SPLIT not in values.explicit:
         findings.problem(
@@ -244,7 +244,7 @@ def _period_key(values: Properties, name: str) -> str:
 def is_ambiguous(parameter: Parameter) -> bool:
     """Return whether a watermark is sent as a local time that the zone has twice a year.
 
-    A zone id (ZZZ) does not tell the two apart; an offset or a short name (CET, CEST) does.
+    A zone id (ZZZ) does not distinguish the two; an offset or a short name (CET, CEST) does.
     """
     if parameter.format != "datetime":
         return False

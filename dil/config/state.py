@@ -289,7 +289,7 @@ def state_server(values: Properties, kind: str, findings: Findings) -> DatabaseA
 
 
 def note_unused_server(values: Properties, kind: str, findings: Findings) -> None:
-    """Say that a server is named which nobody will speak to."""
+    """Say that the job names a server which it does not use."""
     if _URL in values.explicit and kind != "noop":
         findings.notice(
             _URL,

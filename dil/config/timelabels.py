@@ -139,7 +139,7 @@ def timelabels_section(values: Properties, findings: Findings) -> TimelabelSpec 
 
 
 def as_written(value: object) -> str:
-    """Return a text or a truth value as it stands in a job file."""
+    """Return a text or a truth value as a job file has it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

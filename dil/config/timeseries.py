@@ -148,7 +148,7 @@ def _check_operation(values: Properties, findings: Findings) -> None:
 def _note_repeats(
     mode: PublishMode, labels: TimelabelSpec | None, values: Properties, findings: Findings
 ) -> None:
-    """Say that a label that is run twice has its rows twice, where nobody asked for that."""
+    """Say that a label that is run twice has its rows twice, where the job did not ask for that."""
     is_timeless = labels is not None and not labels.is_dated
     is_asked = values.section(PublishingSection).mode is not None
     if is_timeless and mode is PublishMode.APPEND and not is_asked:

@@ -369,7 +369,7 @@ class PlanningSection(Section):
     )
     max_units: Annotated[Int, StandsFor({0: 500}), Ge(-1), Le(5000)] = prop(
         "ms.work.unit.parallelism.max",
-        "Most work units that one run takes; the rest waits for the next. 0 stands for 500, -1 "
+        "Most work units that one run takes; the rest waits for the next. 0 means 500, -1 "
         "for no limit. How many run at once is `taskexecutor.threadpool.size`.",
         default=500,
         scope=Scope.JOB,

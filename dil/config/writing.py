@@ -58,7 +58,7 @@ class WritingSection(Section):
 
     format_word: _FormatWord = prop(
         "writer.output.format",
-        "Format of the files; alone decides it. OTHER stands for AVRO.",
+        "Format of the files; alone decides it. OTHER means AVRO.",
         default="AVRO",
         scope=Scope.TASK,
     )
@@ -96,7 +96,7 @@ class WritingSection(Section):
     )
     system_columns: Texts = prop(
         "ms.output.system.columns",
-        "Columns that tell where a row comes from, any of `_dil_run_id`, `_dil_signature`, "
+        "Columns that say where a row comes from, any of `_dil_run_id`, `_dil_signature`, "
         "`_dil_extracted_at` (when the attempt began that read it) and `_timelabel`.",
         default=(),
         scope=Scope.TASK,
@@ -224,7 +224,7 @@ class WritingSection(Section):
 
     @property
     def format(self) -> OutputFormat:
-        """Return the format of plain files; OTHER stands for Avro (rule U7)."""
+        """Return the format of plain files; OTHER means Avro (rule U7)."""
         word = self.format_word.lower()
         return OutputFormat.AVRO if word == "other" else OutputFormat(word)
 

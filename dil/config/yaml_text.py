@@ -28,7 +28,7 @@ def parse(text: str, path: str, findings: Findings) -> Iterator[Entry]:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         is_too_large = root is not None and _size(root, {}) > _MOST_CHARACTERS
     except RecursionError:
-        what = "holds values that are nested too deep, or an alias of what it stands in"
+        what = "holds values that are nested too deep, or an alias inside the value that it names"
         findings.problem("", what, "Write fewer values in each other.", Origin(path))
         return
     except yaml.MarkedYAMLError as error:
@@ -42,7 +42,7 @@ def parse(text: str, path: str, findings: Findings) -> Iterator[Entry]:
     if root is None:
         return
     if is_too_large:
-        what = f"stands for more than {_MOST_CHARACTERS:,} characters, with aliases written out"
+        what = f"has more than {_MOST_CHARACTERS:,} characters, with aliases written out"
         findings.problem("", what, "Write the values in place of aliases.", Origin(path))
         return
     if not isinstance(root, yaml.MappingNode):
@@ -52,7 +52,7 @@ def parse(text: str, path: str, findings: Findings) -> Iterator[Entry]:
 
 
 def _size(node: yaml.Node, known: dict[int, int]) -> int:
-    """Return how many characters a node stands for; ``known`` keeps what aliases share."""
+    """Return how many characters a node means; ``known`` keeps what aliases share."""
     if isinstance(node, yaml.ScalarNode):
         return 1 + len(node.value)
     if id(node) not in known:

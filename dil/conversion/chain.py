@@ -38,7 +38,7 @@ class ConversionChain:
         self._facts = _NO_PAGE
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
-        """Yield what becomes of one batch of a page, in the typed form of ``dil.model.arrow``.
+        """Yield one batch of a page after conversion, in the typed form of ``dil.model.arrow``.
 
         Raises:
             ConversionError: more rows failed than the job tolerates.
@@ -49,7 +49,7 @@ class ConversionChain:
         return self._from(0, batch)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """Yield what converters held back, after the last row of the work unit; called once.
+        """Yield rows that converters held back, after the last row of the work unit; called once.
 
         A converter that comes later sees the rest of those before it, then finishes itself.
         """
@@ -70,7 +70,7 @@ class ConversionChain:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what converters have to say, after the last row."""
+        """Return the notes of converters, after the last row."""
         return tuple(note for step in self._steps for note in step.notes)
 
     def _from(self, index: int, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

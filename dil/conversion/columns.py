@@ -125,7 +125,7 @@ class ColumnReader:
         return self._read(array, target, self._rows)
 
     def _read(self, array: pa.Array, target: ColumnTarget, rows: pa.Array) -> pa.Array:
-        """Read a part of a column; ``rows`` tells the batch's row of each position."""
+        """Read a part of a column; ``rows`` is the batch's row of each position."""
         stored = self._values.unpack(array)
         if not target.children:
             result = self._leaf(stored, target, rows)

@@ -199,7 +199,7 @@ def extraction_of(job: Job, known_schema: str = "") -> ExtractionSpec:
 
     Columns that the dataset has as text are read as the text of the source: as numbers first,
     ``1e0`` would come as ``1``. Keys are: whether a number came beside texts, or in a run before
-    there were any, its row is the same. With converters between, nobody knows which column is
+    there were any, its row is the same. With converters between, it is unknown which column is
     which.
     """
     extraction = replace(job.extraction, key_columns=_key_columns(job))

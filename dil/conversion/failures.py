@@ -70,7 +70,7 @@ def shape_of(value: object) -> str:
 
 def looks_like(shape: str) -> str:
     """Return the words that show a shape and say how to read it."""
-    return f'it looks like "{shape}" (9 stands for a digit, a for a letter)'
+    return f'it looks like "{shape}" (9 means a digit, a means a letter)'
 
 
 class RowFailures:

@@ -28,8 +28,8 @@ class Fitting:
     """Fits the columns of one batch; failures are noted by the batch's rows.
 
     ``declared`` says that a person wrote the known types: numbers may be rounded into float and
-    double, and a text may be any form of its number. ``keys`` are columns by which rows are told
-    apart: there a text never becomes a number, since rows of two texts would become one.
+    double, and a text may be any form of its number. ``keys`` are columns by which rows are
+    distinguished: there a text never becomes a number, since rows of two texts would become one.
     ``unknown`` is called with members of records that are not in the schema and hold values.
     """
 

@@ -14,7 +14,7 @@ from dil.types.schema_text import parse_schema
 class KeptColumns(Converter):
     """Adds the columns of the recorded schema that a batch lacks: nullable, and last.
 
-    Names are compared in any letter case, because files cannot tell them apart either.
+    Names are compared in any letter case, because files do not distinguish them either.
     """
 
     def __init__(self, context: ConverterContext) -> None:

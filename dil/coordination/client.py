@@ -66,7 +66,7 @@ class DriverServices:
             return answer.ticket
         if self._limits.most_requests:
             raise self._unreachable(f"{BUDGET} cannot be kept")
-        # A ticket of the driver's tells the time of its clock, which is not this machine's.
+        # The driver's tickets have the time of its own clock, which is not this machine's.
         return self._alone.ticket(earlier if was_lost else None)
 
     def slow_down(self, seconds: float) -> None:

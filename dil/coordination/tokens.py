@@ -132,5 +132,5 @@ def no_credentials() -> SourceError:
 
 
 def _mark(token: Secret) -> bytes:
-    """Return what stands for a token; the tokens themselves are not kept."""
+    """Return the mark of a token; the tokens themselves are not kept."""
     return hashlib.sha256(token.reveal().encode()).digest()

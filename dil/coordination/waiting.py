@@ -40,7 +40,7 @@ class TaskCoordinator:
         self._services.slow_down(seconds)
 
     def quota_spent(self, why: str) -> None:
-        """Tell all tasks that the source gives no more answers in this run."""
+        """Let all tasks know that the source gives no more answers in this run."""
         self._services.quota_spent(why)
 
     def credential(self, rejected: Secret | None = None) -> Secret:

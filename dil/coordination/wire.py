@@ -169,12 +169,12 @@ def _time_out(link: socket.socket, seconds: int) -> None:
 
 
 def refusal(error: DilError) -> Refused:
-    """Return the message that tells an error."""
+    """Return the message that describes an error."""
     return Refused(error.code, error.message, error.fix, getattr(error, "retry_after_s", None))
 
 
 def error_of(refused: Refused) -> DilError:
-    """Return the error that a message tells."""
+    """Return the error that a message describes."""
     if refused.code == TransientSourceError.code:
         return TransientSourceError(refused.message, refused.fix, refused.retry_after_s)
     return _ERRORS.get(refused.code, SourceError)(refused.message, refused.fix)

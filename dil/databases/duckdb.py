@@ -38,7 +38,7 @@ def connect(path: str, *, is_read_only: bool = False, **settings: str) -> Any:  
 
 
 def fault_of(error: Exception) -> Fault:
-    """Return what an error of DuckDB's driver means."""
+    """Return the meaning of an error of DuckDB's driver."""
     duckdb = driver()
     text = str(error).partition("\nLINE ")[0]
     if _CONFLICT.search(text):

@@ -1,4 +1,4 @@
-"""What an error of a database means, in one list of words for all engines.
+"""The meanings of errors of a database, in one list of words for all engines.
 
 Each engine's module translates its codes into a ``Fault``. State stores, warehouses and the JDBC
 connector each decide what a fault means to them: whether to try again, and which error to raise.
@@ -83,7 +83,7 @@ class LoginProperties:
 
 
 def server_advice(names: LoginProperties) -> Mapping[Fault, str]:
-    """Return what to do about faults of a server, by the names of the job's properties."""
+    """Return the advice for faults of a server, by the names of the job's properties."""
     away = f"Check that the server runs and that {names.url} names its host and port."
     return {
         Fault.LOST: away,

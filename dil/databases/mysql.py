@@ -242,13 +242,13 @@ def code_of(error: Exception) -> int | None:
 
 
 def text_of(error: Exception) -> str:
-    """Return what the server said, on one line."""
+    """Return the server's words, on one line."""
     said = error.args[1] if len(error.args) > 1 else error
     return " ".join(str(said).split()) or "the connection is closed"
 
 
 def fault_of(error: Exception) -> Fault:
-    """Return what an error of PyMySQL means: by its number, its SQLSTATE, its class."""
+    """Return the meaning of an error of PyMySQL: by its number, its SQLSTATE, its class."""
     err, code = driver().err, code_of(error)
     if "CERTIFICATE_VERIFY_FAILED" in str(error):  # the number is that of a server that is away
         return Fault.UNTRUSTED
@@ -263,7 +263,7 @@ def fault_of(error: Exception) -> Fault:
 
 
 def advice(names: LoginProperties) -> Mapping[Fault, str]:
-    """Return what to do about the faults of a server, by the names of the job's properties."""
+    """Return the advice for the faults of a server, by the names of the job's properties."""
     options = f"Check the ssl options in {names.url}."
     return {
         **server_advice(names),

@@ -136,7 +136,7 @@ def _manager() -> Any:  # noqa: ANN401 - a module
 
 
 def arguments(address: DatabaseAddress, *, connect_s: int, **limits: str) -> dict[str, str]:
-    """Return what libpq is given for an address, by libpq's names (PostgreSQL manual, 34.1.2).
+    """Return the settings of libpq for an address, by libpq's names (PostgreSQL manual, 34.1.2).
 
     Args:
         address: Where the database is, and who logs in; its options go before all defaults.
@@ -174,7 +174,7 @@ def _quoted(text: str) -> str:
 
 
 def fault_of_state(state: str) -> Fault:
-    """Return what a SQLSTATE means."""
+    """Return the meaning of a SQLSTATE."""
     return next((fault for begin, fault in _STATES if state.startswith(begin)), Fault.OTHER)
 
 
@@ -197,7 +197,7 @@ def fault_of_connecting(text: str) -> Fault:
 
 
 def fault_of_statement(state: str | None, text: str) -> Fault:
-    """Return what an error of a statement means; while rows of a COPY come it has no SQLSTATE."""
+    """Return the meaning of a statement's error; while rows of a COPY come it has no SQLSTATE."""
     if is_cut(text):
         return Fault.LOST
     if state:
@@ -206,7 +206,7 @@ def fault_of_statement(state: str | None, text: str) -> Fault:
 
 
 def fault_of(state: str | None, text: str) -> Fault:
-    """Return what an error means that may be one of connecting, or of a statement.
+    """Return the meaning of an error of connecting, or of a statement.
 
     Of two that make a table at the same moment one may get a duplicate key of the catalogue.
     """
@@ -218,7 +218,7 @@ def fault_of(state: str | None, text: str) -> Fault:
 
 
 def advice(names: LoginProperties) -> Mapping[Fault, str]:
-    """Return what to do about the faults of a server, by the names of the job's properties."""
+    """Return the advice for the faults of a server, by the names of the job's properties."""
     login = f"Check {names.user} and {names.password}, and the server's pg_hba.conf."
     options = f"Check the options in {names.url}; they are those of libpq."
     return {

@@ -69,7 +69,7 @@ def connect(
 
 
 def fault_of(error: Exception) -> Fault:
-    """Return what an error of Python's driver means."""
+    """Return the meaning of an error of Python's driver."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:  # the driver itself refuses: a value, or more than one statement
         return Fault.REFUSED

@@ -51,7 +51,7 @@ class ClassArchive:
         for note in self._archive.parent.glob(f"{self._archive.stem}.*.pid"):
             part, writer = note.with_suffix(".part"), note.read_text()
             if not writer.isdecimal():
-                part.unlink(missing_ok=True)  # a torn note: nobody knows whether that is whole
+                part.unlink(missing_ok=True)  # a torn note: it is unknown whether that is whole
             elif _is_alive(int(writer)):
                 continue
             elif part.exists():
@@ -59,7 +59,7 @@ class ClassArchive:
             note.unlink(missing_ok=True)
 
     def _delete_unused(self) -> None:
-        """Delete what other environments left: an archive takes 70 MB."""
+        """Delete archives of other environments: an archive takes 70 MB."""
         for left in self._archive.parent.glob("spark-classes-*"):
             with suppress(OSError):
                 if time.time() - left.stat().st_mtime > _UNUSED_S:

@@ -92,7 +92,7 @@ class Frames:
                 self._reports.append(repeat_attempts(self._run, unit, attempt, self._clocks))
         except _NotRunError:
             return
-        except BaseException as error:  # noqa: BLE001 - what a thread raises reaches nobody
+        except BaseException as error:  # noqa: BLE001 - an error in a thread would be lost
             self._monitor.give_up(error)
 
     def _attempt(self, unit: WorkUnit, number: int) -> TaskReport:
@@ -120,7 +120,7 @@ class Frames:
         )
 
     def _read(self, unit: WorkUnit) -> SparkRead:
-        """Return what Spark is to read, from the values that the task's only request has."""
+        """Return the query for Spark, from the values that the task's only request has."""
         run = self._run
         scope = ParameterScope.of(unit, full_extract=run.full_extract, secondary=run.secondary)
         pages = initial_values(run.job.extraction)
@@ -195,7 +195,7 @@ class _Body:
 def unmarked(batches: Iterator[pa.RecordBatch], names: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """Yield the rows before the mark at the end, without its column, which is the last one.
 
-    A worker cannot tell rows that broke off from rows that ended: the mark does.
+    A worker cannot distinguish rows that broke off from rows that ended: the mark does.
 
     Raises:
         TransientSourceError: there is no mark, so rows are missing.

@@ -106,7 +106,7 @@ def require_metastore(context: Any, spec: CatalogSpec | None) -> None:  # noqa: 
         spec: The job's catalog, None for none.
 
     Raises:
-        ConfigError: nobody names a metastore.
+        ConfigError: no metastore is named.
     """
     if spec is None or spec.type is not CatalogType.HIVE or spec.metastore:
         return
@@ -124,7 +124,7 @@ def look_for_metastore(spec: CatalogSpec, settings: SparkSettings) -> None:
     """Do as ``require_metastore`` before a run.
 
     Raises:
-        ConfigError: nobody names a metastore.
+        ConfigError: no metastore is named.
         ExecutionError: Spark cannot be started.
     """
     with spark_context(settings) as context:
@@ -142,7 +142,7 @@ class HiveMetastore:
 
     def __init__(self, session: Any) -> None:  # noqa: ANN401 - a SparkSession
         self._session = session
-        java = session._jsparkSession  # noqa: SLF001 - SQL does not tell and change all of it
+        java = session._jsparkSession  # noqa: SLF001 - SQL cannot read and change all of it
         self._catalog = java.sharedState().externalCatalog()
         self._types = session._jvm.org.apache.spark.sql.types.StructType  # noqa: SLF001
 

@@ -60,7 +60,7 @@ def _homes(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _probe(home: Path) -> Java | None:
-    """Return what is installed there; the release file spares starting a JVM."""
+    """Return the Java that is installed there; the release file spares starting a JVM."""
     program = home / "bin" / "java"
     if not program.exists():
         return None

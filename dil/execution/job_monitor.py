@@ -93,7 +93,7 @@ class SparkJobMonitor:
     def _look(self, reports: Sequence[TaskReport]) -> Failure | None:
         try:
             return self._watch(reports)
-        except Exception as error:  # noqa: BLE001 - what a thread raises reaches nobody
+        except Exception as error:  # noqa: BLE001 - an error in a thread would be lost
             return _broken(error)
 
     def _cancel(self) -> None:

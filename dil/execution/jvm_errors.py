@@ -1,4 +1,4 @@
-"""What an error of Spark's JVM means: Java's exceptions, in the errors that tell what to do."""
+"""The meaning of errors of Spark's JVM: Java's exceptions, in the errors that say what to do."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _KINDS = {
     "java.sql.SQLRecoverableException": "08",
     "java.sql.SQLTransientException": "40",
 }
-# What a Python worker tells of an exception, up to the frames of the JVM.
+# What a Python worker says about an exception, up to the frames of the JVM.
 _TRACEBACK = re.compile(
     r"Traceback \(most recent call last\):\n(.*?)(?:\n\s*\n|\n\s+at |\Z)", re.DOTALL
 )
@@ -43,7 +43,7 @@ _NO_CLASS = frozenset({"java.lang.ClassNotFoundException", "java.lang.NoClassDef
 
 
 def last_line(error: BaseException) -> str:
-    """Return the line of an error's text that tells most."""
+    """Return the line of an error's text that says most."""
     text = ""
     with suppress(Exception):  # py4j asks the JVM for the text, and that may be gone
         text = str(error)
@@ -121,7 +121,7 @@ def source_errors(location: str) -> Iterator[None]:
 
 
 def _java_error(error: Exception, location: str) -> DilError | None:
-    """Return what the exceptions behind an error mean; those of the driver tell most."""
+    """Return the meaning of the exceptions behind an error; those of the driver say most."""
     causes = [(_ancestry(cause), cause) for cause in _causes(error)]
     for names, cause in reversed(causes):
         if _SQL_EXCEPTION in names:
@@ -134,13 +134,13 @@ def _java_error(error: Exception, location: str) -> DilError | None:
 
 
 def refusal(state: str, reason: str, location: str, kind: str = "") -> DilError:
-    """Return what a SQLException means.
+    """Return the meaning of a SQLException.
 
     Args:
-        state: Its SQLSTATE, empty where the driver tells none.
+        state: Its SQLSTATE, empty where the driver gives none.
         reason: Its message.
         location: The source, without secrets.
-        kind: The class of SQLSTATE that the exception's own class stands for.
+        kind: The class of SQLSTATE that the exception's own class means.
     """
     if _NO_DRIVER in reason:
         return no_driver(f"has no driver for {location}")
@@ -172,7 +172,7 @@ def no_driver(what: str) -> ConfigError:
         "ms.jdbc.driver.jar",
         f"{what}: Spark does not find the JDBC driver",
         "Name the driver's jar, or give it to spark-submit --jars; ms.jdbc.driver.class names its"
-        " class where the jar does not tell.",
+        " class where the jar does not name it.",
     )
 
 

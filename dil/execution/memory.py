@@ -31,7 +31,7 @@ def memory_limited(job: Job, workers: int = 0) -> Iterator[Job]:
 
 
 def memory_limit(asked: int | None, workers: int = 0) -> int:
-    """Return what this process may take in bytes, 0 for no limit.
+    """Return the bytes that this process may take, 0 for no limit.
 
     Where a job names none (None), all workers together get half of the machine's memory, or that
     of its container, and one gets 1 GiB at least; a limit that Spark itself has set counts as well.
@@ -44,7 +44,7 @@ def memory_limit(asked: int | None, workers: int = 0) -> int:
 
 
 def usual_limit(memory: int, workers: int) -> int:
-    """Return what one of ``workers`` may take on a machine of so many bytes of memory.
+    """Return the bytes that one of ``workers`` may take on a machine with this memory.
 
     >>> usual_limit(64 * GIB, 4) // GIB, usual_limit(8 * GIB, 10) // GIB, usual_limit(GIB, 1) / GIB
     (8, 1, 0.75)

@@ -56,7 +56,7 @@ class SparkExecutor:
 
         Raises:
             ConfigError: the connector reads by Spark, and something that it needs is not there; or
-                nobody names the metastore of the job's catalog.
+                there is no metastore for the job's catalog.
         """
         reader = _reader(run.job)
         context = self._session(replace(self._settings, reads=reader is not None))

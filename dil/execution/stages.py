@@ -50,7 +50,7 @@ class Executors:
         self._spark: SparkExecutor | None = None
 
     def for_units(self, units: int) -> Executor:
-        """Return what runs so many work units; a session that is not kept is stopped first."""
+        """Return the runner of some work units; a session that is not kept is stopped first."""
         if self._is_kept:
             if self._spark is not None:
                 return self._spark
@@ -62,7 +62,7 @@ class Executors:
         return self._own or self._new_spark(local_slots(self._job, units))
 
     def for_query(self) -> QueryExecutor:
-        """Return what runs the query of a derived dataset, on all cores of a new local session."""
+        """Return the runner of a derived dataset's query, on all cores of a new local session."""
         from dil.execution.queries.query import QueryExecutor
         from dil.execution.shares import cores
 
@@ -72,7 +72,7 @@ class Executors:
         return self._spark or self._new_spark(cores())
 
     def for_steps(self, tasks: int) -> Executor:
-        """Return what runs other tasks: where there is a session, it goes on."""
+        """Return the runner of other tasks; an existing session goes on."""
         return self._own or self._spark or self._new_spark(tasks)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What every task does first, on its executor."""
+"""The first steps of every task, on its executor."""
 
 from __future__ import annotations
 

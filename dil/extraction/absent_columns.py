@@ -2,7 +2,7 @@
 
 A source may leave a column out (docs/formats.md), so that its values are null; one that is
 misspelled looks the same, and its values are lost. A column that the source has and the schema
-lacks is left out, which the run says too. The first rows of an attempt tell.
+lacks is left out, which the run says too. The first rows of an attempt decide.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WRONG_NAMES = "Correct the names in ms.output.schema, or ms.data.field, which le
 
 
 class AbsentColumns:
-    """Compares the given columns with what the first rows have, once in an attempt.
+    """Compares the given columns with those of the first rows, once in an attempt.
 
     ``is_settled`` says that there is nothing (more) to compare. ``notes`` are sentences for the
     run's report about columns that rows do not have, ``left_out`` the names of those that the
@@ -70,7 +70,7 @@ class AbsentColumns:
 
 
 def left_out_note(names: Sequence[str]) -> tuple[str, ...]:
-    """Return what to say of columns that rows have and ``ms.output.schema`` has not."""
+    """Return the notes about columns that rows have but ``ms.output.schema`` lacks."""
     if not names:
         return ()
     return (f"the source has columns that ms.output.schema leaves out: {_listed(names)}",)

@@ -1,9 +1,9 @@
 """Bytes and streams for readers of Arrow that work in threads of their own.
 
-Such a thread may keep what it has read a moment longer than the reader is used. Where that belongs
-to Python and the interpreter has begun to end meanwhile, Python ends the thread, and with it the
-process: "terminate called without an active exception", exit code 134 after all work was done.
-So such a thread gets nothing of Python's here. Source: github.com/apache/arrow/issues/34314, read
+Such a thread may keep what it has read a moment longer than the reader is used. If the stream
+belongs to Python and the interpreter has begun to end, Python ends the thread, and with it the
+process: "terminate called without an active exception", exit code 134 after all work was done. So
+such a thread gets no Python object here. Source: github.com/apache/arrow/issues/34314, read
 2026-11-24.
 """
 
@@ -29,6 +29,6 @@ def arrow_file(*parts: bytes) -> pa.NativeFile:
 
 @contextmanager
 def arrow_stream(opened: Callable[[], AbstractContextManager[BinaryIO]]) -> Iterator[pa.NativeFile]:
-    """Open a stream for Arrow, and close it here whoever still has the file."""
+    """Open a stream for Arrow, and close it here even if others still hold the file."""
     with opened() as stream, pa.PythonFile(stream, mode="r") as file:
         yield file

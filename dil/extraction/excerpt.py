@@ -18,7 +18,7 @@ _LONG_WORD = re.compile(r"[A-Za-z0-9+/_=.~-]{20,}")
 _MEMBER = re.compile(r'("[^"\\]*")?(\s*:\s*)("(?:[^"\\]|\\.)*"?|-?[0-9][0-9.eE+-]*)')
 # Bodies that may be shown as an excerpt: HTML, and JSON objects.
 _SHOWN = re.compile(r"<!doctype html|<html|\{|\[\s*\{", re.IGNORECASE)
-# What stands between and in the tags of XML.
+# The text between and in the tags of XML.
 _CONTENT = re.compile(r"""<!\[CDATA\[.*|(>)[^<]*[^<\s][^<]*|(=\s*)(?:"[^"]*"?|'[^']*'?)""")
 # What answers say of errors (RFC 9457, RFC 6749 section 5.2): words for people, not data.
 _TELLING = re.compile(
@@ -30,7 +30,7 @@ def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
     """Return the beginning of a body, at most 200 characters of one line.
 
     Values of JSON members and words of 20 and more characters, as tokens are, are masked. Of the
-    body of a refusal, the members that tell what is wrong are shown.
+    body of a refusal, the members that say what is wrong are shown.
     """
     # Secrets first: what is left of one by the masks below, or by a cut, would not be found.
     clean = masked(body[: 16 * _LIMIT].decode("utf-8", "replace"))
@@ -42,10 +42,10 @@ def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
 
 
 def glimpse(body: bytes) -> str:
-    r"""Return what may be shown of a body that was not asked for: one line, and no row's values.
+    r"""Return the part of an unexpected body that may be shown: one line without values of rows.
 
-    Of HTML and JSON objects it is an excerpt, of XML the names, of all else the kinds of its
-    characters, as ``bracketed_form`` has them.
+    For HTML and JSON objects it is an excerpt, for XML the names, for others the kinds of
+    characters, as in ``bracketed_form``.
 
     >>> glimpse(b"id,name\n7,Zoe"), glimpse(b'<a k="v">Zoe</a>')
     ('aa,aaaa 9,Aaa', '<a k=***>***</a>')

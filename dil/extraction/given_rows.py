@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class GivenRows(Connector):
-    """Stands where other jobs have a connector; it asks nobody."""
+    """Takes the place of a connector; it asks no source."""
 
     reads_window = False
 

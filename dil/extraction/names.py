@@ -13,7 +13,7 @@ from dil.model.settings import SchemaCleansing
 
 
 class NameCleansing:
-    """Replaces unwanted characters in the names of one attempt; remembers what came from what."""
+    """Replaces unwanted characters in the names of one attempt; remembers the original names."""
 
     def __init__(self, cleansing: SchemaCleansing) -> None:
         from dil.text.java_regex import compile_java

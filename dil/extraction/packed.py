@@ -1,4 +1,4 @@
-"""Packed bodies where text is expected: their first bytes tell, which no text begins with."""
+"""Packed bodies where text is expected: no text begins with their first bytes."""
 
 from __future__ import annotations
 

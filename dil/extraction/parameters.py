@@ -14,7 +14,7 @@ from dil.model.work_unit import WorkUnit
 from dil.spi.connector import RequestValues
 from dil.text.variables import substitute
 
-# The types whose value stands in the job file; object is a list of others.
+# The types whose value is in the job file; object is a list of others.
 _DECLARED = {"list", "primitive", "jsonarray", "jsonobject"}
 _SECONDS = {"epoc-second", "epoch-second"}
 
@@ -23,7 +23,7 @@ _SECONDS = {"epoc-second", "epoch-second"}
 class PageValues:
     """What the next request may say about its page; None means that there is no value.
 
-    ``session`` is the session key. Empty text is a value of its own (rule G27): it stands for its
+    ``session`` is the session key. Empty text is a value of its own (rule G27): it replaces its
     placeholder, but is never sent by itself.
     """
 
@@ -54,7 +54,7 @@ class ParameterScope:
         full_extract: bool,
         secondary: SecondaryVariables | None = None,
     ) -> ParameterScope:
-        """Build the scope of a work unit: pruned low, partition end, and what its unit gives."""
+        """Build the scope of a work unit: pruned low, partition end, and the values of its unit."""
         given = secondary or SecondaryVariables()
         return cls(work_unit.low, work_unit.high, full_extract, given.over(work_unit.unit))
 
@@ -68,11 +68,11 @@ def evaluate(
 ) -> RequestValues:
     """Evaluate all parameters for one request.
 
-    Each text that the job file declares, at any depth, is substituted once: what a replaced value
-    itself refers to stays as it is. What comes from elsewhere is no template: units, activation
-    rows, authentication fields, session keys, watermarks. Temporaries (names that begin with
-    ``tmp``) can be used, also in the URI and in headers, and are never sent (rule G32). Secrets are
-    revealed here: the result must not be printed.
+    Each text that the job file declares, at any depth, is substituted once: variables in a replaced
+    value stay as they are. Values from elsewhere are no templates: units, activation rows,
+    authentication fields, session keys, watermarks. Temporaries (names that begin with ``tmp``) can
+    be used, also in the URI and in headers, and are never sent (rule G32). Secrets are revealed
+    here: the result must not be printed.
 
     Raises:
         ConfigError: a primitive without a value, a datetime without pattern, or a parameter that

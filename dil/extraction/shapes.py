@@ -38,7 +38,7 @@ _DOUBLE_SCALE = 15
 
 @dataclass(slots=True)
 class FoundNumbers:
-    """What is known of the numbers of one column.
+    """The facts about the numbers of one column.
 
     ``scale`` and ``digits`` count decimal places and integer digits; they are kept only as long
     as somebody needs them, that is from the first value that a double cannot hold.
@@ -109,7 +109,7 @@ class FoundNumbers:
 
 @dataclass(slots=True)
 class FoundShape:
-    """What is known of one column; a column that was only ever null has no kinds.
+    """The facts about one column; a column that was only ever null has no kinds.
 
     ``width`` counts the columns of all shapes that belong together.
     """
@@ -176,7 +176,7 @@ class FoundShape:
     ) -> tuple[Column, ...]:
         """Return the members as columns, all nullable: no page can promise what others hold.
 
-        ``given`` columns come first and keep their types; only what they do not name is found.
+        ``given`` columns come first and keep their types; only types of other columns are found.
 
         Raises:
             SourceContractError: a column holds objects or arrays here and other values there.

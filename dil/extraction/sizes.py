@@ -52,7 +52,7 @@ def share_of(memory: int | None, usual: int) -> int:
 
 
 def memory_words(memory: int | None, whose: str) -> str:
-    """Return what needs more memory than there is, behind "needs more than".
+    """Return the words after "needs more than", for too little memory.
 
     >>> memory_words(1_000_000, "a worker"), memory_words(0, "a worker")
     ('the 1,000,000 bytes of memory that a worker may take', 'there is')
@@ -96,7 +96,7 @@ class Width:
 
 
 def rows_at_once(columns: int) -> int:
-    """Return how many rows of so many columns are one batch, at most.
+    """Return the most rows in one batch, for a number of columns.
 
     >>> rows_at_once(100), rows_at_once(20_000)
     (65536, 838)

@@ -30,7 +30,7 @@ class ReadStream(io.RawIOBase):
         """Return up to ``size`` bytes, empty at the end; all that is left with -1."""
 
     def readall(self) -> bytes:
-        """Return all that is left; what ``read`` may call for -1."""
+        """Return the rest; ``read`` may call it for -1."""
         return b"".join(iter(lambda: self.read(_CHUNK), b""))
 
     def readinto(self, buffer: object, /) -> int:

@@ -38,7 +38,7 @@ class ClosedRows:
 
 @dataclass(frozen=True, slots=True)
 class BookKeeping:
-    """What a commit does to the books.
+    """The changes of a commit to the books.
 
     ``reopens`` are labels whose rows it changes: those that are closed are reopened. ``closes`` are
     labels that may be closed after it, if they are complete then; ``forced`` ones are closed

@@ -39,6 +39,6 @@ class CatalogSpec:
 
     @property
     def place(self) -> str:
-        """Return what tells this table from those of other catalogs."""
+        """Return the text that identifies this table among all catalogs."""
         parts = (self.type, self.metastore, self.region, self.endpoint, self.name)
         return " ".join(part for part in parts if part)

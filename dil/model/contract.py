@@ -1,4 +1,4 @@
-"""What a job allows its rows to do to its schema, and where rows go that may not pass."""
+"""How a job's rows may change its schema, and where other rows go."""
 
 from __future__ import annotations
 

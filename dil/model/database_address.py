@@ -16,7 +16,7 @@ class Server(StrEnum):
 
     @property
     def default_port(self) -> int:
-        """Return the port that the server has when nobody says otherwise."""
+        """Return the server's port where the address names none."""
         return 5432 if self is Server.POSTGRESQL else 3306
 
 

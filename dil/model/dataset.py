@@ -18,7 +18,7 @@ EXPIRY = "expire"
 
 
 def source_name(job: str) -> str:
-    """Return what blocks name as the source of a job's work units."""
+    """Return the name that blocks use for the source of a job's work units."""
     return f"dil/{job}"
 
 
@@ -48,7 +48,7 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     that of its work unit, where the job has timelabels (rule T16). ``is_dump`` says that
     the source or the job named it: a later file of that name replaces it. ``units`` say which rows
     are whose in a shared file, which is one of several work units: all of them and in their order;
-    empty where nobody knows.
+    empty where that is unknown.
     """
 
     uri: str
@@ -63,12 +63,12 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def format(self) -> str:
-        """Return what its name ends with, such as ``parquet``; of a dump this may be anything."""
+        """Return the end of its name, such as ``parquet``; any text for a dump."""
         return self.uri.rpartition(".")[2].lower()
 
     @property
     def unit_rows(self) -> tuple[UnitRows, ...]:
-        """Return which rows are whose, also of one work unit; empty where nobody knows."""
+        """Return which rows are whose, also of one work unit; empty where that is unknown."""
         if self.units or not self.signature:
             return self.units
         return (UnitRows(self.signature, 0, self.rows),)
@@ -80,7 +80,7 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def has_unknown_units(self) -> bool:
-        """Return whether it is a shared file, written by us, of which nobody knows whose rows.
+        """Return whether it is a shared file, written by us, whose work units are unknown.
 
         A merge wrote it, or an earlier release put it together.
         """
@@ -110,7 +110,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class WorkUnitOutcome:
-    """What the state store is to remember of one work unit after a run; times epoch ms UTC.
+    """The new state of one work unit after a run; times epoch ms UTC.
 
     ``high`` is the partition's end on success; on failure None, so that an earlier successful
     high is kept (rule P21). ``low`` is the nominal partition start.
@@ -152,7 +152,7 @@ class UnitEntry:
 
 @dataclass(frozen=True, slots=True)
 class OperatorAct:
-    """What an operator decided about the work units of a job, as one change that can be undone.
+    """An operator's decision about the work units of a job, as one change that can be undone.
 
     ``verb`` and ``reason`` are kept in the chain. ``changed`` holds the rows that change, as they
     shall be; rows of ``removed`` leave the index. ``watermark`` (epoch ms UTC, None for none)
@@ -171,7 +171,7 @@ class OperatorAct:
 
 @dataclass(frozen=True, slots=True)
 class RunWork:
-    """What a run learned about its work units.
+    """The results of a run for its work units.
 
     ``skipped`` are work units that no run reads, because none was there in their time
     (rule T14). ``left_low`` caps the frontier: the earliest partition start that is due
@@ -198,7 +198,9 @@ class Commit:
     ``books`` says which timelabels it closes and reopens, None where the job keeps no books.
     ``late_dir`` is the URI of the folder of late rows: what of ``quarantine`` lies there is named
     in the block. It is empty for a job that puts none beside its dataset. ``query`` is what made
-    the rows of a derived dataset, None for rows of a source.
+    the rows of a derived dataset, None for rows of a source. ``changelog_dir`` is the URI of the
+    folder of changed rows in the same way, empty where the commit keeps no changelog;
+    ``begins_changelog`` says that its changelog begins with all rows of before.
     """
 
     run_id: str
@@ -217,6 +219,8 @@ class Commit:
     books: BookKeeping | None = None
     late_dir: str = ""
     query: QueryStep | None = None
+    changelog_dir: str = ""
+    begins_changelog: bool = False
 
     @property
     def is_compaction(self) -> bool:
@@ -249,6 +253,13 @@ class Commit:
             *filter(self._is_late, self.quarantine_removes),
             *(f"{folder}/{uri.rpartition('/')[2]}" for uri in taken),
         )
+
+    @property
+    def changelog_moves(self) -> tuple[Move, ...]:
+        """Return the moves of files of changed rows, in their order."""
+        folder = f"{self.changelog_dir.rstrip('/')}/"
+        moves = self.quarantine if self.changelog_dir else ()
+        return tuple(move for move in moves if move.target.uri.startswith(folder))
 
     @property
     def touches_late_rows(self) -> bool:

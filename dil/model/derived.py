@@ -39,18 +39,32 @@ class InputSlice:
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """By what the rows of a query were judged late: enough to judge them again.
+
+    ``watermark`` is epoch ms UTC, None while no row is late; ``action`` is ms.late.action.
+    """
+
+    watermark: int | None
+    column: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
 class QueryStep:
     """The query of a commit: it makes the commit's data event an ExecuteQuery.
 
     ``transform`` is the body of SetTransform that is to be in force, as compact JSON, ``inputs``
     are the slices in its order. ``watermark`` is that of the dataset afterwards, as a block has it.
     ``logical_hash`` is over the new rows in the order of their offsets, None where it was not asked
-    for. ``last_event_ms`` is the greatest event time (epoch ms UTC) of the rows that the query
-    gave, repeats too; None where it was not asked for, or none has any.
+    for. ``judged`` is None where rows are not judged by their event time. ``last_event_ms`` is the
+    greatest event time (epoch ms UTC) of the rows that the query gave, repeats too; None where it
+    was not asked for, or none has any.
     """
 
     transform: str
     inputs: tuple[InputSlice, ...]
     watermark: str | None = None
     logical_hash: str | None = None
+    judged: Judged | None = None
     last_event_ms: int | None = None

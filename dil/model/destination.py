@@ -115,7 +115,7 @@ class WarehouseSpec:
 
     @property
     def relation(self) -> str:
-        """Return what is queried: the table, or the view over the tables of its labels."""
+        """Return the name to query: the table, or the view over the tables of its labels."""
         name = f"{self.table}_view" if self.kind is TableKind.TIMESERIES else self.table
         return f"{self.schema}.{name}" if self.schema else name
 

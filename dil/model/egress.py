@@ -1,4 +1,4 @@
-"""What a job sends and keeps of it: refused rows, rows in batches, an audit copy."""
+"""The settings of sending: refused rows, rows in batches, an audit copy."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class PublishedRows:
 
 @dataclass(frozen=True, slots=True)
 class MeterContext:
-    """What measures how late the new rows of a run come.
+    """Measures how late the new rows of a run come.
 
     ``largest`` is the largest event time that is published, None while there is none, and
     ``grace_ms`` how far back the run reads. ``published`` are by signature the rows among which
@@ -46,7 +46,7 @@ class MeterContext:
 
 @dataclass(frozen=True, slots=True)
 class EventContext:
-    """What judges the rows of a run.
+    """Judges the rows of a run.
 
     ``effective`` is the watermark that all rows of the run are judged by, None while none is late.
     ``known`` are the signatures of work units that were published before, where the plan does not
@@ -79,7 +79,7 @@ class UnitLateness:
 
 @dataclass(frozen=True, slots=True)
 class EventTally:
-    """What the event times of one work unit come to.
+    """The sum of the event times of one work unit.
 
     ``effective`` is the watermark that judged its rows; ``is_judged`` False says that all of them
     were read again. ``rows`` have an event time and moved the

@@ -63,7 +63,7 @@ class AdaptiveBound:
         return max(1, -(-count * self.quantile.numerator // self.quantile.denominator))
 
     def margin_ms(self, rows: int) -> int:
-        """Return what is added to the quantile of a stream that has had so many rows."""
+        """Return the margin on the quantile of a stream after a number of rows."""
         return next((margin for most, margin in self.margins if rows <= most), 0)
 
     def bound_ms(self, quantile_ms: int, rows: int) -> int:
@@ -77,7 +77,7 @@ class AdaptiveBound:
 
 @dataclass(frozen=True, slots=True)
 class EventTimeSpec:
-    """What a job says of event time.
+    """The settings of event time.
 
     ``delay_ms`` holds for all streams, or ``delays_ms`` for each by name; its names are the
     streams that are known before they have rows. ``idle_ms`` is None where streams never go

@@ -10,7 +10,7 @@ class FileRows:
     """``count`` rows of a file that has ``rows`` by the chain, from row ``first`` on, from 0.
 
     ``offset`` is that of the first one taken in the dataset, and ``size`` that of the file in
-    bytes; both are 0 where nobody asks for them.
+    bytes; both are 0 where they are not needed. ``timelabel`` is that of the file, None for none.
     """
 
     uri: str
@@ -19,6 +19,7 @@ class FileRows:
     count: int
     size: int = 0
     offset: int = 0
+    timelabel: str | None = None
 
     @classmethod
     def whole(cls, uri: str, rows: int) -> FileRows:

@@ -59,7 +59,7 @@ class ProbeRest:
 
 @dataclass(frozen=True, slots=True)
 class GraceMeasure:
-    """What earlier runs measured of how late rows come.
+    """The measures of earlier runs of how late rows come.
 
     ``recommended_ms`` is None while too little is measured. ``runs_since_probe`` counts the
     scheduled runs that committed since the last probe, and ``rest`` is what is left of one, None

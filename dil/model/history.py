@@ -1,4 +1,4 @@
-"""What planning needs to know of earlier runs, without reading all of it."""
+"""The facts about earlier runs that planning needs, without reading all of them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class UnitRecord:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What is known of one unit over all its partitions, in one row (rule P34).
+    """The summary of one unit over all its partitions, in one row (rule P34).
 
     Every nominal partition start in ``[covered_from, covered_to)`` has a successful record.
     ``max_high`` is the largest successful high; the smallest partition
@@ -52,7 +52,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class UnitStretches:
-    """What is recorded of one unit, as stretches of time: ascending, none touches its next.
+    """The records of one unit, as stretches of time: ascending, none touches its next.
 
     ``read`` was read and published, ``failed`` is what failed records did not reach, ``skipped``
     is left out for good. They may overlap one another, where the partitions of a job have changed.

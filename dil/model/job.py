@@ -98,9 +98,9 @@ class PlanningSpec:
     ``delay_ms`` is how far the range ends before now. ``zone`` is the zone of texts that name
     none. ``of_source`` says that the source itself names the units, and ``once`` how they
     are distinguished where each of them is read once: by ``version`` or ``path``. ``is_dated`` says
-    that the job has a range of time; else all windows are the same one, and nobody asked for it.
-    ``grace_ms`` is the grace period of runs, or where ``grace`` says that it is measured, the one
-    until enough is measured; ``probed`` is where a probe of these goes on that was cut off.
+    that the job has a range of time; else all windows are the same one, which the job did not ask
+    for. ``grace_ms`` is the grace period of runs, or where ``grace`` says that it is measured, the
+    one until enough is measured; ``probed`` is where a probe of these goes on that was cut off.
     """
 
     datetime_name: str = "datetime"
@@ -199,7 +199,7 @@ class ExtractionSpec:
     columns that the dataset has from the source, empty where they are not known or the job
     describes them. ``memory_bytes`` is what the process that reads may take, 0 for no limit; None
     is its share of the machine, which that process finds out. ``most_columns`` is how wide rows may
-    be whose columns nobody names, members of records counted; 0 is no limit.
+    be whose columns the job does not name, members of records counted; 0 is no limit.
     """
 
     extractor: ClassRef
@@ -232,7 +232,7 @@ class ExtractionSpec:
 
 @dataclass(frozen=True, slots=True)
 class ConversionSpec:
-    """What happens to rows between extractor and writer.
+    """The treatment of rows between extractor and writer.
 
     ``encrypted_fields`` are dot paths by the names of the source. ``keeps_columns`` says
     that columns of the dataset which the rows lack are written as null.
@@ -325,7 +325,8 @@ class PublishingSpec:
     of that name, ``warehouse`` where rows go into a database, and ``destination`` where they go to
     a class of the job's own; staging is below ``final_dir`` then.
     ``catalog`` is where the dataset's folder is registered as a table. ``shares_files`` says that
-    small work units of a run share files. ``has_side_table`` says that late rows go beside it.
+    small work units of a run share files. ``has_side_table`` says that late rows go beside it,
+    ``keeps_changelog`` that rows which change do.
     """
 
     final_dir: str
@@ -344,6 +345,7 @@ class PublishingSpec:
     shares_files: bool = False
     has_side_table: bool = False
     destination: DestinationSpec | None = None
+    keeps_changelog: bool = False
 
     @property
     def keeps_files(self) -> bool:
@@ -410,7 +412,7 @@ class StateSpec:
 
     @property
     def place(self) -> str:
-        """Return what tells this store from others; holds no secret."""
+        """Return the text that identifies this store; it holds no secret."""
         return self.directory if self.server is None else str(self.server)
 
 
@@ -432,7 +434,9 @@ class DatasetInput:
     """A dataset that a query reads as the view ``view``.
 
     ``dataset`` is its key in the state store. ``path`` is the job file that publishes it, empty
-    where it is not known.
+    where it is not known. ``reads_late`` says that the late rows beside it are read, too,
+    ``keeps_changelog`` that its job says that it records the rows that change, and ``reads_closed``
+    that only rows of closed timelabels are read.
     """
 
     dataset: str
@@ -440,6 +444,9 @@ class DatasetInput:
     state: StateSpec
     path: str = ""
     writing: WritingSpec = field(default_factory=WritingSpec)
+    reads_late: bool = False
+    keeps_changelog: bool = False
+    reads_closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,7 +456,8 @@ class QuerySpec:
     ``text`` is SQL, empty for a ``function``; then ``code`` is the SHA-256 of its module.
     ``max_blocks`` and ``max_rows`` are how much of each input one run takes, None for all.
     ``windows`` are there for the mode of that name, whose query they are. ``dedupe`` says which
-    rows of the result are repeats, None where all are published.
+    rows of the result are repeats, None where all are published. ``places`` say where the SQL was
+    written: from which character of it on which line of which file follows.
     """
 
     inputs: tuple[DatasetInput, ...]
@@ -463,6 +471,11 @@ class QuerySpec:
     wait_ms: int = 0
     windows: WindowSpec | None = None
     dedupe: DedupeSpec | None = None
+    places: tuple[tuple[int, str], ...] = ()
+
+    def place_of(self, offset: int) -> str:
+        """Return file and line of a character of ``text``; empty where it was written in none."""
+        return next((place for start, place in reversed(self.places) if start <= offset), "")
 
     @property
     def transform(self) -> str:
@@ -476,6 +489,10 @@ class QuerySpec:
         }
         if self.windows is not None:
             body = {**body, "column": self.windows.column}
+        late = [each.dataset for each in self.inputs if each.reads_late]
+        closed = [each.dataset for each in self.inputs if each.reads_closed]
+        body = {**body, **({"late": [*late]} if late else {})}
+        body = {**body, **({"closed": [*closed]} if closed else {})}
         if self.dedupe is not None:
             body = {**body, "dedupe": self.dedupe.as_json()}
         return compact({**body, "code": self.code} if self.code else body)

@@ -6,7 +6,7 @@ SHOWN_CHARACTERS = 200
 
 
 def shortened(text: str, limit: int = SHOWN_CHARACTERS) -> str:
-    r"""Return a text on one line of at most ``limit`` characters; ``...`` stands for what is cut.
+    r"""Return a text on one line of at most ``limit`` characters; ``...`` marks the cut.
 
     A whole payload may stand in an exception. The cut is at a blank where there is one near it, so
     that no half of a word is left over; still, mask secrets before you shorten, not after.

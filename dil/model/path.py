@@ -1,4 +1,4 @@
-"""What a path to a place in a document is: its text, and the steps that lead there.
+"""A path to a place in a document: its text, and the steps that lead there.
 
 A text that is ``$`` or begins with ``$.`` or ``$[`` is JSONPath; every other one, such as ``$id``,
 is a dot path (rule F12).
@@ -15,7 +15,7 @@ Steps: TypeAlias = tuple[Step, ...]
 
 
 class Reach(Enum):
-    """What a path means: the place of its steps, every child of that, or what a search finds."""
+    """A path's meaning: the place of its steps, every child of that, or what a search finds."""
 
     PLACE = "place"
     CHILDREN = "children"

@@ -1,4 +1,4 @@
-"""What a run tells about itself; rendered by ``dil.observe``, built by ``dil.run``."""
+"""What a run reports about itself; rendered by ``dil.observe``, built by ``dil.run``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class UnitCounts:
 class ReportedFailure:
     """One failure; ``signature`` is None when it is not of one work unit.
 
-    ``attempts`` and ``seconds`` are those of the work unit in this run.
+    ``attempts`` and ``seconds`` are those of the work unit in this run. ``begins`` is where its
+    time begins, ISO 8601 in UTC; empty where it has none.
     """
 
     signature: str | None
@@ -49,6 +50,14 @@ class ReportedFailure:
     fix: str = ""
     attempts: int = 0
     seconds: float = 0.0
+    begins: str = ""
+
+    @property
+    def place(self) -> str:
+        """Return what failed, for people: the work unit with its time, or the run."""
+        if self.signature is None:
+            return "the run"
+        return f"{self.signature} from {self.begins}" if self.begins else self.signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +108,7 @@ class RowsAside:
 
 @dataclass(frozen=True, slots=True)
 class MergedRows:
-    """What rows that were merged by key did to those of the dataset."""
+    """The changes that merged rows made to those of the dataset."""
 
     inserted: int = 0
     updated: int = 0
@@ -146,7 +155,7 @@ class RunReport:
         aside: Rows and values that a schema contract or a receiver refused.
         drift: Columns that changed against what was published before.
         unit_runs: How work units ended: failed ones first, then the slowest; bounded in number.
-        merged: What a merge did, None for other publish modes and where nobody counted.
+        merged: What a merge did, None for other publish modes and where it was not counted.
         replaced: What the modes that replace did, None for others.
         events: What became of event time, None for a job without event column and where nothing
             was published.

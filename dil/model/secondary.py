@@ -12,7 +12,7 @@ from dil.model.settings import SecondaryInput
 
 @dataclass(frozen=True, slots=True)
 class SecondarySpec:
-    """What a run reads before, or beside, its source.
+    """Inputs that a run reads before, or beside, its source.
 
     With ``parses_json`` texts of the rows that look like JSON are read as JSON. ``most_bytes`` may
     be read of one input on the driver, 0 for no limit.
@@ -29,7 +29,7 @@ class SecondarySpec:
 
 @dataclass(frozen=True, slots=True)
 class SecondaryVariables:
-    """What tasks add to the variables of their unit; travels with the run, is never recorded.
+    """Variables that tasks add to those of their unit; they travel with the run, never recorded.
 
     ``authentication`` are the fields of the one authentication row, as text. ``unit_secrets`` are
     the plain texts, by member and text, of what is ENC(...) in activation rows whose input is
@@ -46,7 +46,7 @@ class SecondaryVariables:
         return (*self.authentication.values(), *self.unit_secrets.values())
 
     def used_by(self, unit: JsonObject) -> tuple[Secret, ...]:
-        """Return what must not be printed of the requests of one unit."""
+        """Return the texts of a unit's requests that must not be printed."""
         given = [(name, value) for name, value in unit.items() if isinstance(value, str)]
         opened = (self.unit_secrets[each] for each in given if each in self.unit_secrets)
         return (*self.authentication.values(), *opened)
@@ -66,7 +66,7 @@ class SecondaryVariables:
 
 @dataclass(frozen=True, slots=True)
 class SecondaryRows:
-    """What was read before planning.
+    """The inputs that were read before planning.
 
     ``activation`` are the units as compact JSON, each once, in order; None where the job has no
     activation input. ``notes`` are sentences for the run's report.

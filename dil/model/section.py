@@ -83,7 +83,7 @@ class Scope(StrEnum):
 
 
 class Support(StrEnum):
-    """What this version does with a property.
+    """How this version treats a property.
 
     WORKS: it has its effect. NO_EFFECT: accepted, changes nothing, and a run that sets it says so.
     REFUSED: a value other than the default is an error; the meaning says what to use in its place.
@@ -116,7 +116,7 @@ class Written:
     ``secret`` says that the whole value is a secret. ``read`` makes the value from what is read so
     far, of a JSON property the JSON, and the surroundings of the job; without it that is the value,
     or the model that is the type of the field. An empty array or object is read only where
-    ``reads_empty`` says so, else it counts as blank. ``members`` says what stands inside JSON that
+    ``reads_empty`` says so, else it counts as blank. ``members`` says what is inside JSON that
     is read without a model.
     """
 
@@ -146,7 +146,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class StandsFor:
-    """Marks numbers that stand for others, as 0 stands for a default; bounds are of those."""
+    """Marks numbers that mean others, as 0 means a default; the bounds apply to the others."""
 
     numbers: Mapping[int, int]
 
@@ -197,7 +197,7 @@ def prop(  # noqa: PLR0913 - all that there is to say of a property, by name
         default: Its value where it is not written.
         default_factory: The same, made anew each time.
         shown: The default as it would be written, where that is not the text of the value.
-        example: A value as it stands behind the ``=``, where default or words do not serve as one.
+        example: A value as written behind the ``=``, where default and words do not serve as one.
         aliases: Other keys with the same meaning.
         required: Whether a job without it is refused; it has a default even so.
         scope: Where it is read.

@@ -145,7 +145,7 @@ class Pagination(Setting):
         "Whether a work unit fails where it is in doubt that every row came, and came once: "
         "the source names a page and answers it without content, pages repeat, a total is not"
         " reached or exceeded, paging ends while more is named, no answer has the place of "
-        "`next` or `more`, more rows follow a short page. Else the report tells it.",
+        "`next` or `more`, more rows follow a short page. Else the report says so.",
         default=False,
     )
 
@@ -206,10 +206,10 @@ class HttpStatuses(Setting):
         default=(),
     )
     pagination_error: tuple[Whole, ...] = member(
-        "Codes that tell of a stale token where `ms.secondary.input` gives it.", default=(401,)
+        "Codes that mean a stale token where `ms.secondary.input` gives it.", default=(401,)
     )
     quota: tuple[Whole, ...] = member(
-        "Codes from 400 on that tell of a spent quota: the run ends with DIL-QUOTA.", default=()
+        "Codes from 400 on that mean a spent quota: the run ends with DIL-QUOTA.", default=()
     )
 
 

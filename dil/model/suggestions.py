@@ -10,6 +10,7 @@ DATE_PATTERN_FIX = "Write a Joda date pattern, for example yyyy-MM-dd'T'HH:mm:ss
 ZONE_FIX = "Use a region id such as Europe/Paris, or UTC."
 
 _SHOWN_CHARACTERS = 60
+_LEAST_WORDS, _NAMES_SHOWN = 2, 3
 
 
 def quote(text: str) -> str:
@@ -30,6 +31,24 @@ def nearest_word(text: str, known: Iterable[str], *, cutoff: float = 0.7) -> str
     by_lower = {word.lower(): word for word in known}
     near = difflib.get_close_matches(text.lower(), by_lower, n=1, cutoff=cutoff)
     return by_lower[near[0]] if near else ""
+
+
+def property_suggestion(key: str, known: Iterable[str]) -> str:
+    """Return ``Did you mean "..." or "..."?`` for the name of a property, empty text for none.
+
+    Where no name is near as a whole, it is those of which the most words are in the key, two at
+    least: ms.retry.max.attempts is ms.http.retry.max.
+    """
+    near = nearest_word(key, known)
+    if near:
+        return f'Did you mean "{near}"?'
+    words = set(key.lower().split(".")[1:])
+    shared = {name: len(words & set(name.split(".")[1:])) for name in known}
+    most = max(shared.values(), default=0)
+    found = [name for name, count in shared.items() if count == most]
+    if most < _LEAST_WORDS or len(found) > _NAMES_SHOWN:
+        return ""
+    return f"Did you mean {' or '.join(map(quote, found))}?"
 
 
 def nearest(text: str, known: Iterable[str], otherwise: str) -> str:

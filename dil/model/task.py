@@ -1,4 +1,4 @@
-"""What goes to a task and what comes back; everything here pickles."""
+"""The input of a task and its result; everything here pickles."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CoordinatorAddress:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What all tasks of a run share; sent to the executors once.
+    """The values that all tasks of a run share; sent to the executors once.
 
     ``run_now`` is the run's one value of now, epoch ms UTC. ``staging_dir`` is the run's absolute
     staging folder; each attempt makes a folder of its own in it. ``log_level`` and ``log_json``
@@ -39,7 +39,7 @@ class RunContext:
     says where the driver answers, None when the tasks share nothing. ``known_schema`` is the
     dataset's schema as published so far, one line a column, empty when there is none.
     ``resume_from`` are folders of earlier attempts by signature; their pages are not read again.
-    Empty text stands for pages that are too old to be gone on from. ``events`` is what judges rows
+    Empty text means that its pages are too old to go on from. ``events`` is what judges rows
     by their event time, None for a job without event column. ``books`` are the timelabels that are
     closed, None where rows for a closed one are published as others. ``shows_requests`` lets tasks
     log each request as a curl line, too.
@@ -113,7 +113,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What one attempt did; bytes are as received, seconds_waited is pacing, interval and retry.
+    """Counters of one attempt; bytes are as received, seconds_waited is pacing, interval and retry.
 
     ``requests`` are all that were sent, ``resent`` those of them that repeat an earlier one because
     it failed: unset for none, so that it is left out of stored results, as before there was one.

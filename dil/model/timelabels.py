@@ -52,7 +52,7 @@ class EarlierSchedule:
 
 @dataclass(frozen=True, slots=True)
 class TimelabelSpec:
-    """What ``ms.timelabel.*`` says; one of ``schedule``, ``every_ms`` and ``unit`` is set.
+    """The settings of ``ms.timelabel.*``; one of ``schedule``, ``every_ms`` and ``unit`` is set.
 
     ``schedule`` is a cron expression that can be read. ``every_ms`` is a number of whole minutes.
     ``zone`` is where schedule and unit are evaluated, in a form that ``find_zone`` accepts.

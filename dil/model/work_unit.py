@@ -99,7 +99,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class PlannedBooks:
-    """What a run does about closed timelabels (rule T32).
+    """How a run treats closed timelabels (rule T32).
 
     ``left`` counts the work units among the skipped that are left as they are, ``left_labels`` are
     their timelabels. ``reopens`` are the closed timelabels that the run reopens, ``beside`` those

@@ -49,7 +49,7 @@ def lines(report: RunReport) -> Iterator[tuple[str, str]]:
         yield "schema", _change(change)
     if len(changes) > _SHOWN:
         more = len(changes) - _SHOWN
-        yield "schema", f"{counted(more, 'more change')}; --json tells all of them"
+        yield "schema", f"{counted(more, 'more change')}; --json lists all of them"
     for text in advice:
         yield "schema", text
 

@@ -3,7 +3,7 @@ r"""Secrets that an escape hides: JSON, HTML, percent encodings, base64, hex, le
 Servers and libraries quote what they were sent in forms of their own: PHP writes ``\/``, a page
 ``&amp;``, a proxy encodes twice, a database doubles quotes, a mail has ``=5A``, a program prints
 its bytes as numbers. A text is searched by what it means: escapes are undone layer by
-layer, and what is found is masked where it stands. Where no pattern reaches it, the whole text is
+layer, and a secret that is found is masked in place. Where no pattern reaches it, the whole text is
 withheld: better no message than a secret.
 """
 
@@ -50,7 +50,7 @@ _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
 # Bytes of UTF-8 that were taken for characters.
 _BYTES = re.compile("[\x80-\xff]{2,}")
 _SEPARATORS = re.compile(r"\\x|0x|[\s:\-,;]")
-# Four numbers of a list, and what stands between numbers.
+# Four numbers of a list, and what separates them.
 _NUMBERS = re.compile(r"(?:[0-9]{1,3}[\s,;]{1,3}){3}[0-9]")
 _BETWEEN_NUMBERS = re.compile(r"[^0-9]+")
 # A private character that no search is for.
@@ -79,7 +79,7 @@ def without_encoded(text: str, secrets: Iterable[str]) -> str:
 
 
 def without_beginnings(text: str, forms: Iterable[str]) -> str:
-    """Return a text without the beginnings of secrets that were cut off, as ``...`` tells.
+    """Return a text without the beginnings of secrets that were cut off, as ``...`` shows.
 
     Args:
         text: Its end counts as a cut as well.
@@ -214,7 +214,7 @@ def _meant(text: str) -> str:
 def _meanings(text: str) -> Iterator[str]:
     """Yield a text with one layer of escapes undone, each kind after the others.
 
-    What stands between two kinds may be the secret: its own backslash is no escape.
+    The text between two kinds may be the secret: its own backslash is no escape.
     """
     if "%" in text:
         text = _PERCENT_U.sub(lambda found: chr(int(found[1], 16)), text)
@@ -233,7 +233,7 @@ def _as_utf8(found: re.Match[str]) -> str:
 
 
 def _decoded(text: str) -> str:
-    """Return what stands in base64 or hex in a text, in lines; empty for nothing readable."""
+    """Return what a text has in base64 or hex, in lines; empty for nothing readable."""
     found = []
     runs = (*_ENCODED.findall(text), *_ENCODED.findall(_SEPARATORS.sub("", text)))
     for run in dict.fromkeys(runs):

@@ -29,7 +29,7 @@ __all__ = ["bind", "configure", "redactor", "secrets_of"]
 
 _LOG = logging.getLogger(__name__)
 OUR_LOGGERS = ("dil", "connectors")
-# These tell about every request or every message to the JVM, below WARNING of no use to anyone.
+# These log every request or every message to the JVM; no reader needs that below WARNING.
 _CHATTY = ("pyspark", "urllib3", "botocore", "paramiko", "azure", "google", "msal")
 # They log, with a traceback, every error that they raise as well, and Ctrl-C.
 _SILENT = ("py4j", "SQLQueryContextLogger")
@@ -50,6 +50,7 @@ class LogContext:
     run_id: str | None = None
     job: str | None = None
     unit: str | None = None
+    begins: str | None = None
     attempt: int | None = None
 
 
@@ -63,10 +64,12 @@ def bind(
     job: str | None = None,
     run_id: str | None = None,
     unit: str | None = None,
+    begins: str | None = None,
     attempt: int | None = None,
 ) -> Iterator[None]:
     """Add fields to every log line inside the ``with`` block; None keeps what an outer one set.
 
+    ``begins`` is where the time of the work unit begins, for people: lines of JSON leave it out.
     A new thread starts without fields, as with every context variable.
     """
     outer = _context.get()
@@ -74,6 +77,7 @@ def bind(
         run_id=outer.run_id if run_id is None else run_id,
         job=outer.job if job is None else job,
         unit=outer.unit if unit is None else unit,
+        begins=outer.begins if begins is None else begins,
         attempt=outer.attempt if attempt is None else attempt,
     )
     token = _context.set(inner)
@@ -91,7 +95,7 @@ def configure(
     Args:
         level: DEBUG, INFO, WARNING or ERROR, for this project's own loggers and those of plug-ins
             from INFO on. What installed libraries say below ERROR, and what py4j logs on the root
-            logger, is written with DEBUG alone: whoever catches the error tells it.
+            logger, is written with DEBUG alone: whoever catches the error reports it.
         json_lines: One JSON object a line (``ts level run_id job unit attempt event msg``) in
             place of text.
         stream: Where lines go; ``sys.stderr`` is looked up anew for each line, so that a progress
@@ -161,6 +165,7 @@ class _TextFormatter(_Formatter):
         context = _context.get()
         place = [context.job] if context.job else []
         place += [f"unit={context.unit}"] if context.unit else []
+        place += [f"from {context.begins}"] if context.begins else []
         place += [f"attempt={context.attempt}"] if context.attempt is not None else []
         where = f" {one_line(self.redact(' '.join(place)))}:" if place else ""
         message = one_line(self.message(record))

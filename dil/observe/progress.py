@@ -16,7 +16,7 @@ _DAY_H = 24
 
 
 class Progress(Protocol):
-    """What a run tells while it works; every number is a total since ``start``.
+    """What a run reports while it works; every number is a total since ``start``.
 
     ``done`` counts work units that came to an end, ``failed`` those of them that failed,
     ``running`` those under way. ``rows`` and ``bytes`` are staged, not yet published. Called from
@@ -27,7 +27,7 @@ class Progress(Protocol):
         """Begin; ``total`` is the number of work units to run."""
 
     def update(self, *, done: int, failed: int, running: int, rows: int, bytes: int) -> None:  # noqa: A002 - the contract's word
-        """Tell how far the run is; may be called as often as the caller likes."""
+        """Report how far the run is; may be called as often as the caller likes."""
 
     def finish(self) -> None:
         """End, also after a failure or an interruption; may be called twice or without start."""

@@ -29,7 +29,7 @@ class InputLine:
 class QueryPlanView:
     """The plan of a derived dataset; ``waits`` say which inputs have nothing new.
 
-    ``is_due`` tells whether a run commits anything, ``runs`` whether it runs the query for it.
+    ``is_due`` says whether a run commits anything, ``runs`` whether it runs the query for it.
     """
 
     job: str

@@ -90,7 +90,7 @@ class _Known:
         return cls(found, forms, _pattern(forms))
 
     def masked(self, text: str) -> str:
-        """Return a text in which no form of these secrets stands."""
+        """Return a text without any form of these secrets."""
         found = text if self.pattern is None else self.pattern.sub(MASK, text)
         return without_beginnings(without_encoded(found, self.texts), self.forms)
 

@@ -18,7 +18,7 @@ from dil.observe.progress import counted, human_bytes, human_seconds
 
 ReportJson: TypeAlias = dict[str, object]
 
-# Notes that nobody may overlook begin with capitals: NO ROWS, MIXED, ROWS MAY BE MISSING.
+# Notes that no reader may overlook begin with capitals: NO ROWS, MIXED, ROWS MAY BE MISSING.
 _LOUD = re.compile(r"[A-Z]{3,}(?: [A-Z]{2,})*(?::| [0-9])")
 _SHOWN_FAILURES = 10
 _SHOWN_SIGNATURES = 3
@@ -47,7 +47,7 @@ _NEXT = {
     "DIL-COMMIT-UNKNOWN": (
         "Nothing was deleted. Run the job again: it looks first at what landed, and finishes it."
     ),
-    "DIL-STATE": "Mend the state store first; `dil state verify JOB.conf` tells what is wrong.",
+    "DIL-STATE": "Mend the state store first; `dil state verify JOB.conf` says what is wrong.",
     "DIL-INTERNAL": "This is a defect of dil: run with -v and report the traceback.",
 }
 _OWN_ADVICE = frozenset({"DIL-STATE"})
@@ -185,7 +185,7 @@ def _lines(report: RunReport) -> Iterator[str]:
 
 
 def note_label(note: str) -> str:
-    """Return what to call a note for people: those that nobody may overlook are warnings."""
+    """Return what to call a note for people: those that no reader may overlook are warnings."""
     return "warning" if _LOUD.match(note) else "note"
 
 
@@ -254,11 +254,11 @@ def _failures(failures: tuple[ReportedFailure, ...]) -> Iterator[str]:
     groups: dict[tuple[str, str, str], list[str]] = {}
     for one in failures:
         struck = groups.setdefault((one.code, one.error, one.fix), [])
-        struck += [] if one.signature is None else [one.signature]
+        struck += [] if one.signature is None else [one.place]
     for (code, error, fix), struck in list(groups.items())[:_SHOWN_FAILURES]:
         yield _row("failed", _indented(_with_code(error, code)))
         yield from (f"{'':14}{line.strip()}" for line in fix.splitlines())
-        yield from (f"{'':14}  {signature}" for signature in struck[:_SHOWN_SIGNATURES])
+        yield from (f"{'':14}  {place}" for place in struck[:_SHOWN_SIGNATURES])
         if len(struck) > _SHOWN_SIGNATURES:
             more = len(struck) - _SHOWN_SIGNATURES
             yield f"{'':14}  and {counted(more, 'more work unit')}"

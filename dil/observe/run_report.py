@@ -221,7 +221,7 @@ def mixed_files(before: Iterable[PublishedFile], commit: Commit, base: str) -> t
 
 
 def _apart(base: str, uri: str) -> str:
-    """Return the columns that the folders of a file tell."""
+    """Return the columns in the folder names of a file."""
     folders = unquote(uri.removeprefix(base)).strip("/").split("/")[:-1]
     names = [folder.partition("=")[0] for folder in folders if "=" in folder]
     return "/".join(names) or "nothing"

@@ -19,7 +19,7 @@ SET = "set"
 
 @dataclass(frozen=True, slots=True)
 class WatermarkChange:
-    """What an operator wants of the watermark; times in epoch ms UTC, None for none.
+    """A change of the watermark that an operator asks for; times in epoch ms UTC, None for none.
 
     ``members`` are those of the checkpoint that make it so.
     """
@@ -30,7 +30,7 @@ class WatermarkChange:
 
 
 def event_spec(job: Job) -> EventTimeSpec:
-    """Return what a job says of event time.
+    """Return a job's settings of event time.
 
     Raises:
         ConfigError: it has no event watermark.
@@ -45,7 +45,7 @@ def event_spec(job: Job) -> EventTimeSpec:
 
 
 def propose_watermark(session: OperatorSession, to: int, reason: str) -> WatermarkChange:
-    """Return what sets the watermark; ``to`` is epoch ms UTC.
+    """Return the change that sets the watermark; ``to`` is epoch ms UTC.
 
     Raises:
         ConfigError: the job has none, it is there already, or ``to`` is too far ahead.

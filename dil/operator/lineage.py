@@ -6,50 +6,44 @@ Chains are read, and files only where a row is looked for by a value of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dil.errors import ConfigError
 from dil.model.derived import InputSlice
-from dil.model.file_rows import FileRows
-from dil.model.job import DatasetInput, Job, QueryMode, StateSpec, WritingSpec
+from dil.model.job import DatasetInput, Job, StateSpec, WritingSpec
+from dil.model.json import JsonObject
 from dil.model.work_unit import unit_hash
-from dil.reshaping.dataset_reading import DatasetReading
-from dil.reshaping.files import DatasetFiles
+from dil.operator.traced_rows import (
+    Key,
+    TracedFile,
+    holding,
+    offsets_in,
+    offsets_of,
+    schema_of,
+    taken_rows,
+)
 from dil.run.kept_report import kept_unit_runs
 from dil.spi.state_store import StateStore
 from dil.state import open_store
-from dil.state.blocks.block import Block
 from dil.state.blocks.events import ConfigEvent, DataEvent
 from dil.state.blocks.source_state import KIND, UnitSummary
-from dil.state.chain.chain_rows import config_event_at
+from dil.state.chain.chain_rows import config_event_at, read_block_at
 from dil.state.derived.dataset_chain import DatasetChain
 from dil.state.derived.inputs import StoredInput
 from dil.state.opening import open_snapshot
-from dil.types.schema_text import parse_schema
 
 MOST_BLOCKS = 20
 MOST_FILES = 20
-_MOST_ROWS = 10
 _FILE = re.compile(r"-(?P<run>[^-/]+-[^-/]+)-(?P<unit>[0-9a-z]+)-\d+(?:\.\d+)?\.\w+\Z")
 _OFFSET = re.compile(r"[0-9]+")
 
 Clock = Callable[[], int]
 LoadJob = Callable[[str], Job]
-
-
-@dataclass(frozen=True, slots=True)
-class TracedFile:
-    """Rows of one file: those with offsets ``first`` to ``last``."""
-
-    uri: str
-    first: int
-    last: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +94,6 @@ class _Dataset:
 
 
 @dataclass(frozen=True, slots=True)
-class _Key:
-    """A value of a column that rows are looked for by, as text."""
-
-    column: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Tracer:
     """Walks from rows back to what they were made of.
 
@@ -135,15 +121,17 @@ class Tracer:
             raise ConfigError.single(
                 "--row", f'is "{text}"', "Write an offset, such as 17, or column=value."
             )
-        key = _Key(column.strip(), value.strip())
+        key = Key(column.strip(), value.strip())
         with _chain(own, self.clock) as chain:
             dataset = DatasetChain(chain)
-            offsets = _offsets_of(own, dataset, dataset.parts_at(dataset.head), key)
+            known = schema_of(dataset)
+            _refuse_nested(known, key)
+            offsets = offsets_of(own.writing, known, dataset.parts_at(dataset.head), key)
             if offsets is None:
                 raise ConfigError.single(
                     "--row",
                     f"names {key.column}, which is no column of {own.name}",
-                    f"Its columns are {', '.join(_schema_of(dataset).names)}.",
+                    f"Its columns are {', '.join(known.names)}.",
                 )
             if not offsets:
                 raise ConfigError.single(
@@ -168,7 +156,7 @@ class Tracer:
                 last = max(dataset.head.offset, 0)
                 sequence = dataset.position_of_offset(last).block
             found = list(chain.blocks_with_data(sequence - 1, sequence))
-            offsets = _offsets(found[0]) if found else None
+            offsets = offsets_in(found[0]) if found else None
             if offsets is None:
                 raise ConfigError.single(
                     "--block", f"{sequence}: no rows came with it", "`dil state log` lists blocks."
@@ -180,12 +168,20 @@ class Tracer:
         dataset: _Dataset,
         chain: StoredInput,
         wanted: Sequence[tuple[int, int]],
-        key: _Key | None,
+        key: Key | None,
     ) -> tuple[TracedBlock, ...]:
         """Return the blocks that published rows of some offsets, both ends taken, oldest first."""
-        found = _holding(chain, wanted)
+        return self._traced_blocks(dataset, chain, holding(chain, wanted), key)
+
+    def _traced_blocks(
+        self,
+        dataset: _Dataset,
+        chain: StoredInput,
+        found: Mapping[int, Sequence[TracedFile]],
+        key: Key | None,
+    ) -> tuple[TracedBlock, ...]:
         return tuple(
-            self._traced(dataset, chain, found[number], wanted, key)
+            self._traced(dataset, chain, number, found[number], key)
             for number in sorted(found)[:MOST_BLOCKS]
         )
 
@@ -193,46 +189,43 @@ class Tracer:
         self,
         dataset: _Dataset,
         chain: StoredInput,
-        block: Block,
-        wanted: Sequence[tuple[int, int]],
-        key: _Key | None,
+        sequence: int,
+        found: Sequence[TracedFile],
+        key: Key | None,
     ) -> TracedBlock:
+        block, files = read_block_at(chain.tx, chain.dataset_id, sequence), tuple(found)
         event = block.event
-        assert isinstance(event, DataEvent)  # noqa: S101 - _holding gives no others
-        files = tuple(_files(event, wanted))
+        assert isinstance(event, DataEvent)  # noqa: S101 - only they have files
         runs = [match["run"] for file in files if (match := _FILE.search(file.uri))]
         traced = TracedBlock(
-            dataset.name, block.sequence, block.system_time, runs[0] if runs else "", files
+            dataset.name, sequence, block.system_time, runs[0] if runs else "", files
         )
         if event.inputs is None:
             with open_store(dataset.state, dataset.name, clock=self.clock) as store:
                 return replace(traced, units=tuple(_units(event, files, store)))
-        is_full = _is_full(chain, block.sequence)
-        inputs = (self._input(dataset, item, key, is_full=is_full) for item in event.inputs)
+        how = _transform_at(chain, sequence)
+        inputs = (self._input(dataset, item, key, how) for item in event.inputs)
         return replace(traced, inputs=tuple(inputs))
 
     def _input(
-        self, dataset: _Dataset, item: InputSlice, key: _Key | None, *, is_full: bool
+        self, dataset: _Dataset, item: InputSlice, key: Key | None, how: JsonObject
     ) -> TracedInput:
         """Return what a query took of one input, and where that comes from."""
         bare = TracedInput(item.dataset_id, item, is_narrowed=False, blocks=())
         known = dataset.inputs.get(item.dataset_id)
-        last = item.last_offset if is_full else item.new_offset
-        if known is None or last is None:
+        if known is None:
             return bare
-        after = -1 if is_full or item.prev_offset is None else item.prev_offset
         above = self._dataset(known)
         with _chain(above, self.clock) as chain:
-            wanted = [(after + 1, last)]
-            is_narrowed = False
-            if key is not None:
-                rows = _rows_between(chain, item, after, last)
-                offsets = _offsets_of(above, DatasetChain(chain), rows, key)
-                if offsets:
-                    wanted, is_narrowed = [(each, each) for each in offsets], True
-            held = len(_holding(chain, wanted))
-            blocks = self._blocks(above, chain, wanted, key if is_narrowed else None)
-        return TracedInput(item.dataset_id, item, is_narrowed, blocks, max(0, held - len(blocks)))
+            taken = taken_rows(item, chain, how)
+            if taken is None:
+                return bare
+            found, is_narrowed = taken.holding(), False
+            if key is not None and (narrowed := taken.holding_value(above.writing, key)):
+                found, is_narrowed = narrowed, True
+            blocks = self._traced_blocks(above, chain, found, key if is_narrowed else None)
+        left_out = max(0, len(found) - len(blocks))
+        return TracedInput(item.dataset_id, item, is_narrowed, blocks, left_out)
 
     def _dataset(self, item: DatasetInput) -> _Dataset:
         """Return an input with its own inputs, where its job file is known."""
@@ -255,52 +248,6 @@ def _chain(dataset: _Dataset, clock: Clock) -> Iterator[StoredInput]:
     """
     with open_snapshot(dataset.state, dataset.name, clock=clock) as tx:
         yield DatasetChain.of(tx, dataset.name).chain
-
-
-def _offsets(block: Block) -> tuple[int, int] | None:
-    """Return the first and the last offset of a block's rows, None without any."""
-    event = block.event
-    data = event.new_data if isinstance(event, DataEvent) else None
-    if data is None or data.start is None or data.end is None:
-        return None
-    return data.start, data.end
-
-
-def _holding(chain: StoredInput, wanted: Sequence[tuple[int, int]]) -> dict[int, Block]:
-    """Return the blocks that published rows of these offsets, by number."""
-    dataset = DatasetChain(chain)
-    found: dict[int, Block] = {}
-    for first, last in wanted:
-        begin, end = dataset.position_of_offset(first).block, dataset.position_of_offset(last).block
-        for block in chain.blocks_with_data(begin - 1, end):
-            if _offsets(block) is not None:
-                found[block.sequence] = block
-    return found
-
-
-def _files(event: DataEvent, wanted: Sequence[tuple[int, int]]) -> Iterator[TracedFile]:
-    """Yield the files of a block that have rows of these offsets, once for each run of them."""
-    for part in (event.new_data.parts or ()) if event.new_data else ():
-        if part.start is None or part.end is None:
-            continue
-        held = [
-            (max(first, part.start), min(last, part.end))
-            for first, last in wanted
-            if first <= part.end and last >= part.start
-        ]
-        for first, last in _runs(held) if part.rows else ():
-            yield TracedFile(part.path, first, last)
-
-
-def _runs(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return ranges in order, those that touch as one."""
-    runs: list[tuple[int, int]] = []
-    for first, last in sorted(ranges):
-        if runs and first <= runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], max(last, runs[-1][1]))
-        else:
-            runs.append((first, last))
-    return runs
 
 
 def _units(
@@ -326,56 +273,27 @@ def _units(
             yield TracedUnit(signature, run_id, requests[run_id].get(signature))
 
 
-def _is_full(chain: StoredInput, sequence: int) -> bool:
-    """Return whether the query of a block read whole inputs."""
+def _transform_at(chain: StoredInput, sequence: int) -> JsonObject:
+    """Return the query of a block, as the chain has it."""
     number = chain.last_until(sequence, ("SetTransform",))
     event: ConfigEvent | None = config_event_at(chain.tx, chain.dataset_id, number)
-    mode = QueryMode(str(event.body.get("mode") or QueryMode.APPEND)) if event else None
-    return mode is not None and mode.reads_whole
+    return {} if event is None else event.body
 
 
-def _rows_between(
-    chain: StoredInput, item: InputSlice, after: int, last: int
-) -> tuple[FileRows, ...]:
-    """Return rows ``(after, last]`` as they were when a query took them."""
-    sequence = None if item.last_block is None else chain.sequence_of(item.last_block)
-    if sequence is None:
-        return ()
-    dataset = DatasetChain(chain)
-    end = dataset.at(sequence)._replace(offset=last)
-    return dataset.parts_at(end, after)
+def _refuse_nested(known: pa.Schema, key: Key) -> None:
+    """Refuse to look for rows by a column whose values no text names.
 
-
-def _schema_of(chain: DatasetChain) -> pa.Schema:
-    return parse_schema(chain.schema_at(chain.chain.sequence))
-
-
-def _offsets_of(
-    dataset: _Dataset, chain: DatasetChain, parts: Sequence[FileRows], key: _Key
-) -> list[int] | None:
-    """Return the offsets of the first rows with a value, None where there is no such column."""
-    known = _schema_of(chain)
-    if key.column not in known.names:
-        return None
-    target = pa.schema([known.field(key.column)])
-    found: list[int] = []
-    for part in parts:
-        reading = DatasetReading(DatasetFiles(part.uri, "", dataset.writing), known, target)
-        at = part.offset
-        for batch in reading.rows(part):
-            found += (at + place for place in _matches(batch.column(0), key.text))
-            at += batch.num_rows
-            if len(found) >= _MOST_ROWS:
-                return found[:_MOST_ROWS]
-    return found
-
-
-def _matches(values: pa.Array, text: str) -> list[int]:
-    try:
-        wanted = pa.scalar(text).cast(values.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return []
-    return list(pc.indices_nonzero(pc.fill_null(pc.equal(values, wanted), False)).to_pylist())  # noqa: FBT003
+    Raises:
+        ConfigError: it holds records, lists or maps.
+    """
+    if key.column in known.names and pa.types.is_nested(known.field(key.column).type):
+        plain = [field.name for field in known if not pa.types.is_nested(field.type)]
+        raise ConfigError.single(
+            "--row",
+            f"names {key.column}, a column of {known.field(key.column).type}: rows are looked for"
+            " by plain values",
+            f"Name one of {', '.join(plain)}, or an offset.",
+        )
 
 
 def trace_json(block: TracedBlock) -> dict[str, object]:
@@ -386,7 +304,10 @@ def trace_json(block: TracedBlock) -> dict[str, object]:
         "time": block.system_time,
         "run_id": block.run_id or None,
         "files": [
-            {"uri": file.uri, "offsets": {"first": file.first, "last": file.last}}
+            {
+                "uri": file.uri,
+                "offsets": None if file.first is None else {"first": file.first, "last": file.last},
+            }
             for file in block.files
         ],
         "work_units": [
@@ -413,8 +334,7 @@ def trace_lines(block: TracedBlock, depth: int = 0) -> Iterator[str]:
     run = f", run {block.run_id}" if block.run_id else ""
     yield f"{pad}{block.dataset}  block {block.sequence} of {block.system_time[:19]}Z{run}"
     for file in block.files[:MOST_FILES]:
-        span = f"{file.first:,}" if file.first == file.last else f"{file.first:,} to {file.last:,}"
-        yield f"{pad}  file {PurePosixPath(file.uri).name}, offsets {span}"
+        yield f"{pad}  file {_shown(file)}"
     if len(block.files) > MOST_FILES:
         yield f"{pad}  and {len(block.files) - MOST_FILES:,} files more"
     for unit in block.units:
@@ -429,3 +349,11 @@ def trace_lines(block: TracedBlock, depth: int = 0) -> Iterator[str]:
             yield from trace_lines(above, depth + 2)
         if each.left_out:
             yield f"{pad}    and {each.left_out:,} blocks more"
+
+
+def _shown(file: TracedFile) -> str:
+    path = PurePosixPath(file.uri)
+    if file.first is None:
+        return f"{path.name}, in {path.parent.name}"
+    span = f"{file.first:,}" if file.first == file.last else f"{file.first:,} to {file.last:,}"
+    return f"{path.name}, offsets {span}"

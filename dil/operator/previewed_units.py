@@ -1,4 +1,4 @@
-"""Which work units a preview takes, and what their parameters see."""
+"""Which work units a preview takes, and the variables of their parameters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_TRIED = 5
 
 @dataclass(frozen=True, slots=True)
 class ChosenUnits:
-    """The work units to try in turn, none where there is none, and what a run would know."""
+    """The work units to try in turn, perhaps none, and the facts that a run would know."""
 
     work_units: tuple[WorkUnit, ...]
     is_due: bool
@@ -69,7 +69,7 @@ def choose_units(
 def _no_such_unit(job: Job, signature: str | None) -> ConfigError:
     if signature is None:
         return ConfigError.single(
-            "", f"{job.name} has no work unit at all", "`dil plan --all` tells why."
+            "", f"{job.name} has no work unit at all", "`dil plan --all` says why."
         )
     return ConfigError.single(
         "--signature",

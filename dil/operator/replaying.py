@@ -19,6 +19,8 @@ from dil.execution.executor import job_of_tasks
 from dil.execution.queries.query import Query, QueryExecutor, QueryResult, View, view_of
 from dil.execution.stages import Executors
 from dil.model.dedupe import DedupeSpec
+from dil.model.derived import InputSlice
+from dil.model.event_tally import EventContext
 from dil.model.file_rows import FileRows
 from dil.model.interval import Interval
 from dil.model.job import ClassRef, Job, PublishMode, QueryMode, QuerySpec
@@ -36,7 +38,8 @@ from dil.spi.state_store import StateStore
 from dil.state.blocks.block import read_block
 from dil.state.blocks.canonical import instant_of
 from dil.state.blocks.events import ConfigEvent, DataEvent
-from dil.state.derived.dataset_chain import DatasetChain, Position
+from dil.state.derived.dataset_chain import START
+from dil.state.derived.input_rows import InputRows, Stretch, place_of
 from dil.state.derived.inputs import StoredInput
 from dil.storage import filesystem_for
 from dil.types.schema_text import parse_schema
@@ -176,6 +179,18 @@ class _Replayer:
         except DilError as error:
             return ReplayedBlock(recorded.sequence, ReplayOutcome.FAILED, error.message)
 
+    def _judging(self, recorded: _Recorded) -> EventContext | None:
+        """Return what judged the rows of a block, None where nothing did."""
+        judged, spec = recorded.event.judged, self.job.events
+        if judged is None:
+            return None
+        if spec is None or (spec.column, spec.late_action) != (judged.column, judged.action):
+            raise _SkippedError(
+                f"its rows were judged by the event time in {judged.column}, and the job judges"
+                " them otherwise by now"
+            )
+        return EventContext(judged.watermark)
+
     def _views(self, recorded: _Recorded, chains: Mapping[str, StoredInput]) -> Iterator[View]:
         inputs = {each.dataset: each for each in self.spec.inputs}
         aliases = _texts(recorded.transform, "aliases")
@@ -183,23 +198,10 @@ class _Replayer:
             known, chain = inputs.get(item.dataset_id), chains.get(item.dataset_id)
             if known is None or chain is None:
                 raise _SkippedError(f"{item.dataset_id} is no input of the job any more")
-            dataset = DatasetChain(chain)
-            parts: tuple[FileRows, ...] = ()
-            schema = ""
+            found = InputRows()
             if item.last_block is not None:
-                last = chain.sequence_of(item.last_block)
-                if last is None:
-                    raise _SkippedError(
-                        f"the chain of {item.dataset_id} has no such block any more"
-                    )
-                end, schema = dataset.at(last), dataset.schema_at(last)
-                if _mode(recorded).reads_whole:
-                    parts = dataset.parts_at(end)
-                elif item.new_offset is not None:
-                    parts = dataset.parts_between(
-                        _start(item.prev_block_hash, item.prev_offset, chain), end
-                    )
-            yield view_of(view, schema, parts, known.writing)
+                found = _stretch(recorded, item, chain).rows()
+            yield view_of(view, found, known.writing)
 
     def _run(self, recorded: _Recorded, spec: QuerySpec, views: tuple[View, ...]) -> QueryResult:
         run = RunContext(
@@ -211,6 +213,7 @@ class _Replayer:
             log_level=self.options.log_level,
             log_json=self.options.log_json,
             known_schema=recorded.schema,
+            events=self._judging(recorded),
         )
         whole = Interval(0, max(self.options.now_ms, 1))
         name = f"replay.{recorded.sequence}"
@@ -295,11 +298,12 @@ def _was_run(recorded: _Recorded, spec: QuerySpec, chains: Mapping[str, StoredIn
         closing = _closing(recorded)
         return closing is not None and spec.windows is not None and spec.windows.closes_any(closing)
     for item in recorded.event.inputs or ():
-        chain = chains[item.dataset_id]
-        first = -1 if item.prev_block_hash is None else chain.sequence_of(item.prev_block_hash)
-        last = None if item.last_block is None else chain.sequence_of(item.last_block)
-        first = -1 if recorded.is_new else first
-        if first is not None and last is not None and chain.has_data_in(first, last):
+        if item.last_block is None:
+            continue
+        stretch = _stretch(recorded, item, chains[item.dataset_id])
+        if recorded.is_new:
+            stretch = replace(stretch, reached=START)
+        if stretch.has_changes():
             return True
     return False
 
@@ -322,13 +326,22 @@ def _texts(body: JsonObject, name: str) -> tuple[str, ...]:
     return tuple(map(str, found))
 
 
-def _start(block_hash: str | None, offset: int | None, chain: StoredInput) -> Position:
-    if block_hash is None:
-        return Position()
-    sequence = chain.sequence_of(block_hash)
-    if sequence is None:
+def _stretch(recorded: _Recorded, item: InputSlice, chain: StoredInput) -> Stretch:
+    """Return what a block took of an input; it took something once."""
+    reached = place_of(chain, item.prev_block_hash, item.prev_offset)
+    last = chain.sequence_of(str(item.last_block))
+    if reached is None or last is None:
         raise _SkippedError(f"the chain of {chain.dataset_id} has no such block any more")
-    return Position(sequence, -1 if offset is None else offset, block_hash)
+    reads_late = item.dataset_id in _texts(recorded.transform, "late")
+    reads_closed = item.dataset_id in _texts(recorded.transform, "closed")
+    return Stretch(
+        chain,
+        reached,
+        last,
+        _mode(recorded).reads_whole,
+        reads_late,
+        reads_closed=reads_closed,
+    )
 
 
 def replay_json(found: ReplayedBlock) -> dict[str, object]:

@@ -24,7 +24,7 @@ def first_request(
 ) -> tuple[WorkUnit | None, RequestView | None]:
     """Return a work unit and its first request; nothing is sent to the source.
 
-    The work unit is None where there is none, the request where the connector does not say it or
+    The work unit is None if there is none, the request if the connector does not say it or
     there is no row to send. Arguments and errors are those of ``preview_source``.
     """
     secondary = read_inputs(job)

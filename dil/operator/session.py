@@ -118,7 +118,7 @@ def open_session(
     Args:
         job: The job whose state is to change.
         store: The job's store; it stays open.
-        verb: What the operator does; the act's id begins with it.
+        verb: The operator's verb; the act's id begins with it.
         now_ms: The now of planning, epoch ms UTC.
         clock: The real clock, epoch ms UTC.
         is_dry_run: Whether the act is only previewed. Then an empty store is left without a

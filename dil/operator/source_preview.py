@@ -91,9 +91,9 @@ class PreviewLimits:
 class SourcePreview:
     """The first rows of one work unit, and the answers that they came in.
 
-    ``is_due`` is False where the next run would not take it. ``rows`` are as they would be written,
+    ``is_due`` is False if the next run would not take it. ``rows`` are as they would be written,
     all of one schema; ``dropped`` counts those that conversion put aside. ``work_unit`` is None
-    where the source was asked for its units and has none, which ``notes`` mention.
+    if the source was asked for its units and has none, which ``notes`` mention.
     """
 
     work_unit: WorkUnit | None
@@ -118,16 +118,16 @@ def preview_source(
     Args:
         job: The job; its secrets have to be resolved.
         now_ms: The now of planning, epoch ms UTC.
-        rows: Stop once so many are read; whole pages are requested.
+        rows: Stop after this number of rows; whole pages are requested.
         signature: The work unit to read; by default the first one due, else the newest one.
         clock: The real clock of the state store, epoch ms UTC; ``now_ms`` by default.
-        rules: What may be asked for, and who hears of it.
+        rules: The allowed requests, and the observer of each.
 
     Raises:
         ConfigError: the job has no such signature, or it sends and the rules forbid it.
-        SourceError: the source refuses, or its answer is not what the job says or needs more memory
-            than a worker may take.
-        ConversionError: the rows are not what the job says.
+        SourceError: the source refuses, or its answer differs from the job's declaration or needs
+            more memory than a worker may take.
+        ConversionError: the rows differ from the job's declaration.
     """
     _refuse_sending(job, may_send=rules.may_send)
     secondary = read_inputs(job)
@@ -226,7 +226,7 @@ class _GateClosedError(Exception):
 
 @dataclass(slots=True)
 class _PageGate:
-    """Stands between two pages of a walk; closed, no further page is asked for."""
+    """Waits between two pages of a walk; once it is closed, no page is asked for."""
 
     is_closed: bool = False
 
@@ -304,7 +304,7 @@ def _recording(session: ByteSession | RowSession, recorder: _Recorder) -> ByteSe
 
 
 class _RecordingByteSession(ByteSession):
-    """Passes requests on and records answers; whoever opened the inner session closes it."""
+    """Passes requests on and records answers; the code that opened the inner session closes it."""
 
     def __init__(self, session: ByteSession, recorder: _Recorder) -> None:
         self._session = session

@@ -1,6 +1,6 @@
-"""What operators do to a job's state store as a whole: upgrade, back up, restore, copy.
+"""Operators' acts on a job's state store as a whole: upgrade, back up, restore, copy.
 
-Each verb has a look, which changes nothing and says what the verb would do, and the act itself.
+Each verb has a preview, which changes nothing and says what the verb would do, and the act.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class UpgradePreview:
 
 @dataclass(frozen=True, slots=True)
 class TransferPreview:
-    """What would go from one place to another, and what the other one holds now."""
+    """The state that would move from one place to another, and the state that it would replace."""
 
     source: str
     target: str
@@ -52,7 +52,7 @@ class TransferPreview:
 
 
 def preview_upgrade(job: Job, clock: Clock) -> UpgradePreview:
-    """Say what an upgrade of the job's store would do."""
+    """Describe an upgrade of the job's store."""
     with closing(open_database(job.state, job.name, clock=clock)) as database:
         with database.read() as tx:
             found, jobs = transfer.holdings(tx, job.name).format, tuple(transfer.jobs_in(tx))
@@ -73,7 +73,7 @@ def upgrade(job: Job, clock: Clock) -> None:
 
 
 def preview_backup(job: Job, file: Path, clock: Clock) -> TransferPreview:
-    """Say what a backup would hold.
+    """Describe a backup.
 
     Raises:
         ConfigError: there is nothing to back up, or a file of that name.
@@ -89,7 +89,7 @@ def preview_backup(job: Job, file: Path, clock: Clock) -> TransferPreview:
 
 
 def back_up(job: Job, file: Path, clock: Clock) -> None:
-    """Write what is remembered of a job to an SQLite file, also while it is being run.
+    """Write the state of a job to an SQLite file, also while the job runs.
 
     Raises:
         StateError: the store or the file refused.
@@ -99,7 +99,7 @@ def back_up(job: Job, file: Path, clock: Clock) -> None:
 
 
 def preview_restore(job: Job, file: Path, clock: Clock) -> TransferPreview:
-    """Say what a file holds of the job, and what would be replaced by it.
+    """Describe the job's state in a file, and the state that it would replace.
 
     Raises:
         ConfigError: the file is not there, cannot be read, or holds nothing of the job.
@@ -135,10 +135,10 @@ def preview_restore(job: Job, file: Path, clock: Clock) -> TransferPreview:
 
 
 def restore(job: Job, file: Path, clock: Clock) -> Path | None:
-    """Put what a file holds of the job in place of what its store remembers.
+    """Replace the job's state in its store by that in a file.
 
     Returns:
-        The backup of what was there, beside the file; None when nothing was.
+        The backup of the replaced state, beside the file; None if there was none.
 
     Raises:
         LeaseHeldError: a run is under way.
@@ -162,7 +162,7 @@ def restore(job: Job, file: Path, clock: Clock) -> Path | None:
 
 
 def preview_copy(job: Job, other: Job, clock: Clock) -> TransferPreview:
-    """Say what would be copied to the store that ``other``, the same job, names.
+    """Describe a copy to the store that ``other``, the same job, names.
 
     Raises:
         ConfigError: both are one store, there is nothing to copy, or the other store already
@@ -189,7 +189,7 @@ def preview_copy(job: Job, other: Job, clock: Clock) -> TransferPreview:
 
 
 def copy(job: Job, other: Job, clock: Clock) -> None:
-    """Copy what is remembered of a job to the store that ``other``, the same job, names.
+    """Copy the state of a job to the store that ``other``, the same job, names.
 
     Raises:
         LeaseHeldError: a run is under way in one of them.

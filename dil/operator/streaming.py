@@ -59,4 +59,7 @@ def run_stream(
     with micro_batches(job, options, run_id) as batches:
         files = filesystem_for(spec.checkpoint_dir)
         checkpoint = CheckpointFolder(files, spec.checkpoint_dir)
-        return StreamLoop(spec, job.planning.limit, batches, checkpoint, around).run(run_id)
+        planning = job.planning
+        is_dated = planning.is_dated or job.query is not None
+        loop = StreamLoop(spec, planning.limit, batches, checkpoint, around, is_dated=is_dated)
+        return loop.run(run_id)

@@ -13,7 +13,7 @@ class BareHistory:
     """High watermarks in epoch ms UTC, or whole records, by raw signature (rule P17).
 
     A high that equals its partition's start means that the work unit never succeeded. A record
-    tells in addition that the last attempt failed. Nothing is read out of signatures: those that
+    says in addition whether the last attempt failed. Nothing is read out of signatures: those that
     are planned are looked up, so that no name or unit can be mistaken for another, and records of
     all other signatures do not count (rule P18).
     """
@@ -31,11 +31,11 @@ class BareHistory:
         return min(found, default=None)
 
     def known(self, units: Sequence[Unit], starts: Sequence[int]) -> Iterator[dict[int, Known]]:
-        """Yield for each unit what is known of its partitions with these starts, by their index.
+        """Yield for each unit the records of its partitions with these starts, by their index.
 
-        Signatures are compared as they are, and where that finds nothing as a state store's keys
-        spell them, with ``%2F`` for ``/`` (rule P17). The latter only where it cannot mean two
-        units.
+        Signatures are compared as they are. If that finds nothing, they are compared as a state
+        store's keys spell them, with ``%2F`` for ``/`` (rule P17). That is done only if it cannot
+        mean two units.
         """
         twofold = [unit for unit in units if "%2F" in _stored(unit.signature(0))]
         keys = Counter(_stored(unit.key) for unit in twofold)

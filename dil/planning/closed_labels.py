@@ -27,9 +27,9 @@ class ClosedLabels:
     def without_closed(
         self, views: Sequence[UnitHistory], partitions: Partitions
     ) -> tuple[Sequence[UnitHistory], list[list[int]]]:
-        """Return the units' views without what rows are rejected of, and those indices by unit.
+        """Return the units' views without partitions whose rows are rejected, and these by unit.
 
-        Nothing is left out where closed labels are reopened, or rows for them go beside the
+        Nothing is left out if closed labels are reopened, or rows for them go beside the
         dataset.
         """
         if self.of.spec.after_close is not AfterClose.REJECT:
@@ -54,7 +54,7 @@ class ClosedLabels:
     def planned(
         self, partitions: Partitions, left: Sequence[Sequence[int]], taken: Iterable[int]
     ) -> PlannedBooks | UnsetType:
-        """Return what a plan tells of closed labels; unset for nothing.
+        """Return what a plan says about closed labels; unset for nothing.
 
         Args:
             partitions: Those of the plan.

@@ -14,10 +14,10 @@ from dil.model.work_unit import Reason
 
 @dataclass(frozen=True, slots=True)
 class CutoffDecision:
-    """What the rule says of one candidate; times epoch ms UTC.
+    """The result of the rule for one candidate; times epoch ms UTC.
 
     ``low`` is where reading starts, None when the candidate is not due. ``cutoff`` is the
-    candidate's own cutoff C, None when nothing succeeded before. ``waits`` says that it is due
+    candidate's own cutoff C, None without an earlier success. ``waits`` says that it is due
     only because, or also because, its last attempt failed (rule P27).
     """
 
@@ -54,12 +54,12 @@ class CutoffRule:
 
         Without a record, or with one that never succeeded, [s, e) is due. Else, with
         C = H + A - G: due when e > max(C, overall), or when the last attempt failed, and read from
-        max(s, C). What that leaves nothing to read of is not due, nor what is skipped, whatever the
-        grace period. Under ``once`` only a failure makes due again what succeeded.
+        max(s, C). A candidate with nothing left to read is not due, nor is a skipped one, for any
+        grace period. Under ``once``, only a failure makes a successful candidate due again.
 
         Args:
             partition: The candidate's [s, e).
-            record: What is known of its signature.
+            record: The record of its signature.
             overall: The cutoff O(u) of its unit.
         """
         if record is None or record.skipped:

@@ -20,10 +20,10 @@ _YEAR_MS = 366 * DAY_MS
 
 
 class GapStatus(StrEnum):
-    """What is known of a stretch of time; of two that overlap the earlier member counts.
+    """The status of a stretch of time; if two overlap, the earlier member counts.
 
-    ``OPEN`` was not read, and more of it is to come: it lies in the abstinent period of the newest
-    success, behind what the partitions reach so far, or behind the event-time watermark. ``NEVER``
+    ``OPEN`` was not read, and may still be read: it is in the abstinent period of the newest
+    success, after the end of the partitions so far, or after the event-time watermark. ``NEVER``
     is the rest.
     """
 
@@ -62,7 +62,7 @@ def gaps(
     now_ms: int,
     watermark: int | None = None,
 ) -> list[UnitGaps]:
-    """Return which stretches of a window were read of each unit, and what is known of the others.
+    """Return the read stretches of a window for each unit, and the status of the others.
 
     Units of the job come first, in its order, whether or not anything is recorded of them; then
     those that only the state knows, by key. Where units come from input or from the source, all

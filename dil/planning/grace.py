@@ -53,7 +53,7 @@ def chosen_grace(spec: PlanningSpec, measure: GraceMeasure) -> ChosenGrace:
         return ChosenGrace(
             grace.high_ms,
             f"grace period {longest}: a probe, which each run of {grace.probe_every} is, for rows "
-            "that came later than the others read back",
+            "that came further behind than the others read back",
         )
     if measure.recommended_ms is None:
         return ChosenGrace(
@@ -65,7 +65,7 @@ def chosen_grace(spec: PlanningSpec, measure: GraceMeasure) -> ChosenGrace:
     return ChosenGrace(
         measure.recommended_ms,
         f"grace period {period(measure.recommended_ms)}: measured, {share_text(grace)} % of "
-        f"{of_rows} were no later; `dil lateness` shows how late they come",
+        f"{of_rows} were no further behind; `dil lateness` shows how far behind they come",
     )
 
 

@@ -46,7 +46,7 @@ class _LabelGrid:
 
 @dataclass(frozen=True, slots=True)
 class MissedPeriods:
-    """Tells what a run leaves out; see ``missed_periods``."""
+    """Says which partitions a run leaves out; see ``missed_periods``."""
 
     spec: PlanningSpec
     labels: TimelabelSpec
@@ -59,7 +59,7 @@ class MissedPeriods:
         return self.grid.partitions
 
     def after_first_run(self, lowest: Callable[[], int | None]) -> MissedPeriods:
-        """Leave out what is older than the period of the first run.
+        """Leave out partitions older than the period of the first run.
 
         Args:
             lowest: Returns the earliest partition start that was ever recorded. Without one, this
@@ -80,11 +80,11 @@ class MissedPeriods:
     ) -> tuple[Sequence[UnitHistory], list[int]]:
         """Return the units' views without what they missed, and its places in the matrix.
 
-        Missed is what was never tried of periods that are over and that no run was there for.
+        A partition is missed if its period is over, no run took place in it, and none tried it.
         Nothing is missed before the first run.
 
         Args:
-            views: What is known and due, by unit.
+            views: The known and the due partitions, by unit.
             shift_ms: Abstinent minus grace period.
         """
         if self.labels.catches_up:
@@ -135,9 +135,9 @@ def missed_periods(
     now_ms: int,
     attendance: Attendance | None,
 ) -> MissedPeriods:
-    """Return what says which of the partitions a run at ``now_ms`` (epoch ms UTC) leaves out.
+    """Return the function that says which partitions a run at ``now_ms`` (epoch ms UTC) leaves out.
 
-    ``attendance`` is None where nothing is known of runs.
+    ``attendance`` is None if nothing is known about runs.
     """
     grid = _LabelGrid(partitions, Labels(labels, windows_of(labels), now_ms))
     return MissedPeriods(spec, labels, grid, attendance or Attendance())

@@ -39,7 +39,7 @@ def plan(
     attendance: Attendance | None = None,
     books: Books | None = None,
 ) -> Plan:
-    """Return what a run has to do; pure: no clock, no files, no state but ``history``.
+    """Return the plan of a run; pure: no clock, no files, no state but ``history``.
 
     Candidates are walked partition by partition, within each unit by unit. The cost grows with
     the units and with what is due, not with the history, unless ``explain`` is on.
@@ -52,7 +52,7 @@ def plan(
         explain: Whether the plan also lists each candidate that is not due.
         attendance: For which instants runs planned, None where that is not known: then those are
             taken to have been there that history has a record of.
-        books: Which timelabels are closed, None where nobody closes any.
+        books: Which timelabels are closed, None where the job closes none.
 
     Raises:
         ConfigError: the watermark or the partition type cannot be understood.

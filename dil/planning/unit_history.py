@@ -1,4 +1,4 @@
-"""What planning knows of one unit's partitions, looked up at a cost of what is due."""
+"""The records of one unit's partitions, looked up at the cost of the due ones."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class UnitHistory:
     retries: Sequence[int]
 
     def record(self, index: int, partition_start: int) -> UnitRecord | None:
-        """Return what is recorded of a partition."""
+        """Return the record of a partition."""
         high = self.highs.get(index)
         if high is None:
             return self.open.get(index)

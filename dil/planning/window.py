@@ -1,4 +1,4 @@
-"""What a backfill reads: the job's own partitions in a range, as far as runs have read them."""
+"""The window of a backfill: the job's own partitions in a range, as far as runs have read them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def plan_window(
             f"{LOW} and {HIGH}",
             "name a range of which no run has read anything yet",
             "The next `dil run` reads what is due of it; a backfill reads again what runs have "
-            "read. `dil state show` tells how far they came.",
+            "read. `dil state show` shows how far they came.",
         )
     return Plan(
         now=now_ms,

@@ -23,6 +23,7 @@ from dil.publishing.late_files import is_other_dataset, late_files, late_rows_th
 from dil.publishing.layout import (
     META,
     audit_dir,
+    changelog_dir,
     dataset_dir,
     late_dir,
     output_dir,
@@ -57,7 +58,7 @@ from dil.publishing.publisher import (
     sweep,
     untracked_files,
 )
-from dil.publishing.recorded import recorded_schema
+from dil.publishing.recorded import goes_on_with_changelog, recorded_schema
 from dil.publishing.recovery import (
     AdoptableWork,
     ReusePolicy,
@@ -95,6 +96,7 @@ __all__ = [
     "UnfinishedUnits",
     "append_block",
     "audit_dir",
+    "changelog_dir",
     "check_places",
     "claim",
     "dataset_dir",
@@ -105,6 +107,7 @@ __all__ = [
     "finished",
     "folder_of",
     "folds_names",
+    "goes_on_with_changelog",
     "is_hidden",
     "is_newest_state",
     "is_other_dataset",

@@ -110,16 +110,16 @@ def left_out(
 def abandon(
     store: StateStore, lease: Lease, recorded: Intent, spec: PublishingSpec, filesystem: Filesystem
 ) -> Intent:
-    """Give a begun publish up, whatever keeps it from being finished; return what is left of it.
+    """Give up a begun publish that cannot be finished, for any reason; return its remains.
 
-    Where readers see its files already, it is committed, and the files that they replaced are
-    deleted. Else its work units count as failed and are read again; its files are deleted, staged
-    or moved. Copies of what an act withdrew stay, and so do the files of a backfill, so that either
-    can be asked for again. Files outside of the job's folders are not touched at all.
+    If readers see its files already, it is committed, and the files that they replaced are
+    deleted. Otherwise its work units count as failed and are read again; its files are deleted,
+    staged or moved. Copies of withdrawn files stay, and so do the files of a backfill, so that
+    either can be repeated. Files outside of the job's folders are not touched.
 
     Raises:
         LeaseLostError: another run took over.
-        CommitUnknownError: the job publishes elsewhere now, so nobody can tell what readers see.
+        CommitUnknownError: the job publishes elsewhere now, so it is unknown what readers see.
     """
     refuse_other_destination(recorded, spec, filesystem)
     # The record may name another folder; what is given up is given up in the job's own.
@@ -141,6 +141,8 @@ def abandon(
         # Rows aside are placed first; the chain learns which late rows came and which went.
         placed = tuple(each for each in aside if _is_placed(each, filesystem))
         own = replace(own, quarantine=placed, quarantine_removes=tuple(going))
+        if not set(commit.changelog_moves) <= set(placed):
+            own = replace(own, changelog_dir="", begins_changelog=False)
         rest = replace(intent, commit=own)
         store.replace_intent(lease, rest)
         if destination.keeps_versions:
@@ -161,7 +163,7 @@ def abandon(
         if commit.act is not None:
             _put_back(commit.quarantine, strange, filesystem)
         else:
-            _forget_late(aside, commit, filesystem)
+            _forget_beside(aside, commit, filesystem)
         own = replace(own, removes=tuple(file for file in own.removes if file.uri in kept))
         rest = _without(replace(intent, commit=own), lost, spec.mode, kept)
         # A publish of rows aside alone may have taken the older ones away.
@@ -188,7 +190,7 @@ def _fence(intent: Intent, destination: Destination) -> None:
 
 
 def _units(file: PublishedFile) -> frozenset[str]:
-    """Return the signatures of the work units of a file, empty text where nobody knows them."""
+    """Return the signatures of the work units of a file, empty text where they are unknown."""
     return file.signatures or frozenset([""])
 
 
@@ -197,10 +199,10 @@ def _all_units(files: Iterable[PublishedFile]) -> set[str]:
 
 
 def _with_sharers(lost: set[str], commit: Commit) -> set[str]:
-    """Return lost work units and those that go with them, because they share a file.
+    """Return lost work units and those that share a file with them.
 
-    A file that is published has the rows of all its work units or of none, and a live one that was
-    to be written anew without some of them stays as it is.
+    A published file has the rows of all its work units or of none, and a live one that should
+    be rewritten without some of them stays as it is.
     """
     files = (*(move.target for move in commit.moves), *commit.removes)
     shared = [file.signatures for file in files if file.is_shared]
@@ -222,7 +224,7 @@ def _rest_of(
 
 
 def _dropped(intent: Intent, rest: Intent) -> list[Move]:
-    """Return the moves of a publish that what is left of it does not have."""
+    """Return the moves of a publish that are missing in the rest of it."""
     sources = {move.source for move in rest.commit.all_moves}
     return [move for move in intent.commit.all_moves if move.source not in sources]
 
@@ -259,15 +261,15 @@ def _forget(move: Move, spec: PublishingSpec, filesystem: Filesystem) -> None:
 
 
 def _is_placed(move: Move, filesystem: Filesystem) -> bool:
-    """Return whether a file of late rows is where readers find it."""
+    """Return whether a file of rows beside the dataset is where readers find it."""
     return filesystem.exists(filesystem.path_of(move.target.uri))
 
 
-def _forget_late(moves: Iterable[Move], commit: Commit, filesystem: Filesystem) -> None:
-    """Delete files of late rows of what is read again, staged and placed."""
-    late = set(commit.late_moves)
+def _forget_beside(moves: Iterable[Move], commit: Commit, filesystem: Filesystem) -> None:
+    """Delete files of late and of changed rows of what is read again, staged and placed."""
+    beside = {*commit.late_moves, *commit.changelog_moves}
     for move in moves:
-        if move in late:
+        if move in beside:
             _delete_paths((filesystem.uri(move.source), move.target.uri), filesystem)
 
 
@@ -364,6 +366,9 @@ def _without(
             or (not gives_up and not _is_of(file, lost) and file.uri not in dumped)
         ),
         quarantine=tuple(move for move in commit.quarantine if move.target.signature not in lost),
+        # It would tell of rows that are not there: the next merge begins it anew.
+        changelog_dir="",
+        begins_changelog=False,
         quarantine_removes=()
         if gives_up
         else tuple(uri for uri in commit.quarantine_removes if unit_hash_in(uri) not in hashes),
@@ -378,7 +383,7 @@ def _without(
 def _is_of(file: PublishedFile, lost: Collection[str]) -> bool:
     """Return whether a published file is of one of these work units.
 
-    A file that no manifest knows has no signature; its name tells its work unit.
+    A file that no manifest knows has no signature; its name shows its work unit.
     """
     if file.signatures:
         return not file.signatures.isdisjoint(lost)

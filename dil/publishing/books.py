@@ -1,4 +1,4 @@
-"""What a run's commit does to the books of timelabels (rules T31 and T32); pure."""
+"""How a run's commit changes the books of timelabels (rules T31 and T32); pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def keep_books(
 
     Rows for closed labels that go beside the dataset are beside it already: tasks took them out of
     what is published, and what was published of those labels stays. A label that was closed after
-    such rows were staged, which nobody reads again because they were sent, is reopened for them.
+    such rows were staged, which no run reads again because they were sent, is reopened for them.
 
     Args:
         job: The job.

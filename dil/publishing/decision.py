@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from msgspec import UNSET
 
@@ -26,8 +26,10 @@ from dil.model.timelabels import label_folder
 from dil.model.work_unit import WorkUnit, unit_hash
 from dil.publishing.destination import destination_for
 from dil.publishing.layout import (
+    CHANGES,
     MERGED,
     SHARED,
+    changelog_dir,
     dump_path,
     final_name,
     join,
@@ -55,7 +57,7 @@ class Finished:
 class SharedFile:
     """A staged file with rows of several others (pieces), and the absolute folder that it goes to.
 
-    ``units`` say which rows are whose, all of them and in their order; empty where nobody knows.
+    ``units`` say which rows are whose, all of them and in their order; empty where that is unknown.
     """
 
     file: StagedFile
@@ -70,7 +72,8 @@ class PublishableResults:
     ``rewritten`` are staged files that hold the rows of live files which stay, and ``replaced`` are
     live files that go: where rows are merged, where live files get other types, and where some of
     their rows are replaced. ``shared`` are files that work units share: what they staged is not
-    among the files of ``finished`` any more. ``merged`` counts what a merge did to rows.
+    among the files of ``finished`` any more. ``merged`` counts what a merge did to rows, and
+    ``changelog`` are staged files with the rows that it changed, None where nobody records them.
     """
 
     finished: Sequence[Finished]
@@ -78,6 +81,7 @@ class PublishableResults:
     replaced: Sequence[PublishedFile] = ()
     shared: Sequence[SharedFile] = ()
     merged: MergedRows | None = None
+    changelog: Sequence[StagedFile] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,8 @@ class PublishTarget:
     ``system_time`` and ``horizon`` are epoch ms UTC, see Commit. ``known_schema`` is the dataset's
     recorded schema, ``quarantined`` are ``publisher.quarantined_files``, ``late`` those of
     ``late_files.late_rows_there``. ``missed`` are work units that the run only records.
-    ``is_whole`` says that it read everything that the source has.
+    ``is_whole`` says that it read everything that the source has. ``begins_changelog`` says that
+    its changelog begins with all rows that are live.
     """
 
     run_id: str
@@ -103,6 +108,7 @@ class PublishTarget:
     late: Sequence[str] = ()
     missed: Sequence[WorkUnit] = ()
     is_whole: bool = False
+    begins_changelog: bool = False
 
 
 def decide(
@@ -112,7 +118,7 @@ def decide(
 
     With mode ``window_replace`` the files of each successful work unit take the place of all that
     earlier runs published for its signature; with ``replace`` they take the place of everything.
-    What a destination has already is left out, where it can tell.
+    Files that a destination has already are left out, where it knows them.
     """
     finished = shaped.finished
     destination = destination_for(job.publishing, filesystem)
@@ -160,7 +166,31 @@ def decide(
         ),
         late_dir=filesystem.uri(late_dir(job.publishing)) if touches_late else "",
     )
-    return destination.spared(commit)
+    return destination.spared(_with_changelog(job, target, shaped, commit, filesystem))
+
+
+def _with_changelog(
+    job: Job,
+    target: PublishTarget,
+    shaped: PublishableResults,
+    commit: Commit,
+    filesystem: Filesystem,
+) -> Commit:
+    """Return a commit with the rows that it changes, where it changes any file."""
+    if shaped.changelog is None or not (commit.moves or commit.removes):
+        return commit
+    folder = changelog_dir(job.publishing)
+    moves = []
+    for number, file in enumerate(shaped.changelog):
+        extension = file.path.rpartition(".")[2]
+        name = final_name(target.run_id, CHANGES, number, rows=None, extension=extension)
+        moves.append(_move(file, filesystem.uri(f"{folder}/{name}"), target, None))
+    return replace(
+        commit,
+        quarantine=(*commit.quarantine, *moves),
+        changelog_dir=filesystem.uri(folder),
+        begins_changelog=target.begins_changelog,
+    )
 
 
 def unchanged_labels(finished: Sequence[Finished], commit: Commit) -> tuple[str, ...]:
@@ -387,7 +417,7 @@ def _missing(
     target: PublishTarget,
     finished: Sequence[Finished],
 ) -> tuple[PublishedFile, ...]:
-    """Return what tells a database to take away the rows that the run did not read."""
+    """Return the files that make a database take away the rows that the run did not read."""
     is_whole = target.is_whole and all(each.report.failure is None for each in finished)
     is_wanted = spec.merge is not None and spec.merge.deletes_missing and is_whole
     missing = destination.missing() if is_wanted else None

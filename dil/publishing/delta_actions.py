@@ -51,7 +51,7 @@ def partition_values(table: Schema, texts: Mapping[str, str | None]) -> dict[str
     A value that a reader cannot take for the column's type would make the whole table unreadable.
 
     Raises:
-        WriteError: the column's type cannot tell files apart, or the text is none of it.
+        WriteError: the column's type cannot distinguish files, or the text is none of it.
     """
     kinds = {field.name: field.type for field in pa.schema(table.to_arrow())}
     return {name: _value(name, kinds[name], text) for name, text in texts.items()}
@@ -63,7 +63,7 @@ def _value(name: str, kind: pa.DataType, text: str | None) -> str | None:
     try:
         return _serialized(kind, text)
     except (ValueError, ArithmeticError) as error:
-        raise unfit(name, kind, f'by which files cannot be told apart as "{text}"') from error
+        raise unfit(name, kind, f'by which files cannot be distinguished as "{text}"') from error
 
 
 def _serialized(kind: pa.DataType, text: str) -> str:

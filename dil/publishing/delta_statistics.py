@@ -120,7 +120,7 @@ def _at(ms: int) -> str:
 
 
 def _texts(low: str, high: str) -> Bounds | None:
-    """Return texts that are not long; after a cut the last character makes up for what is gone."""
+    """Return texts that are not long; after a cut, the last character replaces the rest."""
     if len(high) > _LONGEST_TEXT:
         cut = high[:_LONGEST_TEXT] + _LAST_CHARACTER
         if cut < high:

@@ -12,7 +12,7 @@ from dil.errors import StateError
 from dil.publishing.table_files import words
 from dil.storage import Filesystem
 
-# How much of a transaction's file tells it from any other's: its time, or names of files.
+# This much of a transaction's file identifies it: its time, or names of files.
 _BEGINNING = 4096
 
 
@@ -29,14 +29,14 @@ class NewestTable:
 
     @property
     def state(self) -> object:
-        """Return what changes when the table does, as the last look found it."""
+        """Return the mark of the table's state, as of the last look."""
         return self._version, self._beginning
 
     def look(self) -> DeltaTable | None:
-        """Return the table at its newest version, None where there is none.
+        """Return the table at its newest version, None if there is none.
 
         Raises:
-            StateError: there is one that cannot be read.
+            StateError: the table cannot be read.
             WriteError: its store cannot be reached.
         """
         # Those of some stores are credentials, which expire while rows are read.

@@ -20,7 +20,7 @@ def marks_deleted_rows(table: DeltaTable) -> bool:
 
 
 def marked_names(table: DeltaTable) -> frozenset[str] | None:
-    """Return the names of files with a deletion vector; None where the library cannot tell."""
+    """Return the names of files with a deletion vector; None where the library does not know."""
     if not hasattr(table, "deletion_vectors"):  # of an earlier release
         return None
     reader = pa.RecordBatchReader.from_stream(table.deletion_vectors())

@@ -17,11 +17,11 @@ class _Format(msgspec.Struct):
 
 
 def decoded(data: bytes, kind: type[T], path: str, known: int) -> T:
-    """Return what a document says.
+    """Return the content of a document.
 
     Args:
         data: The whole file.
-        kind: What a document of a known format holds.
+        kind: The type of a document of a known format.
         path: Of the file, for messages.
         known: The highest format that this version reads.
 
@@ -58,7 +58,7 @@ def refuse_newer(data: bytes, path: str, known: int) -> int:
 
     Raises:
         StateError: a newer version wrote it.
-        msgspec.MsgspecError: it tells no format.
+        msgspec.MsgspecError: it names no format.
     """
     found = msgspec.json.decode(data, type=_Format).format
     if found > known:

@@ -1,6 +1,6 @@
 """Dumped files, whose names the source or the job chose (rule U6).
 
-Their names come back: a later file takes the place of an earlier one. So what is there tells only
+Their names come back: a later file takes the place of an earlier one. So a file there shows only
 by its content whether it was moved already.
 """
 
@@ -136,7 +136,7 @@ def _clashing(report: TaskReport, name: str, owner: str) -> TaskReport:
     failure = Failure(
         SourceContractError.code,
         f'the file name "{name}" is also that of work unit {owner}',
-        fix="Put a variable into ms.extractor.target.file.name that tells work units apart.",
+        fix="Put a variable into ms.extractor.target.file.name that distinguishes work units.",
     )
     return replace(report, files=(), failure=failure)
 

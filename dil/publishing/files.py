@@ -17,7 +17,7 @@ from dil.spi.destination import Destination, DestinationContext
 from dil.storage import Filesystem
 from dil.storage.side_by_side import call_each
 
-# How old, in seconds, what is known of the live files may be when a file is deleted; nobody else
+# How old, in seconds, what is known of the live files may be when a file is deleted; no other run
 # can have taken the lease over in so short a time.
 _FRESH_S = 1.0
 # Where tables of our own, and any of Delta, keep their logs.
@@ -39,7 +39,7 @@ class FileDestination(Destination):
         """Refuse a table's folder; files of any columns may lie beside each other.
 
         Raises:
-            ConfigError: a table's log is there, which would not know of what is published.
+            ConfigError: a table's log is there, which would not contain the published files.
         """
         for name, word in _LOGS.items():
             if self._filesystem.is_folder(f"{self._folder}/{name}"):

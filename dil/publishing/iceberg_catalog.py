@@ -92,7 +92,7 @@ def _cause(error: Exception, uri: str) -> str:
 def metadata_location(catalog: Catalog, name: Identifier) -> str | None:
     """Return where the newest metadata of a table is; every change is a file of its own.
 
-    None where there is no table, and of a catalog that does not tell it without the metadata.
+    None where there is no table, or where a catalog gives it only with the metadata.
     """
     if catalog.properties.get("type") != "sql":
         return None

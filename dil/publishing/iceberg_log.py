@@ -190,7 +190,7 @@ class IcebergLog:
         return frozenset()
 
     def vacuum(self, hours: int, now_ms: int, *, is_look: bool) -> tuple[str, ...]:
-        """Let old snapshots go, and delete what only they need."""
+        """Expire old snapshots, and delete files that only they need."""
         table = self._table()
         if table is None:
             return ()

@@ -45,7 +45,7 @@ class IcebergVacuum:
     """One vacuum of an Iceberg table.
 
     The files are listed in the dataset's folder before their snapshots go: after a crash nothing
-    else would tell of them.
+    else would name them.
     """
 
     def __init__(self, table: Table, folder: str, filesystem: Filesystem) -> None:

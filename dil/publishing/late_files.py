@@ -1,8 +1,8 @@
-"""Files of rows beside a dataset, in ``<dataset>_late``, whatever the job does with such rows now.
+"""Files of rows beside a dataset, in ``<dataset>_late``, for any current handling of such rows.
 
-A job that put late rows beside its dataset may do something else with them today, and what it put
-there then is still its own: rows that are read again must not be in both places. So the folder is
-looked into whenever it is there, and so is the table of late rows of a warehouse.
+A job that put late rows beside its dataset may handle them differently today, and its earlier
+files are still its own: rows that are read again must not be in both places. So the folder is
+always checked, and so is the table of late rows of a warehouse.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def is_other_dataset(folder: str, filesystem: Filesystem) -> bool:
 def late_rows_there(job: Job, filesystem: Filesystem, destination: Destination) -> tuple[str, ...]:
     """Return the URIs of the files of late rows that a run of a job may take away.
 
-    Also of those that somebody deleted, as long as their rows are in a table. Under append a run
-    only takes away what came for closed timelabels: else each reading adds its rows, and what an
-    earlier one had is not there again. Where other jobs publish into the same dataset nobody can
-    say whose work unit a file is of, so none is taken away.
+    Also of files that were deleted, as long as their rows are in a table. Under append, a run
+    only takes away files of closed timelabels: otherwise each reading adds its rows, and files of
+    an earlier one do not come again. Where other jobs publish into the same dataset, no record says
+    of which work unit a file is, so none is taken away.
     """
     spec = job.publishing
     labels = job.planning.timelabel

@@ -18,6 +18,7 @@ META = "_dil"
 QUARANTINE = "_quarantine"
 REFUSED = "_failed"
 LATE = "_late"
+CHANGELOG = "_changelog"
 AUDIT = "_audit"
 SENDING = "_sending"
 BACKFILL = "_backfill"
@@ -25,6 +26,8 @@ BACKFILL = "_backfill"
 # says which rows are whose, and of others.
 SHARED = "shared"
 MERGED = "merged"
+# In names of files with changed rows, in the same place.
+CHANGES = "changes"
 
 
 def dataset_dir(spec: PublishingSpec) -> str:
@@ -55,6 +58,11 @@ def quarantine_dir(spec: PublishingSpec) -> str:
 def late_dir(spec: PublishingSpec) -> str:
     """Return the folder of late rows, beside that of the dataset."""
     return f"{dataset_dir(spec).rstrip('/')}{LATE}"
+
+
+def changelog_dir(spec: PublishingSpec) -> str:
+    """Return the folder of changed rows, beside that of the dataset."""
+    return f"{dataset_dir(spec).rstrip('/')}{CHANGELOG}"
 
 
 def aside_dirs(spec: PublishingSpec) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What lies in a dataset's own folders and is read by no run: told by its age, and deleted.
+"""Files in a dataset's own folders that no run reads: found by their age, and deleted.
 
 These are copies of files that acts withdrew and rows that their undo took away (``_dil/withdrawn``,
 ``_dil/aside``), rows that were put aside or refused (``_quarantine``, ``_failed``), and records of

@@ -1,7 +1,7 @@
-"""What state remembers of its last publish, compared with what the dataset has.
+"""Compares the last publish in state with that of the dataset.
 
-With each intent, and in its transaction, the state store keeps the number that the publish gets and
-where it goes. A dataset that has a later commit of the same job was published to from a newer
+With each intent, and in its transaction, the state store keeps the number of the publish and
+its destination. A dataset with a later commit of the same job was published to from a newer
 state: this one is an older copy. It would read the rows of those commits again. A state that knows
 of no publish at all was lost, or is a copy from before the first one.
 """

@@ -78,7 +78,7 @@ def newest(filesystem: Filesystem, dataset_dir: str) -> Manifest:
 
 
 def _hinted(filesystem: Filesystem, dataset_dir: str) -> int:
-    """Return a number that no manifest of later ones is far behind, -1 where nothing says one."""
+    """Return a number close to that of the newest manifest, -1 without a hint."""
     hint = _content(filesystem, f"{_meta(dataset_dir)}/current.json")
     return -1 if hint is None else msgspec.json.decode(hint, type=_Hint).sequence
 
@@ -122,7 +122,7 @@ def live_files(filesystem: Filesystem, dataset_dir: str) -> tuple[PublishedFile,
 
 
 def live_paths(filesystem: Filesystem, dataset_dir: str) -> tuple[str, ...] | None:
-    """Return the paths of the live files, None where nothing was ever published."""
+    """Return the paths of the live files, None if nothing was ever published."""
     manifest = newest(filesystem, dataset_dir)
     if manifest is EMPTY:
         return None

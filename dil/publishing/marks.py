@@ -1,4 +1,4 @@
-"""Tells the registry of a database which timelabels are closed and which are reopened."""
+"""Marks in the registry of a database which timelabels are closed and which are reopened."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dil.storage import Filesystem
 
 
 def mark_labels(spec: PublishingSpec, filesystem: Filesystem, marks: Sequence[LabelMark]) -> None:
-    """Write into the registry what is closed and reopened, in this order; may be done again.
+    """Write into the registry which labels are closed and reopened, in this order; may be repeated.
 
     Raises:
         WriteError: the database refused.

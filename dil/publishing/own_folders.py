@@ -20,6 +20,7 @@ from dil.publishing.layout import (
     STAGING,
     aside_dirs,
     backfills_dir,
+    changelog_dir,
     dataset_dir,
     join,
     late_dir,
@@ -156,8 +157,8 @@ class _Limits:
         self._filesystem = filesystem
         self._dataset = dataset_dir(spec)
         self._staging = run_staging_dir(spec, job_name, "").rstrip("/")
-        self._late = late_dir(spec)
-        self._asides = (*aside_dirs(spec), f"{self._dataset}/{META}/aside")
+        self._beside = (late_dir(spec), changelog_dir(spec))
+        self._asides = (*aside_dirs(spec), self._beside[1], f"{self._dataset}/{META}/aside")
         # What an act takes back was put away by another one, and a backfill has its own folder.
         self._sources = (
             self._staging,
@@ -209,12 +210,13 @@ class _Limits:
             path = self._path(uri)
             if path is None or not any(self._is_below(path, folder) for folder in self._asides):
                 yield OutsideFile(uri, f"is not in {self._asides[0]} or {self._asides[1]}")
-            elif self._is_below(path, self._late) and self._late_is_other:
+            elif any(self._is_below(path, folder) for folder in self._of_others):
                 yield OutsideFile(uri, "is in the folder of another dataset")
 
     @cached_property
-    def _late_is_other(self) -> bool:
-        return is_other_dataset(self._late, self._filesystem)
+    def _of_others(self) -> tuple[str, ...]:
+        """Return the folders beside the dataset that belong to another one of that name."""
+        return tuple(each for each in self._beside if is_other_dataset(each, self._filesystem))
 
     def _path(self, uri: str) -> str | None:
         """Return the path of a URI, None where it is of another store or no URI at all."""

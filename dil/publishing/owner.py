@@ -112,7 +112,7 @@ def refuse_other_owners(
     owner: Owner,
     is_newest_state: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Refuse as ``claim`` does, and enter nobody.
+    """Refuse as ``claim`` does, and enter no owner.
 
     Raises:
         ConfigError: another job owns it, and not both of them only append.

@@ -204,7 +204,7 @@ def keep_logs(filesystem: Filesystem, staging_dir: str, owed: Collection[str]) -
 def take_over(filesystem: Filesystem, log: PageLog, paths: Sequence[str]) -> bool:
     """Copy the files of a log, each to its path; say whether all are there and undamaged.
 
-    The log stays as it is: until the new attempt has a checkpoint of its own, it is what counts.
+    The log stays as it is: it counts until the new attempt has a checkpoint of its own.
 
     Raises:
         WriteError: the file system refused.

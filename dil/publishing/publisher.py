@@ -58,12 +58,12 @@ def make_visible(
     """Record a commit's intent, then put its files where readers find them.
 
     A commit that moves and removes nothing needs neither. ``destination`` is that of ``spec``,
-    where the caller has it: it may know much of a table.
+    if the caller has it: it may have cached facts about a table.
 
     Raises:
         LeaseLostError: another run took over before anything became visible.
         WriteError: a file could not be moved, and the next run finishes the rest; or one does not
-            fit where it was to be published, or its path is too long, and nothing was decided.
+            fit its destination, or its path is too long, and nothing was decided.
         CommitConflictError: another program changed what is published; nothing was decided.
         StateError: the state is older than the dataset, or rows that another program marked as
             deleted would be back; nothing was decided.
@@ -186,7 +186,7 @@ def lost_moves(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> 
     """Return the moves whose file is neither staged nor published any more.
 
     Raises:
-        CommitUnknownError: the job publishes elsewhere now, so nobody can tell.
+        CommitUnknownError: the job publishes elsewhere now, so the outcome is unknown.
     """
     refuse_other_destination(intent, spec, filesystem)
     quarantine = dumps.lost_moves(intent.commit.quarantine, filesystem)

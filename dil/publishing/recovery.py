@@ -183,7 +183,7 @@ class SentResults:
 def _by_range(
     results: Iterable[StagedResult], digests: Collection[str]
 ) -> Mapping[tuple[str, int, int], StagedResult]:
-    """Return the results of these configurations by what has to be equal to adopt them."""
+    """Return the results of these configurations by the values that must be equal to adopt them."""
     return {
         (each.work_unit.signature, each.work_unit.low, each.work_unit.high): each
         for each in results

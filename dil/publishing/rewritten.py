@@ -1,6 +1,6 @@
-"""Files that another program wrote anew, so that nobody knows whose their rows are.
+"""Files that another program rewrote, so that the work units of their rows are unknown.
 
-It took out files of the job and brought files of its own. What is read again would be there twice.
+It replaced files of the job by its own. Rows that are read again would be there twice.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def left_behind(
 
 
 def _is_strange(file: PublishedFile) -> bool:
-    """Return whether another program named a file: of ours the name tells the work unit."""
+    """Return whether another program named a file: the names of ours show the work unit."""
     word = unit_hash_in(file.uri)
     return not (file.run_id or word in (SHARED, MERGED) or _HASH.fullmatch(word))
 
@@ -118,7 +118,7 @@ def _missing(
 ) -> Iterator[PublishedFile]:
     """Yield the listed files of work units that are not there.
 
-    Nobody writes dumped files anew: they were moved on.
+    No program writes dumped files anew: they were moved on.
     """
     listed = [file for file in files if not (file.is_dump or wanted.isdisjoint(file.signatures))]
     if spec.mode is PublishMode.APPEND:  # other jobs may publish there

@@ -1,9 +1,9 @@
 """Rows that an operator's act put aside or takes aside, and rows that come back when it is undone.
 
 A backfill brings its rows of ``_quarantine`` and ``_failed`` along, and takes the late rows of what
-it replaces away. What is taken away moves to ``<dataset>/_dil/aside/<act>/<folder>/``, where nobody
-takes it for rows of the dataset; undoing the act moves it back. Names in the folders are a function
-of act, work unit and number; aside each file keeps the name that it had.
+it replaces away. What is taken away moves to ``<dataset>/_dil/aside/<act>/<folder>/``, where no
+reader takes it for rows of the dataset; undoing the act moves it back. Names in the folders are a
+function of act, work unit and number; aside each file keeps the name that it had.
 """
 
 from __future__ import annotations

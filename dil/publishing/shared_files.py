@@ -62,7 +62,7 @@ def misfit(file: PublishedFile) -> str:
 
 
 def refuse_misfit(file: PublishedFile) -> None:
-    """Refuse to take rows out of a file, or to write it anew, where some would be nobody's.
+    """Refuse to take rows out of a file, or rewrite it, where some would belong to no work unit.
 
     Raises:
         StateError: they would be lost, or doubled.
@@ -97,7 +97,7 @@ def refuse_window_replace(spec: PublishingSpec, live: Iterable[PublishedFile]) -
 def refuse_unlisted(spec: PublishingSpec, untracked: Iterable[PublishedFile]) -> None:
     """Refuse to replace work units where a file may have their rows and no manifest says whose.
 
-    ``untracked`` are ``publisher.untracked_files``. What is of one work unit tells so by its name.
+    ``untracked`` are ``publisher.untracked_files``. The name of a file of one work unit shows that.
 
     Raises:
         StateError: the manifest that listed the file is gone; nothing was decided.

@@ -66,7 +66,7 @@ def put_results(
 
 
 def delete_result(filesystem: Filesystem, report: TaskReport) -> None:
-    """Take away what makes an attempt complete, so that nobody uses its rows.
+    """Take away what makes an attempt complete, so that no run uses its rows.
 
     A log of results is of other work units, too. What it names counts only with all of its files,
     so there the files go.
@@ -106,7 +106,7 @@ def write_plan(filesystem: Filesystem, run_staging: str, plan: StagedPlan) -> No
 
 
 def read_plan(filesystem: Filesystem, run_staging: str) -> StagedPlan:
-    """Return what a run set out to do; nothing when it never came to that."""
+    """Return the plan of a run; an empty one if it never wrote one."""
     try:
         with filesystem.open_input(f"{run_staging}/{PLAN_NAME}") as stream:
             return msgspec.json.decode(stream.read(), type=StagedPlan)

@@ -1,4 +1,4 @@
-"""What tells a later execution that rows may have been sent: a start marker (rule U22).
+"""A start marker: it shows a later execution that rows may have been sent (rule U22).
 
 Written for work units whose rows must not be sent twice, before the first of them goes out. It lies
 outside of the runs' staging folders, because it has to outlive them: who finds it knows that an
@@ -35,7 +35,7 @@ LOOK = (
 
 
 class MarkState(StrEnum):
-    """How far an attempt is known to have come: BEGUN means that nobody knows.
+    """How far an attempt is known to have come: BEGUN means that this is unknown.
 
     KEPT: it failed, and its progress says which rows were taken.
     """
@@ -71,7 +71,7 @@ class StartMarker:
         self._mark: StartMark | None = None
 
     def earlier_result(self) -> TaskReport | None:
-        """Return what a lost execution of this very run completed; Spark asks for it once more."""
+        """Return the complete result of a lost execution of this run; Spark asks for it again."""
         for attempt in self._filesystem.folders(self._unit_folder):
             result = read_result(self._filesystem, f"{self._unit_folder}/{attempt}")
             if result is not None:
@@ -152,7 +152,7 @@ class StartMarker:
             mark = _read(self._filesystem, self._path)
         except (OSError, DilError, msgspec.MsgspecError) as error:
             raise SourceError(
-                f"{self._path} cannot be read ({type(error).__name__}); it tells whether rows of"
+                f"{self._path} cannot be read ({type(error).__name__}); it says whether rows of"
                 f" {self._signature} may have been sent",
                 f"Look at the receiver which rows it has; {_AGAIN} sends the work unit again.",
             ) from error
@@ -180,9 +180,9 @@ def forget(filesystem: Filesystem, folder: str, commit: Commit) -> None:
 
 
 def forget_committed(filesystem: Filesystem, folder: str, runs: Iterable[RunRecord]) -> None:
-    """Delete the markers of what these runs sent and committed, where one was killed just after.
+    """Delete markers of rows that these runs sent and committed, if a run was killed just after.
 
-    A result that still lies whole in staging was not published, whatever its run committed.
+    A result that is still complete in staging was not published, even if its run committed.
     """
     committed = {run.run_id for run in runs if run.committed}
     if not committed or not filesystem.exists(folder):

@@ -34,7 +34,7 @@ from dil.storage import Filesystem
 
 
 class TableLog(Protocol):
-    """What a table's log tells and takes.
+    """What a table's log gives and takes.
 
     Every call is about the table's newest state: it asks for the version first, for anybody may
     have changed the table, and reads no more than what is new.
@@ -82,7 +82,7 @@ class TableLog(Protocol):
         """
 
     def make_durable(self, intent: Intent) -> None:
-        """Return when a power cut can no longer take away what was written since the intent."""
+        """Return once a power failure can no longer destroy the files written since the intent."""
 
     def marks_deleted_rows(self) -> bool:
         """Return whether another program may mark rows as deleted beside the files of them."""

@@ -45,7 +45,7 @@ _COLOURS = re.compile("\x1b\\[[0-9;]*m")
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A live file as a table's log tells it; ``rows`` is 0 where the log does not say."""
+    """A live file as a table's log has it; ``rows`` is 0 where the log does not say."""
 
     uri: str
     rows: int

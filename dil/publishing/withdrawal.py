@@ -2,7 +2,7 @@
 
 What is taken out is copied to ``<dataset>/_dil/withdrawn/<act>/`` first, so that undo can bring it
 back; then it leaves the dataset as a replace takes files away: intent, manifest, files. A crash
-before the intent leaves copies that nobody reads; after it, the next run finishes the act.
+before the intent leaves copies that no run reads; after it, the next run finishes the act.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ class _Split:
 class _Settled:
     """Finds the newest change of each key of a bucket; all others, and deletes, are dropped.
 
-    Or returns the files with keys of which nothing tells the newest.
+    Or returns the files with keys whose newest row is unknown.
     """
 
     dataset_files: DatasetFiles
@@ -260,6 +260,6 @@ def _undecided_order(keys: int) -> ConversionError:
     return ConversionError(
         f"of {counted(keys, 'key')} there are rows with equal extract.delta.fields in several"
         " folders, and which row was read last is known of those in one folder only",
-        "Name delta fields that tell the changes of a key apart in extract.delta.fields, or keep"
+        "Name delta fields that distinguish the changes of a key in extract.delta.fields, or keep"
         " the rows together: without ms.table.partition.fields, ms.timelabel.column.",
     )

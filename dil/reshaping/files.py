@@ -87,7 +87,7 @@ class RowFile:
             yield batch
 
     def count(self, dataset_files: DatasetFiles) -> int:
-        """Return the number of rows; of Parquet and ORC the footer tells it."""
+        """Return the number of rows; the footer of Parquet and ORC has it."""
         kind = format_of(self.path)
         if kind in {OutputFormat.PARQUET, OutputFormat.ORC}:
             with opened(dataset_files.filesystem, self.path) as stream:
@@ -158,7 +158,7 @@ def opened(filesystem: Filesystem, path: str) -> Iterator[BinaryIO]:
 
 
 def format_of(path: str) -> OutputFormat:
-    """Return the format that a file's name tells.
+    """Return the format that a file's name shows.
 
     Raises:
         ConversionError: it is none that can be read back.

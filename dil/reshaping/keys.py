@@ -52,7 +52,7 @@ class KeyReader:
 
     @property
     def _op(self) -> tuple[str, ...]:
-        """Return the column that tells of deletes; a source may have it in deleted rows only."""
+        """Return the column that marks deletes; a source may have it in deleted rows only."""
         return (self.spec.op_field,) if self.spec.op_field in self.target.names else ()
 
     def here(self, schema: pa.Schema) -> list[str]:
@@ -85,7 +85,7 @@ class KeyReader:
                 if pa.types.is_nested(self.target.field(at).type):
                     raise ConversionError(
                         f'{prop} names "{name}", a column of {self.target.field(at).type}: rows '
-                        "are told apart and compared by plain values",
+                        "are distinguished and compared by plain values",
                         f"Name another column in {prop}, or take a member out with"
                         " ms.derived.fields.",
                     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from functools import reduce
 from typing import Any
 
@@ -26,6 +27,7 @@ from dil.reshaping.files import (
     read_table,
     row_file,
     unknown_column,
+    write_table,
 )
 from dil.reshaping.keys import (
     DELETED_TYPE,
@@ -40,6 +42,20 @@ from dil.reshaping.keys import (
 from dil.types.widening import conform
 
 _NONE = pa.array([], pa.int64())
+
+
+class Change(IntEnum):
+    """What a merge does to a row of a live file."""
+
+    UPDATED = 0
+    DELETED = 1
+    MARKED = 2
+
+
+# Rows of a live file that change. ``file`` and ``row`` are of the staged row in their place.
+CHANGED = pa.schema(
+    [("position", pa.int64()), ("change", pa.int8()), ("file", pa.int32()), ("row", pa.int64())]
+)
 _UNKNOWN: tuple[Any, Any] = (None, None)
 # Of these types the statistics of a row group are exact bounds, in every writer's files.
 _BOUNDED = (
@@ -71,11 +87,20 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedRows:
+    """A table of ``CHANGED``, and the staged files that it names."""
+
+    path: str
+    files: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
 class FileMatch:
     """What became of a candidate; ``drops`` are staged rows that are older than its own.
 
     ``updated`` of its rows went for newer ones, ``deleted`` without, or are marked. ``met`` are
-    the staged rows with keys of its own, where that is asked for.
+    the staged rows with keys of its own, where that is asked for, ``changed`` are all its rows that
+    change.
     """
 
     is_changed: bool
@@ -84,6 +109,7 @@ class FileMatch:
     updated: int = 0
     deleted: int = 0
     met: DroppedRows | None = None
+    changed: ChangedRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +128,7 @@ class _Found:
     marked: list[pa.ChunkedArray] = field(default_factory=list)
     lost: list[pa.Table] = field(default_factory=list)
     met: list[pa.Table] = field(default_factory=list)
+    changed: list[pa.Table] = field(default_factory=list)
     missing: int = 0
     rows: int = 0
     updated: int = 0
@@ -112,7 +139,8 @@ class _Found:
 class Matching:
     """The changes of a run against live files. ``deleted_at`` is epoch ms UTC.
 
-    ``keeps_met`` asks for the changes that have a live row.
+    ``keeps_met`` asks for the changes that have a live row, ``keeps_changed`` for the live rows
+    that change.
     """
 
     dataset_files: DatasetFiles
@@ -121,6 +149,7 @@ class Matching:
     detects_missing: bool
     deleted_at: int
     keeps_met: bool = False
+    keeps_changed: bool = False
 
     def count(self, item: Candidate) -> LiveRowCount:
         """Count the rows of a live file whose key the run did not read; runs in a task."""
@@ -158,7 +187,15 @@ class Matching:
             updated=found.updated,
             deleted=found.deleted,
             met=met,
+            changed=self._changed(item, found),
         )
+
+    def _changed(self, item: Candidate, found: _Found) -> ChangedRows | None:
+        if not found.changed or not self.keeps_changed:
+            return None
+        table = pa.concat_tables(found.changed)
+        path = write_table(self.dataset_files, f"changed-{item.number}", [table], CHANGED)
+        return ChangedRows(path, frozenset(pc.unique(table["file"].drop_null()).to_pylist()))
 
     def _rows(self, item: Candidate, found: _Found) -> Iterator[pa.RecordBatch]:
         gone, marked = merged_row_numbers(found.gone), merged_row_numbers(found.marked)
@@ -236,7 +273,7 @@ class Matching:
         hit = pairs.filter(pc.invert(is_newer))
         updated = hit.filter(pc.invert(hit["is_delete"]))
         found.updated += updated.num_rows
-        self._take(updated, found.gone)
+        self._take(updated, Change.UPDATED, found)
         self._delete(hit.filter(hit["is_delete"]), found)
         if self.detects_missing:
             has_key = reduce(pc.and_, (live[name].is_valid() for name in self.keyed.keys))
@@ -249,17 +286,24 @@ class Matching:
         is_soft = self.keyed.spec.is_soft
         deleted = rows.filter(pc.invert(rows["is_marked"])) if is_soft else rows
         found.deleted += deleted.num_rows
-        self._take(deleted, found.marked if is_soft else found.gone)
+        self._take(deleted, Change.MARKED if is_soft else Change.DELETED, found)
 
     @staticmethod
-    def _take(rows: pa.Table, into: list[pa.ChunkedArray]) -> None:
-        if rows.num_rows:
-            into.append(rows["position"])
+    def _take(rows: pa.Table, change: Change, found: _Found) -> None:
+        if not rows.num_rows:
+            return
+        position, count = rows["position"], rows.num_rows
+        (found.marked if change is Change.MARKED else found.gone).append(position)
+        is_update = change is Change.UPDATED
+        places = [rows[name] if is_update else pa.nulls(count) for name in DROPS.names]
+        kinds = pa.repeat(pa.scalar(change.value, pa.int8()), count)
+        columns = [position, kinds, *places]
+        found.changed.append(pa.table(columns, names=CHANGED.names).cast(CHANGED))
 
 
 @dataclass(frozen=True, slots=True)
 class BoundsReader:
-    """Reads what a live file tells without its rows: its schema, and where keys may be."""
+    """Reads what a live file says without its rows: its schema, and where keys may be."""
 
     dataset_files: DatasetFiles
     keyed: KeyReader
@@ -269,7 +313,7 @@ class BoundsReader:
         """Return a file and the bounds of its row groups, None where it has none; runs in a task.
 
         Columns of the bounds: ``group``, the number of the row group, and for each key column
-        ``low_k0``, ``high_k0``... which are null where the file does not tell.
+        ``low_k0``, ``high_k0``... which are null where the file does not have them.
 
         Raises:
             ConversionError: it has a column that is not known.
@@ -300,7 +344,7 @@ class BoundsReader:
     def _places(self, schema: pa.Schema, group: pq.RowGroupMetaData) -> dict[str, int]:
         """Return the key columns whose statistics count, with their places in the file."""
         # A column "a.b" and the member "b" of a record "a" have one path: neither counts then.
-        # The footer's own schema tells them too, but keeps the whole footer in memory.
+        # The footer's own schema has them too, but keeps the whole footer in memory.
         paths = [group.column(at).path_in_schema for at in range(group.num_columns)]
         counts = Counter(paths)
         places = {path: at for at, path in enumerate(paths) if counts[path] == 1}
@@ -316,7 +360,7 @@ class BoundsReader:
 
 
 def _bounds_of(statistics: Any, kind: pa.DataType) -> tuple[Any, Any]:  # noqa: ANN401 - pq.Statistics
-    """Return the least and the greatest key of a row group, None where it does not tell."""
+    """Return the least and the greatest key of a row group, None where it does not have them."""
     if statistics is None or not statistics.has_min_max:
         return _UNKNOWN
     try:

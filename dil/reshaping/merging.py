@@ -17,6 +17,7 @@ from dil.errors import ConversionError, SourceContractError
 from dil.model.report import MergedRows
 from dil.model.task import StagedFile
 from dil.publishing import Finished, PublishableResults
+from dil.reshaping.changelog import ChangedFile, Recording, StagedSource
 from dil.reshaping.changes import DroppedRows, NumberedFile, changes_of
 from dil.reshaping.files import DatasetFiles, read_table, target_of
 from dil.reshaping.keys import KeyReader, is_among, merged_row_numbers
@@ -50,7 +51,7 @@ def merge(
     """Return the results without the rows that lose, and live files without those that go.
 
     Raises:
-        SchemaConflictError: a key is null, or it cannot be told which row of a key is the newest.
+        SchemaConflictError: a key is null, or it is unknown which row of a key is the newest.
         ConversionError: there is no such column, or a live file cannot be rewritten.
         SourceContractError: more rows are missing at the source than may be deleted.
     """
@@ -58,6 +59,10 @@ def merge(
         return PublishableResults(finished)
     keyed = KeyReader(work.merge, schemas.target)
     keyed.check()
+    recording = None
+    if work.keeps_changelog:
+        recording = Recording(dataset_files, schemas.target, work.now)
+        recording.refuse_own_column()
     staged = _staged(finished, dataset_files)
     rows = [each.rows for each in staged]
     changes = changes_of(rows, work.bucket_rows, dataset_files, keyed, work.stage)
@@ -65,9 +70,16 @@ def merge(
         raise SchemaConflictError((staged[number].work, error) for number, error in changes.items())
     measured = _measured_files(work, staged)
     matching = Matching(
-        dataset_files, keyed, changes, work.detects_missing, work.now, keeps_met=bool(measured)
+        dataset_files,
+        keyed,
+        changes,
+        work.detects_missing,
+        work.now,
+        keeps_met=bool(measured),
+        keeps_changed=recording is not None,
     )
     files, bounds = _live(work, schemas, keyed, dataset_files)
+    before = files if work.begins_changelog else []
     if work.detects_missing:
         every = tuple(range(len(changes.buckets)))
         files = [replace(item, buckets=every) for item in files]
@@ -81,6 +93,13 @@ def merge(
     log.info("merging rewrites %d of %d files", len(changed), len(work.live))
     drops = [bucket.drops for bucket in changes.buckets] + [each.drops for each in outcomes]
     gone = [each for each in drops if each is not None]
+    changelog = None
+    if recording is not None:
+        sources = [StagedSource(each.rows, each.file.folder) for each in staged]
+        touched = [
+            ChangedFile(item, outcome.changed) for item, outcome in changed if outcome.changed
+        ]
+        changelog = recording.changelog(sources, gone, touched, before, work.stage)
     thinned = _thinned(staged, gone, work, dataset_files)
     results = tuple(_with_files(each, thinned) for each in finished)
     if measured and work.event_times is not None:
@@ -93,6 +112,7 @@ def merge(
         rewritten=tuple(file for _, outcome in changed for file in outcome.rewritten),
         replaced=tuple(item.file for item, _ in changed),
         merged=_counted(results, outcomes),
+        changelog=changelog,
     )
 
 

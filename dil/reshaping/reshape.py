@@ -18,7 +18,7 @@ def reshape(
 
     Raises:
         ConversionError: columns of unlike kinds, values that their type does not hold, keys that
-            are null, no column that tells of deletes. What the work unit staged is not used again:
+            are null, no column that marks deletes. What the work unit staged is not used again:
             the next run reads anew. With ``keeps_others`` it is the failure of the work unit in
             what is returned.
         SourceContractError: more rows are missing at the source than may be deleted.

@@ -59,7 +59,7 @@ class Reshaping:
     says that the run read everything that the source has. Not more than ``bucket_rows`` changed
     keys are in memory at once. ``keeps_others`` lets a work unit whose rows do not go with the
     others fail alone. ``event_times`` finds the event times of rows, None where nothing is measured
-    by them.
+    by them. ``begins_changelog`` says that the changelog, where the job keeps one, begins anew.
     """
 
     job: Job
@@ -70,6 +70,7 @@ class Reshaping:
     bucket_rows: int = BUCKET_ROWS
     keeps_others: bool = False
     event_times: EventTimes | None = None
+    begins_changelog: bool = False
 
     @property
     def folder(self) -> str:
@@ -96,6 +97,11 @@ class Reshaping:
         return self.job.publishing.merge if self.job.publishing.keeps_files else None
 
     @property
+    def keeps_changelog(self) -> bool:
+        """Return whether the rows that change are recorded."""
+        return self.merge is not None and self.job.publishing.keeps_changelog
+
+    @property
     def known(self) -> str:
         """Return the schema that the run's rows join; a replace begins anew."""
         return "" if self.job.publishing.mode is PublishMode.REPLACE else self.target.known_schema
@@ -110,7 +116,7 @@ def fits_as_it_is(work: Reshaping, finished: Sequence[Finished]) -> bool:
     """Return whether staged files have one schema, that of the dataset, and nothing is merged.
 
     Raises:
-        ConversionError: no column tells of deletes.
+        ConversionError: no column marks deletes.
     """
     _refuse_unknown_op(work, finished)
     return not (_has_unlike_schemas(work, finished) or _is_merged(work, finished))
@@ -146,7 +152,7 @@ def are_files_shared(work: Reshaping, finished: Sequence[Finished]) -> bool:
 
 
 def _refuse_unknown_op(work: Reshaping, finished: Sequence[Finished]) -> None:
-    """Refuse to take all rows for upserts because nobody has the column that tells of deletes.
+    """Refuse to take all rows for upserts because no file has the column that marks deletes.
 
     A source may have it in deleted rows only: one that the dataset knows may be missing in a run.
 

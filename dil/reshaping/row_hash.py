@@ -72,7 +72,7 @@ def _decoded(kind: pa.DataType) -> pa.DataType:
 
 
 class _Hash(io.RawIOBase):
-    """A file that nobody can read: what is written is hashed."""
+    """A file that cannot be read: it hashes what is written."""
 
     def __init__(self) -> None:
         super().__init__()

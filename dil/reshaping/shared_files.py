@@ -24,8 +24,8 @@ from dil.writing.ownership import give
 class SharedFilePiece:
     """A file of ``rows`` rows that go into another one, all of them or those of some work units.
 
-    ``units`` say which rows are taken and whose they are, in their order. Where nobody knows, it is
-    empty and all are taken.
+    ``units`` say which rows are taken and whose they are, in their order. Where that is unknown, it
+    is empty and all are taken.
     """
 
     path: str
@@ -78,7 +78,7 @@ class SharedFileWriter:
     """Writes shared files; pickles, to be used by tasks.
 
     ``known`` are the columns that the pieces may have, with their types where the format of a file
-    does not tell.
+    does not have them.
     """
 
     dataset_files: DatasetFiles

@@ -72,7 +72,7 @@ def _without_misfits(each: Finished, errors: Mapping[str, ConversionError]) -> F
 
 
 def _known(work: Reshaping, filesystem: Filesystem) -> pa.Schema:
-    """Return the recorded schema; where there is none, what the live files tell."""
+    """Return the recorded schema; where there is none, that of the live files."""
     if work.known or work.merge is None:
         return parse_schema(work.known)
     texts = [

@@ -27,17 +27,17 @@ class ActiveRun:
 
     Attributes:
         job: The job.
-        options: What the caller decided.
+        options: The caller's decisions.
         run_id: Identity of the run.
         store: The job's state.
         lease: The job's lease.
-        keeper: Prolongs the lease, and knows when it is lost.
-        executors: Who runs tasks.
+        keeper: Renews the lease, and knows when it is lost.
+        executors: Runs the tasks.
         files: Where rows are staged, and published as files.
         destination: Where rows are published.
-        staging: Folder of what this run stages.
-        arrived: What tasks have reported so far.
-        batch: Which micro-batch of a stream it is, None for a run of its own.
+        staging: Folder of the staged files of this run.
+        arrived: The reports of tasks so far.
+        batch: The micro-batch of a stream, None for a run outside of streams.
         newest: Where the newest success of earlier micro-batches ends, epoch ms UTC; its plan was
             made before them. None where there is none.
     """
@@ -70,7 +70,7 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
         LeaseHeldError: another run of the job is under way.
     """
     with open_store(job.state, job.name, clock=options.clock) as store:
-        lease = take_lease(store, run_id, job.running.lease_s, options.wait_lease_s)
+        lease = take_lease(job, store, run_id, options.wait_lease_s)
         job = with_schedules(job, store)
         with (
             LeaseKeeper(store, lease, job.running.lease_s) as keeper,

@@ -1,4 +1,4 @@
-"""The books of timelabels in a run: what is closed, and what a commit does about it."""
+"""The books of timelabels in a run: which are closed, and how a commit changes that."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def kept_books(job: Job, store: StateStore) -> Books | None:
 
 
 def books_for_side_table(job: Job, store: StateStore) -> Books | None:
-    """Return what is closed where rows for closed timelabels go beside the dataset, else None."""
+    """Return the closed timelabels if their rows go beside the dataset, else None."""
     labels = job.planning.timelabel
     if labels is None or labels.after_close is not AfterClose.SIDE_TABLE:
         return None
@@ -123,6 +123,6 @@ def settle_registry(job: Job, store: StateStore, lease: Lease, files: Filesystem
         store.change_checkpoint(lease, BOOKS, {"marks": []})
     except DilError as error:
         log.warning(
-            "the registry of timelabels does not say yet what is closed, the next run tells it: %s",
+            "the registry of timelabels does not yet show what is closed, the next run does it: %s",
             error.message,
         )

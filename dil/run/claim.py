@@ -68,7 +68,7 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
 
 
 def check_claim(job: Job, options: RunOptions) -> None:
-    """Refuse what ``claim`` refuses of a dataset and its state, and enter or record nothing.
+    """Refuse a dataset and its state as ``claim`` does, and enter or record nothing.
 
     Raises:
         ConfigError: the dataset belongs to another job, or is another one than the rows so far are
@@ -121,7 +121,7 @@ def _owner(job: Job) -> Owner:
 
 
 def _checked_destination(run: ActiveRun, planned: PlannedRun) -> tuple[PublishedFile, ...]:
-    """Refuse before a row is read what could not be published; return the live files."""
+    """Refuse a run that could not publish before it reads a row; return the live files."""
     job = run.job
     run.destination.check()
     live = run.destination.live()

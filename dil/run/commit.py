@@ -1,4 +1,4 @@
-"""Commit: state remembers what is visible; then staging that nobody needs is swept."""
+"""Commit: state remembers what is visible; then staging that is no longer needed is swept."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def record_end(run: ActiveRun, status: str, rows: int = 0, files: int = 0) -> Le
 
 
 def sweep(run: ActiveRun, unfinished: Collection[str] = ()) -> None:
-    """Delete what no later run can use of the staging of this run and of those before it.
+    """Delete staging of this and earlier runs that no later run can use.
 
     Pages of work units with an ``unfinished`` signature are kept.
     """
@@ -83,9 +83,9 @@ def sweep(run: ActiveRun, unfinished: Collection[str] = ()) -> None:
 
 
 def _sweep_again(run: ActiveRun) -> None:
-    """Delete folders of runs that were swept: a driver that slept may have staged once more.
+    """Delete folders of swept runs: a suspended driver may have staged again.
 
-    What a killed compaction staged goes, too: its intent, if it had one, is finished by now.
+    Staged files of a killed compaction are deleted, too: its intent, if any, is finished by now.
     """
     root = run.staging.rpartition("/")[0]
     left = {name for name in run.files.folders(root) if not name.startswith("_")}

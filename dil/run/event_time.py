@@ -1,4 +1,4 @@
-"""The event watermark of a run: what judges its rows, and where they move it and the meter."""
+"""The event watermark of a run: the judge of its rows, and how they move it and the meter."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class EventStep:
 
 
 def event_context(run: ActiveRun, plan: Plan, history: History) -> EventContext | None:
-    """Return what judges the rows of a plan, None for a job without event column."""
+    """Return the judge of a plan's rows, None for a job without event column."""
     spec = run.job.events
     if spec is None:
         return None
@@ -113,7 +113,7 @@ def newest_success(job: Job, history: History, units: Iterable[WorkUnit]) -> int
 
 
 def times_of_merged(job: Job) -> TimesOfRows | None:
-    """Return what finds the event times of rows that are merged; None where none are."""
+    """Return the finder of event times in merged rows; None if no rows are merged."""
     if job.events is None or job.publishing.merge is None:
         return None
     from dil.task.event_time import TimesOfRows  # few jobs have event time, and Arrow costs a plan
@@ -129,7 +129,7 @@ def kept(spec: EventTimeSpec, store: StateStore) -> KeptWatermark:
 
 
 def current(job: Job, store: StateStore) -> EventSummary | None:
-    """Return what is kept of a job's event time, with the counts of all runs."""
+    """Return the kept event time of a job, with the counts of all runs."""
     if job.events is None:
         return None
     found = kept(job.events, store)
@@ -154,10 +154,10 @@ def _known(
 
 
 def _left_behind(run: ActiveRun, plan: Plan) -> Iterable[str]:
-    """Yield the work units that end before the newest success: others moved the watermark first.
+    """Yield the work units that end before the newest success: others have moved the watermark.
 
-    They failed, were left over, or a range that begins earlier added them. Under
-    ms.late.action=fail they are judged all the same, because nothing of them is lost by that.
+    They failed, were left over, or an earlier start of the range added them. Under
+    ms.late.action=fail they are judged nevertheless, because that loses none of their rows.
     """
     events, planning = run.job.events, run.job.planning
     if events is None or events.late_action == "fail" or planning.partition == "none":

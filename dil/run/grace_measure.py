@@ -1,4 +1,4 @@
-"""What the runs of a job measure of how late its rows come, in its checkpoint ``lateness``."""
+"""The runs of a job measure how late its rows come, in its checkpoint ``lateness``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 def lateness_meter(store: StateStore) -> LatenessMeter:
-    """Return what the commits of a job measured, an empty meter before the first one.
+    """Return the meter of a job's commits, an empty one before the first commit.
 
     Raises:
         ConfigError: a newer release wrote it.
@@ -44,7 +44,7 @@ def lateness_meter(store: StateStore) -> LatenessMeter:
 
 
 def grace_measure(job: Job, store: StateStore) -> GraceMeasure:
-    """Return what the planner goes by."""
+    """Return the measures for the planner."""
     meter = lateness_meter(store)
     return GraceMeasure(
         meter.recommended_ms(job.planning.grace),
@@ -63,7 +63,7 @@ def is_measured(job: Job) -> bool:
 
 
 def meter_context(run: ActiveRun, plan: Plan, live: Iterable[PublishedFile]) -> MeterContext | None:
-    """Return what measures the rows of a plan; None for a run that says nothing about lateness.
+    """Return the measure of a plan's rows; None for a run that says nothing about lateness.
 
     ``live`` are the files of the dataset, none where a database has the rows.
     """
@@ -123,15 +123,15 @@ def lateness_checkpoints(
     grace_ms: int | None,
     left: ProbeRest | None,
 ) -> Mapping[str, JsonObject]:
-    """Return what a commit adds to the meter of a job, to be set in its transaction.
+    """Return the addition of a commit to the job's meter, to be set in its transaction.
 
     Args:
         job: The job.
         store: Its state.
         good: The reports of the work units that are published.
-        grace_ms: How far back the run read; None for what its work units say.
-        left: Where the run stopped that left something, None where it read all that was due. A
-            probe counts as one when nothing of it is left.
+        grace_ms: How far back the run read; None for the values of its work units.
+        left: Where the run stopped if work is left, None if it read everything that was due. A
+            probe counts when it is complete.
     """
     if job.events is None:
         return {}
@@ -159,7 +159,7 @@ def lateness_checkpoints(
 
 
 def _rest(before: ProbeRest | None, left: ProbeRest | None) -> ProbeRest | None:
-    """Return what is left of a probe; a run may have read no more units of the same partition."""
+    """Return the rest of a probe; a run may have read no more units of the same partition."""
     if before is not None and left is not None and not left.through and before.low == left.low:
         return before
     return left
@@ -173,7 +173,7 @@ def _commit(
     *,
     is_whole: bool,
 ) -> CommitLateness | None:
-    """Return what a commit measured, None for nothing; ``is_whole`` says that all rows count.
+    """Return the measures of a commit, None for nothing; ``is_whole`` says that all rows count.
 
     A commit with rows of which it is not known whether they are new counts for nothing: those that
     are known are the early ones, and would ask for too short a grace period.

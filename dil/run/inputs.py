@@ -16,10 +16,10 @@ from dil.task.secondary_inputs import secondary_access
 
 
 def read_inputs(job: Job, wait: Callable[[float], None] | None = None) -> SecondaryRows:
-    """Return what activation and authentication inputs give; see ``read_secondary_inputs``.
+    """Return the rows of activation and authentication inputs; see ``read_secondary_inputs``.
 
     Raises:
-        SourceError: as that, or they need more memory than a worker may take.
+        SourceError: as there, or the rows need more memory than a worker may take.
     """
     with _limited(job) as limited:
         return read_secondary_inputs(limited.secondary, secondary_access(limited), wait)

@@ -1,6 +1,6 @@
 """One run of a job, step by step: recover, plan, claim, execute, publish, commit, report.
 
-Each step is a module of its own and returns what it found. The caller loads the job and maps errors
+Each step is a module of its own and returns its findings. The caller loads the job and maps errors
 to exit codes. Nothing here imports Spark or Arrow before there is work to do.
 """
 
@@ -28,6 +28,7 @@ from dil.run.plan import PlannedRun, plan, refuse_new_shape
 from dil.run.publish import publish
 from dil.run.recover import recover
 from dil.run.report import disabled, nothing_due, report
+from dil.state.work_units.signatures import begin_of
 
 
 def run_job(job: Job, options: RunOptions) -> RunReport:
@@ -76,7 +77,10 @@ def concluded(run: ActiveRun, done: RunReport, started: float) -> RunReport:
 
     ``started`` is of ``time.monotonic``.
     """
-    done = replace(done, failures=located_failures(done.failures, run.job.properties.origin))
+    failures = located_failures(done.failures, run.job.properties.origin)
+    if run.job.planning.is_dated:
+        failures = tuple(replace(one, begins=begin_of(one.signature or "")) for one in failures)
+    done = replace(done, failures=failures)
     done = sync_catalog(run.job, run.store, done, run.executors)
     done = replace(done, seconds=round(time.monotonic() - started, 3))
     keep_report(run, done)

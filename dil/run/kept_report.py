@@ -1,4 +1,4 @@
-"""What is kept of a run beside its row in the state store, so that it can be read later.
+"""The documents of a run beside its row in the state store, to be read later.
 
 Three documents: ``outcome`` is small, for lists of runs; ``report`` is the JSON report; of
 ``work_units`` each row is one work unit. All are bounded in size and go with the run's row.
@@ -40,14 +40,15 @@ log = logging.getLogger(__name__)
 
 
 def keep_report(run: ActiveRun, report: RunReport) -> None:
-    """Keep what a run did, without its files, which the chain names; secrets are masked.
+    """Keep the results of a run, without its files, which the chain names; secrets are masked.
 
     A run that found nothing due has no row, and keeps none. What the run did is done: a store that
     refuses is a warning.
     """
     if report.status is RunStatus.NOTHING_DUE:
         return
-    documents = run_documents(report, redactor(secrets_of(run.job)))
+    holder = run.lease.holder.run_id
+    documents = run_documents(report, redactor(secrets_of(run.job)), holder)
     try:
         with without_waiting():
             run.store.keep_run_details(run.lease, run.run_id, documents)
@@ -57,25 +58,31 @@ def keep_report(run: ActiveRun, report: RunReport) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KeptOutcome:
-    """What lists of runs show: seconds and number of failures, None where they were not kept.
+    """Facts for lists of runs: seconds and number of failures, None if they were not kept.
 
-    ``batch`` is which micro-batch of a stream it was, None for a run of its own.
+    ``rows_beside`` are those that were published beside the dataset. ``batch`` is the micro-batch
+    of the stream whose run id is ``stream``; None and empty for a run outside of streams.
     """
 
     seconds: float | None = None
     failures: int | None = None
     codes: tuple[str, ...] = ()
+    rows_beside: int = 0
     batch: MicroBatch | None = None
+    stream: str = ""
 
     @classmethod
     def from_document(cls, document: JsonObject) -> KeptOutcome:
-        """Return what an ``outcome`` document holds."""
+        """Return the content of an ``outcome`` document."""
         seconds, failures = document.get("seconds"), document.get("failures")
+        stream = cast("JsonObject", document.get("stream") or {})
         return cls(
             None if seconds is None else _number(seconds),
             failures if isinstance(failures, int) else None,
             tuple(str(code) for code in _items(document.get("codes"))),
-            MicroBatch.of(cast("JsonObject", document.get("stream") or {})),
+            _count(document.get("rows_beside")),
+            MicroBatch.of(stream),
+            str(stream.get("run_id") or ""),
         )
 
 
@@ -95,7 +102,7 @@ class KeptReport:
 
     @classmethod
     def from_document(cls, document: JsonObject) -> KeptReport:
-        """Return what a ``report`` document holds, of an earlier release as well."""
+        """Return the content of a ``report`` document, also of an earlier release."""
         members = _with_failures(document)
         return cls(
             _number(members.get("seconds")),
@@ -116,7 +123,7 @@ class KeptUnitRuns:
 
     @classmethod
     def from_document(cls, document: JsonObject) -> KeptUnitRuns:
-        """Return what a ``work_units`` document holds."""
+        """Return the content of a ``work_units`` document."""
         columns = [str(name) for name in _items(document.get("columns"))]
         rows = (
             dict(zip(columns, _items(row), strict=True)) for row in _items(document.get("rows"))
@@ -183,10 +190,10 @@ def standing_failures(store: StateStore) -> tuple[StandingFailure, ...]:
 
 
 def _forgotten(store: StateStore, found: Mapping[str, StandingFailure]) -> set[str]:
-    """Return the work units whose failure an operator let be forgotten.
+    """Return the work units whose failure an operator forgot.
 
-    A run with the policy successful records what failed; whoever made such a record pending did so
-    later. One with the policy full leaves the record as it was before.
+    A run with the policy successful records failures; an operator made such a record pending
+    later. A run with the policy full leaves the record as it was before.
     """
     if not found:
         return set()
@@ -210,8 +217,10 @@ def _standing(run_id: str, signature: str, one: ReportedFailure) -> StandingFail
     )
 
 
-def run_documents(report: RunReport, redact: Callable[[str], str]) -> dict[str, JsonObject]:
-    """Return the documents of a run by kind."""
+def run_documents(
+    report: RunReport, redact: Callable[[str], str], holder: str = ""
+) -> dict[str, JsonObject]:
+    """Return the documents of a run by kind; ``holder`` is the id of who holds the lease for it."""
 
     def clean(text: str) -> str:
         return shortened(_storable(redact(text)), _CHARACTERS)
@@ -232,7 +241,8 @@ def run_documents(report: RunReport, redact: Callable[[str], str]) -> dict[str, 
         "seconds": round(report.seconds, 3),
         "failures": len(report.failures),
         "codes": sorted({one.code for one in report.failures}),
-        **({"stream": report.batch.members()} if report.batch else {}),
+        **({"rows_beside": report.rows_beside} if report.rows_beside else {}),
+        **({"stream": {**report.batch.members(), "run_id": holder}} if report.batch else {}),
     }
     table = {
         "columns": _COLUMNS,

@@ -1,9 +1,10 @@
-"""The lease of a job: taken by a run, or held for what an operator does."""
+"""The lease of a job: taken by a run, or held for an operator's act."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -14,11 +15,14 @@ from dil.model.dataset import Lease
 from dil.model.job import Job
 from dil.spi.state_store import StateStore
 from dil.state import LeaseKeeper
+from dil.state.runs.leases import WAIT
 from dil.text.zones import EPOCH
 
 log = logging.getLogger(__name__)
 
 _RETRY_S = 0.5
+# How an id of a run begins; that of an act has its verb before it.
+_RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-")
 
 
 def new_run_id(now_ms: int) -> str:
@@ -27,20 +31,28 @@ def new_run_id(now_ms: int) -> str:
     return f"{moment:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
 
 
-def take_lease(store: StateStore, run_id: str, lease_s: int, wait_s: float) -> Lease:
+def is_newer(run_id: str, than: str) -> bool:
+    """Return whether a run began after another one; what an operator did counts as no run."""
+    return _RUN_ID.match(than) is not None and run_id > than
+
+
+def take_lease(job: Job, store: StateStore, run_id: str, wait_s: float) -> Lease:
     """Take a run's lease, trying again until ``wait_s`` seconds have passed.
 
     A state store that an earlier release left is upgraded with it.
+
+    Raises:
+        LeaseHeldError: another run of the job is under way all that time.
     """
     deadline = time.monotonic() + wait_s
     is_waiting = False
     while True:
         try:
-            return store.acquire_lease(run_id, lease_s=lease_s, upgrade=True)
+            return store.acquire_lease(run_id, lease_s=job.running.lease_s, upgrade=True)
         except LeaseHeldError as error:
             left = deadline - time.monotonic()
             if left <= 0:
-                raise
+                raise _advised(job, error) from error
             if not is_waiting:
                 log.info("waiting for the lease, at most %g s: %s", wait_s, error.message)
                 is_waiting = True
@@ -60,6 +72,19 @@ def leased(job: Job, store: StateStore, verb: str, clock: Callable[[], int]) -> 
     Raises:
         LeaseHeldError: a run is under way.
     """
-    lease = store.acquire_lease(f"{verb}-{new_run_id(clock())}", lease_s=job.running.lease_s)
+    try:
+        lease = store.acquire_lease(f"{verb}-{new_run_id(clock())}", lease_s=job.running.lease_s)
+    except LeaseHeldError as error:
+        raise _advised(job, error) from error
     with LeaseKeeper(store, lease, job.running.lease_s):
         yield lease
+
+
+def _advised(job: Job, error: LeaseHeldError) -> LeaseHeldError:
+    """Return the error with other advice where the job is a service, which never ends by itself."""
+    stream = job.stream
+    if stream is None or not stream.is_service:
+        return error
+    stop = f"make the file {stream.stop_file}" if stream.stop_file else "send it SIGTERM"
+    advice = f"The job is a service, which does not end by itself: {stop}, and it ends soon."
+    return LeaseHeldError(error.message, error.fix.replace(WAIT, advice))

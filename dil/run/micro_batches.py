@@ -85,7 +85,7 @@ class MicroBatches:
         return Look(due, self._recovered.runs, self._recovered.notes, takes)
 
     def state(self) -> StreamState | None:
-        """Return the newest micro-batch that is committed, None where there is none."""
+        """Return the newest committed micro-batch, None if there is none."""
         return StreamState.of(self._run.store.checkpoint(STREAM))
 
     def run(self, due: Plan, batch: MicroBatch, *, is_alone: bool = False) -> RunReport:
@@ -141,7 +141,7 @@ class MicroBatches:
         whole = self._run
         job, run_id = whole.job, new_run_id(whole.options.clock())
         head = whole.store.head()
-        # As it is, also what was read before: the lease lets nobody else change the chain.
+        # As it is, also what was read before: the lease lets no other run change the chain.
         saved = SavedPlan(
             job=job.name,
             digest=job.digest,

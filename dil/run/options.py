@@ -1,4 +1,4 @@
-"""What a caller of a run decides, beside the job."""
+"""The choices of a run's caller, beside the job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dil.planning import SavedPlan
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What a caller decides about one run.
+    """The choices of a caller for one run.
 
     Attributes:
         now_ms: The run's now for planning, epoch ms UTC.

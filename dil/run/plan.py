@@ -1,6 +1,6 @@
-"""Plan: what is due, and what of it earlier runs have staged.
+"""Plan: the due work units, and those among them that earlier runs have staged.
 
-It records nothing but the shape of the watermark.
+It records only the shape of the watermark.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ class PlannedRun:
     """The work units of a run, and the dataset that it found.
 
     Attributes:
-        plan: What is due.
-        history: What earlier runs had read.
+        plan: The due work units.
+        history: The readings of earlier runs.
         secondary: The rows of secondary inputs.
-        listed: The units that the source lists, where each of its files is read once.
+        listed: The units that the source lists, if each of its files is read once.
         gone: Signatures of files that failed earlier and are not listed any more.
-        remainders: Unread rest of partitions that a backfill would make look read.
+        remainders: Unread rest of partitions, which would look read after a backfill.
         adopted: Reports of work units that earlier runs staged.
         fresh: The work units that have to be extracted.
         known_schema: Recorded schema of the dataset, empty without one.
         usual_rows: Rows of the last run that published any, None if none did.
-        events: What judges rows by their event time, None for a job without event column.
-        books: The timelabels that are closed, None where rows for those are published as others.
-        query: What is taken of the inputs of a derived dataset, None where a source is read.
+        events: The judge of rows by their event time, None for a job without event column.
+        books: The timelabels that are closed, None if their rows are published like others.
+        query: The slices of the inputs of a derived dataset, None if a source is read.
     """
 
     plan: Plan
@@ -75,7 +75,7 @@ class PlannedRun:
 
 
 def plan(run: ActiveRun) -> PlannedRun:
-    """Return what is due, or what is left of the plan that the caller gave.
+    """Return the due work units, or the rest of the caller's plan.
 
     Raises:
         ConfigError: the caller's plan is of another job or configuration.
@@ -123,7 +123,7 @@ def plan(run: ActiveRun) -> PlannedRun:
 
 
 def _plan_query(run: ActiveRun, spec: QuerySpec) -> PlannedRun:
-    """Return what is due of the inputs of a derived dataset, as one work unit.
+    """Return the due slices of the inputs of a derived dataset, as one work unit.
 
     Raises:
         ConfigError: the caller gave a plan of work units.
@@ -144,14 +144,15 @@ def planned_query(run: ActiveRun, spec: QuerySpec, found: PlannedQuery) -> Plann
     """Return what a run does that takes ``found`` of the inputs."""
     from dil.run.queries.slices import as_plan
 
-    due = as_plan(run.job, spec, found, run.options.now_ms)
+    due, history = as_plan(run.job, spec, found, run.options.now_ms), run.store.history()
     return PlannedRun(
         due,
-        run.store.history(),
+        history,
         SecondaryRows(),
         fresh=tuple(due.work_units),
         known_schema=publishing.recorded_schema(run.store) or run.options.known_schema,
         query=found,
+        events=event_context(run, due, history) if found.runs else None,
     )
 
 
@@ -159,7 +160,7 @@ def refuse_new_shape(run: ActiveRun) -> None:
     """Refuse a shape of the watermark under which no work unit finds its record.
 
     Raises:
-        ConfigError: it would extract everything again, which nobody has accepted.
+        ConfigError: it would extract everything again, which the job did not accept.
     """
     if run.job.query is not None:
         return  # it has no work units of a source
@@ -182,7 +183,7 @@ def _record_shape(run: ActiveRun) -> None:
 
 
 def reuse_policy(job: Job, plan: Plan) -> publishing.ReusePolicy:
-    """Return which earlier readings are fresh enough; what was sent always is."""
+    """Return the earlier readings that are fresh enough; sent rows always are."""
     if job.has_input("payload"):
         return publishing.ReusePolicy(grace_ms=0, due_after=0)
     grace = job.planning.grace
@@ -191,7 +192,7 @@ def reuse_policy(job: Job, plan: Plan) -> publishing.ReusePolicy:
 
 
 def _adopt(run: ActiveRun, plan: Plan) -> tuple[tuple[TaskReport, ...], tuple[WorkUnit, ...]]:
-    """Split a plan into what earlier runs staged and what must be extracted."""
+    """Split a plan into work units that earlier runs staged and those that must be extracted."""
     # Imported here: most runs find nothing due.
     from dil.task.delivery import must_not_repeat
 
@@ -227,7 +228,7 @@ def _failed_and_gone(
 ) -> tuple[str, ...]:
     """Return the signatures of files, read once each, that failed and are not listed any more.
 
-    Nobody tries them again: they are gone, or are there in another version. ``units`` are those
+    No run tries them again: they are gone, or are there in another version. ``units`` are those
     that the source lists now, None where it was not asked. The work-unit index is only looked
     through where the newest block counts more failures than the plan tries again.
     """

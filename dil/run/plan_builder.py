@@ -36,10 +36,10 @@ _LOGIN = re.compile(r"\A([^/]*//)[^/]*@")
 def plan_job(
     job: Job, *, now_ms: int, clock: Callable[[], int] | None = None, explain: bool = False
 ) -> SavedPlan:
-    """Return what a run at ``now_ms`` (epoch ms UTC) would do; reads state, changes nothing.
+    """Return the plan of a run at ``now_ms`` (epoch ms UTC); reads state, changes nothing.
 
-    ``explain`` keeps what is not due, with the reason. What is returned can be kept as a file and
-    given to a run.
+    ``explain`` keeps work units that are not due, with the reason. The plan can be kept as a file
+    and given to a run.
     """
     with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
         return plan_with(job, store, now_ms=now_ms, explain=explain)
@@ -71,7 +71,7 @@ def due(
     *,
     explain: bool = False,
 ) -> Plan:
-    """Return what is due at ``now_ms`` (epoch ms UTC) with these units (``units_of``)."""
+    """Return the work units due at ``now_ms`` (epoch ms UTC) with these units (``units_of``)."""
     history = store.history() if job.state.enabled else planning.BareHistory({})
     planned = partial(
         planning.plan,
@@ -141,7 +141,7 @@ def listed_units(
 
 
 def nothing_listed(job: Job) -> str:
-    """Return a note for a source that lists no units: what was listed, and what had to match."""
+    """Return a note for a source that lists no units: the place, and the pattern to match."""
     uri, pattern = job.source.uri, job.properties.section(FilesSection).pattern
     place = "ms.source.uri" if uri.startswith("ENC(") else _LOGIN.sub(r"\1", uri)
     units = "files" if job.planning.once else "units"
@@ -153,10 +153,10 @@ def nothing_listed(job: Job) -> str:
 
 
 def approved(job: Job, store: StateStore, now_ms: int, saved: SavedPlan | Plan) -> Plan:
-    """Return what a run at ``now_ms`` (epoch ms UTC) does of a plan that the caller gave.
+    """Return the part of the caller's plan that a run at ``now_ms`` (epoch ms UTC) executes.
 
-    One from a file is run as it is, paced from now on. Of a bare plan, which state cannot outdate,
-    the work units that have not succeeded yet.
+    A plan from a file runs as it is, paced from now on. From a bare plan, which state cannot
+    outdate, only the work units run that have not succeeded yet.
 
     Raises:
         ConfigError: it was made for another job or configuration.
@@ -174,7 +174,7 @@ def approved(job: Job, store: StateStore, now_ms: int, saved: SavedPlan | Plan) 
 
 
 def _not_done(job: Job, history: History, now_ms: int, whole: Plan) -> Plan:
-    """Return what of a plan has not succeeded yet, paced from ``now_ms`` on as the job says."""
+    """Return the unfinished rest of a plan, paced from ``now_ms`` on as the job says."""
     left = (unit for unit in whole.work_units if not _is_done(unit, history))
     pacing = job.planning.pacing_s * 1000
     work_units = tuple(

@@ -1,4 +1,4 @@
-"""Refuses plans that read everything again, undo a newer state, or shorten what was read."""
+"""Refuses plans that read everything again, undo a newer state, or shorten an earlier reading."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _losing(job: Job, first: Interval, known: str, now_ms: int) -> ConfigError:
 
 
 def _as_it_was(known: str) -> str:
-    """Return what earlier runs had, for a message; nothing where another release wrote it."""
+    """Return the shape of earlier runs, for a message; empty if another release wrote it."""
     try:
         shape = msgspec.json.decode(known, type=dict[str, object])
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""What a run needs besides its source, looked at before the first row is read.
+"""Checks what a run needs besides its source before the first row is read.
 
 Local folders must be writable and the settings of a catalog sound. A catalog that does not answer
 stops no run: the rows are published, and the next run registers them.
@@ -55,12 +55,14 @@ def make_ready(job: Job) -> None:
 
     Raises:
         WriteError: names each folder with its property.
-        ConfigError: late rows would go into the folder of another dataset.
+        ConfigError: late or changed rows would go into the folder of another dataset.
     """
     _refuse(_unfit_folders(job))
     _refuse_unfit_database(job)
     if job.publishing.has_side_table:
         _refuse_side_table_of_others(job)
+    if job.publishing.keeps_changelog:
+        _refuse_changelog_of_others(job)
     final = job.publishing.final_dir
     filesystem = filesystem_for(final)
     if not isinstance(filesystem, LocalFilesystem):
@@ -83,6 +85,17 @@ def _refuse_side_table_of_others(job: Job) -> None:
             name,
             f"is side_table, and {folder}, where late rows go, is the folder of another dataset",
             f"Rename that dataset or this one, or set {name}={'flag' if is_late else 'reject'}.",
+        )
+
+
+def _refuse_changelog_of_others(job: Job) -> None:
+    """Refuse to put changed rows to files of a dataset that happens to have the name."""
+    folder = publishing.changelog_dir(job.publishing)
+    if publishing.is_other_dataset(folder, filesystem_for(job.publishing.final_dir)):
+        raise ConfigError.single(
+            "ms.publish.changelog",
+            f"is true, and {folder}, where changed rows go, is the folder of another dataset",
+            "Rename that dataset or this one, or set ms.publish.changelog=false.",
         )
 
 

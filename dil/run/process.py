@@ -13,7 +13,7 @@ def real_clock() -> int:
 
 
 def cache_dir(environ: Mapping[str, str]) -> Path | None:
-    """Return the folder for what may survive a run and be lost; None without a home."""
+    """Return the folder for files that may survive a run and may be lost; None without a home."""
     given = environ.get("XDG_CACHE_HOME", "")
     try:
         return (Path(given) if given else Path.home() / ".cache") / "dil"

@@ -1,4 +1,4 @@
-"""Publish: what the commit policy allows becomes visible, after its intent is on record."""
+"""Publish: make visible what the commit policy allows, after the intent is recorded."""
 
 from __future__ import annotations
 
@@ -60,17 +60,17 @@ class ResultsToPublish:
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """Results that readers see, and that state does not know of yet.
+    """Results that readers see, but that state does not know yet.
 
     Attributes:
-        results: What was to be published.
-        commit: What state has to remember.
+        results: The results to publish.
+        commit: The changes to record in state.
         output_dir: Folder of the new files.
         files: URIs of the new files; none for rows of a database (rule U23).
         failed: Reports by signature of work units whose rows did not fit the dataset.
         notes: Sentences for people.
-        merged: What a merge did, None where nobody counted.
-        events: What became of event time, None for a job without event column.
+        merged: The counts of a merge, None where it was not counted.
+        events: The new event time, None for a job without event column.
     """
 
     results: ResultsToPublish
@@ -85,7 +85,7 @@ class Visible:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """How a run's work units ended, and what of them readers see.
+    """How a run's work units ended, and which results readers see.
 
     Attributes:
         status: The verdict on the run.
@@ -156,7 +156,7 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> Visible:
     """Bring results into the form of the dataset and make them visible.
 
     Raises:
-        DilError: nothing is visible, or the next run finishes what was begun.
+        DilError: nothing is visible, or the next run finishes the publish.
     """
     job, spec = run.job, run.job.publishing
     target = _target(run, results)
@@ -169,6 +169,7 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> Visible:
             Stages(run.executors, run.options.stage_bytes),
             keeps_others=_publishes_beside_failures(job),
             event_times=event_time.times_of_merged(job),
+            begins_changelog=target.begins_changelog,
         ),
         (*results.finished, *results.unfinished.failed),
         run.files,
@@ -225,7 +226,7 @@ def _stream(run: ActiveRun, results: ResultsToPublish) -> Mapping[str, JsonObjec
 def _merged(
     run: ActiveRun, shaped: publishing.PublishableResults, commit: Commit
 ) -> MergedRows | None:
-    """Return what a merge did, here or in a database."""
+    """Return the counts of a merge, here or in a database."""
     if not run.destination.merges:
         return shaped.merged
     return run.destination.merged if commit.moves or commit.removes else None
@@ -260,6 +261,7 @@ def _target(run: ActiveRun, results: ResultsToPublish) -> publishing.PublishTarg
         late=publishing.late_rows_there(run.job, files, run.destination),
         is_whole=results.is_whole,
         missed=results.unfinished.missed,
+        begins_changelog=spec.keeps_changelog and not publishing.goes_on_with_changelog(run.store),
     )
 
 
@@ -310,7 +312,7 @@ def _publishes_beside_failures(job: Job) -> bool:
 def _is_whole(job: Job, plan: Plan, reports: Sequence[TaskReport]) -> bool:
     """Return whether a run has all rows of the source; warn where only rows put aside are missing.
 
-    What was not due was not read, and of a row that was put aside nobody knows the key.
+    What was not due was not read, and the key of a row that was put aside is unknown.
     """
     good = sum(report.failure is None for report in reports)
     if plan.left or plan.skipped or good < len(plan.work_units):
@@ -322,7 +324,7 @@ def _is_whole(job: Job, plan: Plan, reports: Sequence[TaskReport]) -> bool:
     merge = job.publishing.merge
     if dropped and merge is not None and merge.deletes_missing:
         log.warning(
-            "%s did not fit, and nobody knows which keys are in such rows: what is missing at the"
+            "%s did not fit, and the keys in such rows are unknown: what is missing at the"
             " source is not deleted by this run",
             counted(dropped, "row"),
         )

@@ -32,10 +32,10 @@ from dil.types.schema_text import merged_text
 
 
 def rebuilt_intent(job: Job, store: StateStore, run_id: str, now_ms: int) -> Intent:
-    """Return what can be known of the publish that a run began; ``now_ms`` is the real clock's.
+    """Reconstruct the intent of a publish that a run began; ``now_ms`` is the real clock's.
 
-    Where readers see its rows, its commit has their files and work units, and takes away what it
-    replaced. Else it has the files that lie in the dataset's folder under names of the run.
+    If readers see its rows, its commit has their files and work units, and removes the files that
+    it replaced. Otherwise it has the files in the dataset's folder under names of the run.
 
     Raises:
         CommitUnknownError: rows are visible, and a next run would append some of them once more.
@@ -78,7 +78,7 @@ def rebuilt_intent(job: Job, store: StateStore, run_id: str, now_ms: int) -> Int
 
 @dataclass(frozen=True, slots=True)
 class _Traces:
-    """What is known of a commit that readers see, and of the plan of its run."""
+    """The known facts about a commit that readers see, and about the plan of its run."""
 
     job: Job
     store: StateStore
@@ -91,7 +91,7 @@ class _Traces:
         """Return the commit.
 
         The rest of a file that work units shared has the name of the run that cut it, which did not
-        read what is in it: only results tell what was read.
+        read its rows: only results say what was read.
 
         Args:
             live: The dataset's files.
@@ -99,7 +99,7 @@ class _Traces:
             read: The signatures of the work units that have a result there.
 
         Raises:
-            CommitUnknownError: what became of work units is not known, and rows would double.
+            CommitUnknownError: the state of work units is unknown, and rows would double.
         """
         run_id = self.bare.run_id
         own = tuple(

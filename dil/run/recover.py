@@ -1,4 +1,4 @@
-"""Recover: what earlier runs decided or completed is published before anything new is planned."""
+"""Recover: publish the decided or complete results of earlier runs before planning anew."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Recovered:
 
 
 def recover(run: ActiveRun) -> Recovered:
-    """Finish a publish that was begun; publish what a crashed ``successful`` run completed.
+    """Finish a begun publish; publish complete results of a crashed ``successful`` run.
 
     Raises:
-        CommitUnknownError: a publish was begun whose files are gone, or that went elsewhere.
+        CommitUnknownError: the files of a begun publish are gone, or it went elsewhere.
         DilError: publishing or state failed; the next run tries again.
     """
     spec = run.job.publishing
@@ -63,10 +63,10 @@ def recover(run: ActiveRun) -> Recovered:
 def _is_usable(crashed: RunRecord, job: Job) -> bool:
     """Return whether a crashed run's completed work units are to be published as they are.
 
-    Not under another configuration: their rows would not be what this one describes. Not where
-    history is ignored either: the plan would take them once more, and adopts them instead. Nor
-    where rows move an event watermark: the rows that are left would be judged by another one than
-    if the run had not crashed.
+    Not under another configuration: their rows would differ from what this one describes. Not if
+    history is ignored either: the plan would take them again, and adopts them instead. Nor
+    if rows move an event watermark: another watermark would judge the remaining rows than
+    without the crash.
     """
     if job.query is not None:
         return False  # its parts are of no use without the others, and are made again from files
@@ -83,7 +83,7 @@ def _is_usable(crashed: RunRecord, job: Job) -> bool:
 def _publish_successes(
     run: ActiveRun, crashed: RunRecord, staged: Sequence[publishing.StagedResult]
 ) -> tuple[str, ...]:
-    """Publish and commit what a crashed run completed; return notes for people."""
+    """Publish and commit the complete results of a crashed run; return notes for people."""
     log.info("run %s completed %s", crashed.run_id, counted(len(staged), "work unit"))
     plan = publishing.read_plan(run.files, crashed.staging_dir)
     done = {each.work_unit.signature for each in staged}

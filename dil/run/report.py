@@ -87,7 +87,7 @@ def report(
 
 
 def _visible_bytes(run: ActiveRun, published: Published) -> int:
-    """Return the bytes of new files; files that are shared have fewer than what was staged."""
+    """Return the bytes of new files; shared files have fewer than the staged ones."""
     if published.visible is not None and run.job.publishing.shares_files:
         return sum(move.target.bytes for move in published.visible.commit.moves)
     return sum(task.bytes for task in published.good)
@@ -100,7 +100,7 @@ def summary(
     tasks: Sequence[TaskReport] = (),
     failures: tuple[ReportedFailure, ...] = (),
 ) -> RunReport:
-    """Return what every report has: the job, counts of a plan's work units, what tasks cost."""
+    """Return the part of every report: the job, counts of a plan's work units, what tasks cost."""
     job, own = run.job, [task for task in tasks if not task.adopted]
     return RunReport(
         job=job.name,
@@ -125,7 +125,7 @@ def summary(
 def _drift(
     run: ActiveRun, planned: PlannedRun, published: Sequence[TaskReport]
 ) -> tuple[SchemaDrift, ...]:
-    """Return what changed in the dataset's schema."""
+    """Return the changes of the dataset's schema."""
     if not published:
         return ()
     try:
@@ -137,7 +137,7 @@ def _drift(
 
 
 def _relation(run: ActiveRun) -> str:
-    """Return what has the rows, empty where files have them."""
+    """Return the table or destination that has the rows, empty if files do."""
     spec = run.job.publishing
     return spec.relation if spec.destination is None else run.destination.uri("")
 

@@ -1,4 +1,4 @@
-"""Earlier runs of a job, for operators: what they left in staging, and how to be rid of it."""
+"""Earlier runs of a job, for operators: what they left in staging, and how to delete it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dil.model.dataset import Intent, Lease, LeaseHolder, Move, RunRecord
 from dil.model.job import CommitPolicy, Job, PublishMode
 from dil.publishing import abandoning
 from dil.publishing.layout import SENDING
+from dil.run.lease import is_newer
 from dil.run.rebuilt_intent import rebuilt_intent
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem, filesystem_for
@@ -40,17 +41,22 @@ def known_runs(store: StateStore, *, limit: int | None = None) -> Iterator[Known
 
 
 def _known(store: StateStore, run: RunRecord, before: LeaseHolder | None) -> KnownRun:
-    """Return a run with the process that runs it, if that held the lease before or holds it now."""
+    """Return a run with the process that runs it, if that held the lease before or holds it now.
+
+    A stream holds it for its micro-batches, which began after it and have ids of their own.
+    """
     if run.status == "running":
         for holder in (before, store.lease_holder()):
-            if holder is not None and holder.run_id == run.run_id:
+            if holder is not None and (
+                holder.run_id == run.run_id or is_newer(run.run_id, holder.run_id)
+            ):
                 return KnownRun(run, holder)
     return KnownRun(run, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """What a run left in staging.
+    """The files of a run in staging.
 
     ``run`` is None for a folder that no record names. ``planned`` and ``complete`` count work
     units, ``bytes`` is the size of the folder. ``reusable``: the next run may publish or adopt what
@@ -69,7 +75,7 @@ class Leftover:
 
 
 def leftovers(job: Job, store: StateStore) -> tuple[Leftover, ...]:
-    """Return what runs have in staging, those without a record last."""
+    """Return the staging of runs, those without a record last."""
     files = filesystem_for(job.publishing.final_dir)
     root = publishing.run_staging_dir(job.publishing, job.name, "").rstrip("/")
     holder = store.lease_holder()
@@ -98,7 +104,7 @@ def clean(job: Job, store: StateStore, lease: Lease, wanted: Sequence[Leftover])
     No row is lost: a work unit whose staged work is deleted has no watermark yet, so it is due.
 
     Raises:
-        StateError: a run began to publish; what it staged is needed to finish that.
+        StateError: a run began to publish; its staged files are needed to finish.
     """
     pending = store.pending_intent()
     if pending is not None:
@@ -120,9 +126,9 @@ def clean(job: Job, store: StateStore, lease: Lease, wanted: Sequence[Leftover])
 
 @dataclass(frozen=True, slots=True)
 class RecordedPublish:
-    """A publish that was begun and not finished; ``lost`` names files that are gone.
+    """An unfinished publish; ``lost`` names files that are gone.
 
-    ``left_out`` is what it would be finished without, None where nothing is lost.
+    ``left_out`` are the results that finishing would leave out, None if no file is lost.
     """
 
     intent: Intent
@@ -139,7 +145,7 @@ def recorded_publish(job: Job, store: StateStore) -> RecordedPublish | None:
     """Return the publish that the next run has to finish first, None without one.
 
     Raises:
-        CommitUnknownError: the job publishes elsewhere now, so that nobody can tell what is lost.
+        CommitUnknownError: the job publishes elsewhere now, so that it is unknown what is lost.
     """
     intent = store.pending_intent()
     if intent is None:
@@ -158,9 +164,9 @@ def finish_publish(job: Job, store: StateStore, lease: Lease, found: RecordedPub
 
 @dataclass(frozen=True, slots=True)
 class DoubtfulPublish:
-    """A publish that was begun and may be given up.
+    """A begun publish that may be given up.
 
-    ``problem`` is why its record cannot be read; then ``intent`` is what could be found out.
+    ``problem`` is why its record cannot be read; then ``intent`` is reconstructed.
     ``has_landed``: readers see its rows, which stay.
     """
 
@@ -193,7 +199,7 @@ def doubtful_publish(job: Job, store: StateStore, now_ms: int) -> DoubtfulPublis
 
 
 def abandon_publish(job: Job, store: StateStore, lease: Lease, found: DoubtfulPublish) -> Intent:
-    """Give up a publish under the job's lease; return what is left of it."""
+    """Give up a publish under the job's lease; return the part that stays."""
     files = filesystem_for(job.publishing.final_dir)
     return abandoning.abandon(store, lease, found.intent, job.publishing, files)
 

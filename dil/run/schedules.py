@@ -77,7 +77,7 @@ def _as_spec(
 
 
 def _registered_until(job: Job, store: StateStore, spec: TimelabelSpec) -> int | None:
-    """Return where the last window ends that something is known of, None where nothing is."""
+    """Return the end of the last known window, None without one."""
     from dil.text.windows import windows_of  # reads schedules, which few plans do
 
     windows = windows_of(spec)

@@ -6,7 +6,7 @@ import re
 
 ANYWHERE = "v1:"
 BOUND = "v2:"
-VERSIONS = frozenset({"", ANYWHERE, BOUND})  # the empty one stands for DIL's forms
+VERSIONS = frozenset({"", ANYWHERE, BOUND})  # the empty one means DIL's forms
 
 ENCRYPTED = re.compile(r"ENC\((.*)\)", re.DOTALL)
 ENVIRONMENT = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
@@ -19,7 +19,7 @@ _VERSION = re.compile(r"v[0-9]+:")
 
 
 def is_reference(text: str) -> bool:
-    """Return whether a text stands for a secret: ENC(...), env:NAME or file:PATH, as a whole."""
+    """Return whether a text means a secret: ENC(...), env:NAME or file:PATH, as a whole."""
     return any(form.fullmatch(text) for form in (ENCRYPTED, ENVIRONMENT, FILE))
 
 
@@ -29,7 +29,7 @@ def is_encrypted(text: str) -> bool:
 
 
 def version_of(cipher_text: str) -> str:
-    """Return the version that stands in front, such as ``v1:``; empty for DIL's forms.
+    """Return the version in front, such as ``v1:``; empty for DIL's forms.
 
     Base64 has no colon, so the two cannot be taken for each other.
     """

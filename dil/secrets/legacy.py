@@ -20,7 +20,7 @@ _BLOCK_BYTES = 8
 
 
 def decrypt(cipher_text: str, password: str, *, strong: bool) -> str:
-    """Return the plain text of what stands inside ``ENC(...)``.
+    """Return the plain text of the text inside ``ENC(...)``.
 
     Args:
         cipher_text: Base64 of eight bytes of salt and the cipher text.

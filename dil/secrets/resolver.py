@@ -53,7 +53,7 @@ class SecretResolver:
     plugged: PluggedReferences = field(default_factory=PluggedReferences)
 
     def is_reference(self, text: str) -> bool:
-        """Return whether a text stands for a secret, by any of the forms that the job knows."""
+        """Return whether a text means a secret, by any of the forms that the job knows."""
         return is_reference(text) or self.plugged.knows(text)
 
     def is_costly(self, text: str) -> bool:
@@ -66,7 +66,7 @@ class SecretResolver:
         return nearest_word(prefix, ("env", "file", *self.plugged.resolvers)) if colon else ""
 
     def resolve(self, text: str, purpose: str = "") -> Secret:
-        """Return the secret that a text stands for; plain text stands for itself.
+        """Return the secret that a text means; plain text means itself.
 
         ``purpose`` is the property that the secret is for: ENC(v2:...) opens for its own alone.
 

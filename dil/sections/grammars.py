@@ -39,7 +39,7 @@ def path_problem(
     """Return what is wrong with a path if it is JSONPath, and what to write; None if it is fine.
 
     Args:
-        where: Where in its property it stands, empty for all of it.
+        where: Its place inside the property, empty for all of it.
         text: The path.
         refusal: Returns why a path that parses cannot stand there, empty text if it can.
     """

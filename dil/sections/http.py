@@ -68,7 +68,7 @@ class SendingSection(Section):
     )
     repeats_unsafe: Bool = prop(
         "ms.http.retry.unsafe",
-        "Sends POST with a row, and PATCH, again as well when nobody knows whether the source "
+        "Sends POST with a row, and PATCH, again as well when it is unknown whether the source "
         "acted on them; else they fail then, unless an idempotency header is sent. POST "
         "without a row is taken for a query and always sent again.",
         default=False,

@@ -86,7 +86,7 @@ class PagingSection(Section):
     )
     total_count_field: DocumentPath = prop(
         TOTAL,
-        "Where the response tells the total number of rows: a path, dotted or JSONPath, or "
+        "Where the response has the total number of rows: a path, dotted or JSONPath, or "
         "`header:<name>`.",
         default="",
         example="paging.total",

@@ -74,7 +74,11 @@ class QueryInput(Setting):
         "Of `dataset`: where that job keeps its state.", name="state.store", default=None
     )
     late: bool = member(
-        "Whether late rows beside the dataset are read, too. Only false works.",
+        "Whether the late rows beside the dataset, in `<dataset>_late`, are read, too.",
+        default=False,
+    )
+    closed: bool = member(
+        "Whether only rows of closed timelabels are read: each label once, when it is closed.",
         default=False,
     )
 
@@ -123,11 +127,12 @@ def _input(item: JsonValue, where: str) -> QueryInput:
         findings.append(
             (f"{where} has state.store beside job", "Leave it out: the job file says it.")
         )
-    if found.late:
+    if found.late and found.closed:
         findings.append(
             (
-                f"{where}.late is true, and late rows beside a dataset cannot be read by a query",
-                "Leave it out. Late rows are in the folder <dataset>_late, which Spark reads.",
+                f"{where} has late beside closed",
+                "Leave one of them out: rows beside a dataset come late for a label, and a closed"
+                " one is read once.",
             )
         )
     if findings:

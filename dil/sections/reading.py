@@ -72,10 +72,10 @@ class ReadContext(Protocol):
         """Takes what is odd about the value without being wrong, and what to do."""
 
     def secret(self, text: str, where: str = "") -> Secret:
-        """Return the secret a text stands for; raises ShapeError where it cannot be read."""
+        """Return the secret that a text means; raises ShapeError where it cannot be read."""
 
     def is_reference(self, text: str) -> bool:
-        """Return whether a text stands for a secret: ENC(...), env:NAME and other references."""
+        """Return whether a text means a secret: ENC(...), env:NAME and other references."""
 
     def local_path(self, text: str) -> str:
         """Return the absolute path of this machine that a text names; raises ValueError for none.

@@ -61,7 +61,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MAX_DECIMAL_DIGITS = 76
 # The record whose members are the moved columns, whatever these are.
 _MOVED = RecordType(())
-# What stands inside a column: path, value and meaning.
+# What is inside a column: path, value and meaning.
 _COLUMN_TEXTS: tuple[MemberText, ...] = (
     (
         "columnName",

@@ -143,7 +143,7 @@ class SourceSection(Section):
     )
     client_factory: _Factory = prop(
         "ms.connection.client.factory",
-        "DIL's class that makes clients. Both are taken; `ms.ssl` alone tells whether there is "
+        "DIL's class that makes clients. Both are taken; `ms.ssl` alone decides whether there is "
         "a client certificate.",
         default=_DEFAULT_FACTORY,
         scope=Scope.TASK,

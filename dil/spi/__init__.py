@@ -1,4 +1,4 @@
-"""What a plug-in author inherits; and, by its name, a section of a job: ``dil.spi.PagingSection``.
+"""Base classes of plug-ins; and, by its name, a section of a job: ``dil.spi.PagingSection``.
 
 The sections are in ``dil.sections``, which imports more than a contract may. So each is imported
 when a plug-in asks for it here, and by its name only.

@@ -30,7 +30,7 @@ class AuditTrail(Protocol):
         """
 
     def answered(self, number: int, status: int, error: str = "") -> None:
-        """Record what became of a request: the status of its answer, or why there was none.
+        """Record the outcome of a request: the status of its answer, or why there was none.
 
         Raises:
             WriteError: as ``sent``.

@@ -47,7 +47,7 @@ class PluginProperty:
 
 @dataclass(frozen=True, slots=True)
 class SessionContext:
-    """What a connector may know when it opens a session; one per attempt.
+    """The context of a connector when it opens a session; one per attempt.
 
     ``run_now`` is the run's now in epoch ms UTC. ``coordinator`` is what all tasks share.
     ``renewed`` reads the authentication input again and returns its fields; None where the job has
@@ -126,9 +126,9 @@ class Session(ABC):  # noqa: B024 - close has a default, a plain session is no s
     """An open connection of one attempt; closed at its end, whatever happened.
 
     ``seconds_waited`` is how long the session itself has held requests back so far, before
-    retries or for a source's rate limit; the run's counters tell it. A session that waits sets it.
-    ``retries`` is how often it has sent a request again by itself, because it failed; one that does
-    so counts it, and the report adds it to the requests that were made of the session.
+    retries or for a source's rate limit; the run's counters include it. A session that waits sets
+    it. ``retries`` is how often it has sent a request again by itself, because it failed; one that
+    does so counts it, and the report adds it to the requests that were made of the session.
     ``audits`` says that it records each of its requests in the context's ``audit``, repeated ones
     too; for others the task records one for each call.
     """
@@ -183,7 +183,7 @@ class ByteSession(Session):
 class RowSession(Session):
     """A protocol that answers with rows: databases.
 
-    ``location`` names the source in messages, without secrets; empty where nobody set it.
+    ``location`` names the source in messages, without secrets; empty where it was not set.
     ``left_out`` are the columns of what was read so far that the source has and the session leaves
     out because of ``ms.output.schema``; the run names them.
     """
@@ -198,7 +198,7 @@ class RowSession(Session):
 
 @dataclass(frozen=True, slots=True)
 class SparkRead:
-    """What Spark reads for one work unit, in one partition.
+    """The query that Spark reads for one work unit, in one partition.
 
     ``format`` names one of Spark's data sources, ``options`` are its options, ``secrets`` those of
     them that are secret. ``location`` names the source in messages, without secrets.
@@ -254,13 +254,13 @@ class Connector(ABC):
 
     @classmethod
     def warnings(cls, properties: Properties) -> Iterable[Problem]:
-        """Return what may be written so and is seldom meant; ``validate`` and each run print it."""
+        """Return settings that are allowed but seldom meant; ``validate`` and each run print it."""
         del properties
         return ()
 
     @classmethod
     def credentials(cls, job: Job) -> CredentialSource | None:
-        """Return what fetches tokens for all tasks, None when the job needs none; on the driver."""
+        """Return the fetcher of all tasks' tokens, None when the job needs none; on the driver."""
         del job
         return None
 
@@ -271,7 +271,7 @@ class Connector(ABC):
 
     @classmethod
     def may_repeat_rows(cls, job: Job) -> bool:
-        """Return whether a payload row may be sent again when nobody knows whether it was taken.
+        """Return whether a payload row may be sent again when it is unknown whether it was taken.
 
         Where it may not, a lost work unit is not sent again before somebody has looked.
         """
@@ -298,7 +298,7 @@ class Connector(ABC):
 
     @classmethod
     def changes(cls, job: Job) -> Problem | None:
-        """Return what says that a request may change something at the source, None for a reader.
+        """Return the setting by which a request may change the source, None for a reader.
 
         ``dil preview`` asks before it sends; rows of ``payload`` input need no word here.
         """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ConverterContext:
-    """What a converter may know; one per attempt. ``run_now`` is epoch ms UTC.
+    """The context of a converter; one per attempt. ``run_now`` is epoch ms UTC.
 
     ``validation_rows`` reads the rows of the secondary input of category validation, entry after
     entry; it may be called once, and is None where the job has no such entry. ``rejects`` keeps
@@ -38,7 +38,7 @@ class ConverterContext:
 
 @dataclass(frozen=True, slots=True)
 class PageFacts:
-    """What surrounds the rows of one page: its response, and the variables of its request.
+    """The surroundings of the rows of one page: its response, and the variables of its request.
 
     ``number`` counts the pages of the work unit from 1; 0 where it is not known.
     """
@@ -68,7 +68,7 @@ class Converter(ABC):
         """Yield the batches that take this batch's place; none drops it."""
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """Yield what was held back, after the last row of the work unit (DIL's EOF)."""
+        """Yield the rows that were held back, after the last row of the work unit (DIL's EOF)."""
         return iter(())
 
     @property

@@ -1,7 +1,7 @@
-"""What the tasks of one run share through the driver: a rate, credentials, and the end of a quota.
+"""Shared by the tasks of one run through the driver: a rate, credentials, the end of a quota.
 
-A connector asks the coordinator of its session; it need not know whether the driver answers, or
-nobody.
+A connector asks the coordinator of its session; it need not know whether the driver answers, or no
+coordinator does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Coordinator(Protocol):
         """Hold back the requests of all tasks for so long, because the source asked for it."""
 
     def quota_spent(self, why: str) -> None:
-        """Tell all tasks that the source gives no more answers in this run."""
+        """Let all tasks know that the source gives no more answers in this run."""
 
     def credential(self, rejected: Secret | None = None) -> Secret:
         """Return the token to send, renewed ahead of its expiry, once for all tasks.
@@ -75,7 +75,7 @@ class Credential:
 
 
 class Uncoordinated:
-    """Stands in where a job shares nothing: no limit, no token."""
+    """Used where a job shares nothing: no limit, no token."""
 
     def permit(self) -> float:
         """Let every request pass at once."""
@@ -86,14 +86,14 @@ class Uncoordinated:
         del seconds
 
     def quota_spent(self, why: str) -> None:
-        """Do nothing: the task's own failure tells it."""
+        """Do nothing: the task's own failure says it."""
         del why
 
     def credential(self, rejected: Secret | None = None) -> Secret:
-        """Refuse: nobody fetches tokens here."""
+        """Refuse: there is no coordinator that fetches tokens."""
         del rejected
         raise AssertionError("this job has no source of credentials")
 
     def progress(self, *, requests: int, rows: int, size: int) -> None:
-        """Tell nobody."""
+        """Do nothing: no driver collects progress."""
         del requests, rows, size

@@ -46,7 +46,7 @@ class StagedFiles(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DestinationContext:
-    """What a destination may know: where the job publishes, the staged files, the properties.
+    """The context of a destination: where the job publishes, the staged files, the properties.
 
     ``publishing`` has the publish mode, and ``merge`` with the keys for the mode of that name.
     ``properties.section(YourSection)`` holds the destination's own ``ms.x.*`` properties.
@@ -127,7 +127,7 @@ class Destination(ABC):
         """
 
     def next_sequence(self) -> int:
-        """Return what a commit decided now will be numbered; an intent keeps it.
+        """Return the number of a commit that is decided now; an intent keeps it.
 
         It grows from commit to commit, where ``landed`` returns it.
         """

@@ -58,7 +58,7 @@ class Page:
 class Extractor(ABC):
     """A format. One instance serves one attempt of one work unit, page after page.
 
-    An extractor that infers keeps its schema over pages and may widen it; ``schema`` tells the
+    An extractor that infers keeps its schema over pages and may widen it; ``schema`` returns the
     newest one (raw form) and is None before the first page. ``sees_every_member`` says that
     without ``ms.output.schema`` rows come with all they have, so that a schema contract can judge
     them.

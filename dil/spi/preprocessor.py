@@ -16,7 +16,7 @@ Parameters = Mapping[str, str | Secret]
 
 @dataclass(frozen=True, slots=True)
 class PreprocessorContext:
-    """What a preprocessor may know; one per attempt.
+    """The context of a preprocessor; one per attempt.
 
     ``name`` is how the job file names it, ``parameters`` are its own of
     ``ms.extract.preprocessor.parameters``: texts, those that are secret as Secret.

@@ -20,7 +20,7 @@ from dil.model.section import Section
 
 
 class PluginKind(StrEnum):
-    """What a class is asked to be; the value is the word for people."""
+    """The kind that a class should have; the value is the word for people."""
 
     CONNECTOR = "connector"
     EXTRACTOR = "extractor"

@@ -33,7 +33,7 @@ class Rejects(Protocol):
     def begin(self, page: int, rows: int) -> None:
         """Say that a batch of ``rows`` rows of a page comes to the first step.
 
-        ``page`` counts from 1; 0 stands for rows whose place is not known.
+        ``page`` counts from 1; 0 means that the page is unknown.
         """
 
     def add(self, batch: pa.RecordBatch, rejected: Sequence[RejectedRow]) -> None:

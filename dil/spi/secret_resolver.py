@@ -1,4 +1,4 @@
-"""What keeps secrets elsewhere: a class that resolves the references of one prefix.
+"""Secrets in other stores: a class that resolves the references of one prefix.
 
 ``ms.secret.resolvers=vault`` names it, and ``vault:orders#password`` is a reference then. Runs on
 the driver alone, while a job is loaded; tasks get the secrets with the job.
@@ -26,7 +26,7 @@ class UnresolvedReferenceError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ResolverContext:
-    """What a resolver may know: the environment, and the folder of the job file.
+    """The context of a resolver: the environment, and the folder of the job file.
 
     Its own settings, such as an address and a token, are in the environment: properties are read
     after secrets.

@@ -33,7 +33,7 @@ class Shared:
         self._kept: dict[Hashable, Closable] = {}
 
     def get(self, key: Hashable, make: Callable[[], C]) -> C:
-        """Return what is kept under a key; made by ``make`` where nothing is."""
+        """Return the object kept under a key; ``make`` makes a missing one."""
         with self._lock:
             kept = self._kept.get(key)
             if kept is None:

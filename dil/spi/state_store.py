@@ -133,7 +133,7 @@ class StateStore(ABC):
 
     @abstractmethod
     def replace_intent(self, lease: Lease, intent: Intent) -> None:
-        """Keep what is left of the pending intent of the same run, in its place.
+        """Replace the pending intent of the same run by its rest.
 
         Only for what an operator decides about a publish that cannot be finished.
 
@@ -172,7 +172,7 @@ class StateStore(ABC):
 
     @abstractmethod
     def run_detail(self, run_id: str, kind: str) -> JsonObject | None:
-        """Return what was kept of a run under a kind, None when nothing was."""
+        """Return the document of a run of a kind, None if none was kept."""
 
     @abstractmethod
     def run_details(
@@ -227,7 +227,8 @@ class StateStore(ABC):
     def own_files(self, files: Iterable[PublishedFile]) -> frozenset[str]:
         """Return the URIs of those files that this job published, as far as is known here.
 
-        Jobs that append to one dataset share its manifest, which does not tell whose a file is.
+        Jobs that append to one dataset share its manifest, which does not say which job wrote a
+        file.
         """
 
     def live_uris(self, *, until: int | None = None) -> Iterator[str]:

@@ -53,7 +53,7 @@ class FileWriter(ABC):
         return ()
 
     def section(self, kind: type[S]) -> S:
-        """Return what the job says in a section of this class."""
+        """Return the job's section of this class."""
         own = self.spec.own
         return kind() if own is None else own.properties.section(kind)
 
@@ -68,4 +68,4 @@ class FileWriter(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Write what is buffered and the format's end; the stream stays open."""
+        """Write the buffered rows and the format's end; the stream stays open."""

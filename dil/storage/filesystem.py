@@ -47,7 +47,7 @@ class Filesystem(ABC):
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Write a whole file unless one exists; say whether it was written.
 
-        Of several writers exactly one is told so, and readers see the whole file or none. After
+        Of several writers exactly one gets True, and readers see the whole file or none. After
         an error, or when a network lost the reply, the file may be there all the same: a caller
         who must know reads it back.
         """

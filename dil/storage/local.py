@@ -20,7 +20,7 @@ from dil.storage.side_by_side import call_each
 
 _MOST_BYTES = 255
 _MOST_PATH_BYTES = 4095
-# Who lists or deletes a tree goes down it folder by folder, and stands no more than that.
+# Who lists or deletes a tree goes down it folder by folder, and accepts no more levels than that.
 _MOST_LEVELS = 400
 # Zero, and halves of surrogate pairs, which have no bytes.
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")
@@ -127,7 +127,7 @@ class LocalFilesystem(Filesystem):
                         "Another program wrote into the dataset; move it away, then run again.",
                     ) from None
             except OSError as error:
-                # Linux lets nobody link another user's file; renaming it is allowed.
+                # Linux lets no user link another user's file; renaming it is allowed.
                 if error.errno not in _NO_LINKS or Path(target).exists():
                     raise
                 Path(source).rename(target)

@@ -209,7 +209,7 @@ def _is_missing(module: str) -> bool:
 
 
 def _folder(path: str) -> str:
-    """Return what stands behind the authority, without a slash at its end; empty for the root."""
+    """Return the path behind the authority, without a slash at its end; empty for the root."""
     return posixpath.normpath("/" + path.lstrip("/")).rstrip("/")
 
 

@@ -185,4 +185,4 @@ class PartWriter(io.RawIOBase, ABC):
             raise
 
     def __del__(self) -> None:
-        """Leave what nobody ended unwritten; the base class would write what is there."""
+        """Leave a stream without end unwritten; the base class would write what is there."""

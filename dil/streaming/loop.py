@@ -69,13 +69,17 @@ class Surroundings:
 
 @dataclass(slots=True)
 class StreamLoop:
-    """One stream from its start to its end, in one process under one lease."""
+    """One stream from its start to its end, in one process under one lease.
+
+    ``is_dated`` says that what it reads has a time, by which it can be behind.
+    """
 
     spec: StreamSpec
     limit: int | None
     batches: Batches
     checkpoint: CheckpointFolder
     around: Surroundings
+    is_dated: bool = True
     patience: Patience = field(default_factory=Patience)
     _failures: int = 0
     _epoch: str = ""
@@ -173,8 +177,10 @@ class StreamLoop:
         after = self.batches.state()
         if after is not None and after.batch == batch:
             self.checkpoint.commit(batch, after.end)
-        now_ms = self.around.now_ms()
-        log.info("%s", _line(batch, report, due, after, now_ms, self._takes))
+        level = logging.WARNING if report.failures else logging.INFO
+        seen = after if self.is_dated else None
+        line = _line(batch, report, due, seen, self.around.now_ms(), self._takes)
+        log.log(level, "%s", line)
         return report
 
     def _goes_on(self, due: Due, report: RunReport) -> bool:
@@ -275,5 +281,7 @@ def _line(
     text = ", ".join(parts)
     if report.failures:
         first = report.failures[0]
-        text += f"; {first.signature or 'the run'}: {first.error}  [{first.code}]"
+        text += f"; {first.place}: {first.error}  [{first.code}]"
+        more = len(report.failures) - 1
+        text += f"; and {counted(more, 'more failure')}" if more else ""
     return text

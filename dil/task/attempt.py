@@ -60,8 +60,9 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
     """Read the work unit into the attempt's staging folder; return its files or its failure.
 
     Raises:
-        ResumeRefusedError: the source does not go on from where an earlier attempt stopped; what
-            attempts of this run left is deleted, so that the next one starts over.
+        ResumeRefusedError: the source does not go on from the place where an earlier attempt
+            stopped; the files that attempts of this run left are deleted, so that the next one
+            starts over.
     """
     run, unit, job = attempt.run, attempt.unit, attempt.job
     started = attempt.clocks.monotonic()
@@ -156,7 +157,7 @@ def _conversion_chain(attempt: AttemptContext, outputs: Outputs) -> ConversionCh
 
 
 def _event_rows(attempt: AttemptContext, outputs: Outputs) -> EventRows | None:
-    """Return what judges rows by their event time, None where the job has no event column."""
+    """Return the judge of rows by their event time, None if the job has no event column."""
     run, spec = attempt.run, attempt.job.events
     if spec is None or run.events is None:
         return None
@@ -237,7 +238,7 @@ class _Progress:
     bytes: int = 0
 
     def report(self, counters: WalkCounters, rows_of_page: int) -> None:
-        """Report what came since the last time; the page's own rows are not counted yet."""
+        """Report the progress since the last call; the page's own rows are not counted yet."""
         asked, rows = counters.asked, counters.rows + rows_of_page
         self.coordinator.progress(
             requests=asked - self.asked,

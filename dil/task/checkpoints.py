@@ -82,7 +82,7 @@ class ResumeFrom(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _PageEnd:
-    """The end of a complete page: where paging goes on, what was written, rows put aside."""
+    """The end of a complete page: where paging goes on, the written files, rows put aside."""
 
     position: PagingPosition
     mark: WriterMark
@@ -126,10 +126,10 @@ class Checkpoints:
         return _log_owner(self._attempt)
 
     def resume(self, resume_from: ResumeFrom) -> PagingPosition | None:
-        """Begin with what an earlier attempt left; return where it stopped, None without one.
+        """Begin with the pages of an earlier attempt; return where it stopped, None without one.
 
         Raises:
-            WriteError: its files cannot be copied; what it left stays as it is.
+            WriteError: its files cannot be copied; they stay as they are.
         """
         if self._interval_s is None or resume_from is ResumeFrom.NOTHING:
             return None
@@ -178,7 +178,7 @@ class Checkpoints:
         return self._saved_checkpoints > 0
 
     def close(self) -> None:
-        """Delete what a complete attempt does not need; its result is written."""
+        """Delete the files that a complete attempt does not need; its result is written."""
         try:
             self._writer.drop_replaced()
         except WriteError as error:
@@ -226,7 +226,7 @@ class Checkpoints:
         return tuple(RefusedRequest(*each) for each in answers if each[0] <= number)
 
     def _find_log(self, resume_from: ResumeFrom) -> PageLog | None:
-        """Return the log of the earlier attempt that came farthest; note what cannot be used."""
+        """Return the log of the earlier attempt that came farthest; note unusable logs."""
         run, unit = self._attempt.run, self._attempt.unit
         filesystem = self._attempt.folder.filesystem
         own = best_log(filesystem, f"{run.staging_dir}/{unit.hash}", self._owner)
@@ -241,8 +241,8 @@ class Checkpoints:
     def _log_of_earlier_run(self, folder: str) -> PageLog | None:
         """Return the log in a folder, None where it cannot be resumed; note why it cannot.
 
-        What replaces the whole dataset is read at one time; rows that were sent stay sent, whatever
-        happens to the answers.
+        Rows that replace the whole dataset are read at one time; rows that were sent stay sent,
+        whatever happens to the answers.
         """
         job, counters = self._attempt.job, self._counters
         if not folder:
@@ -287,7 +287,7 @@ class Checkpoints:
 
 
 def _log_owner(attempt: AttemptContext) -> LogOwner:
-    """Return what a later attempt must have in common with this one to resume it."""
+    """Return the values that a later attempt must share with this one to resume it."""
     run, unit, job = attempt.run, attempt.unit, attempt.job
     has_window = not job.has_input("payload") and _asks_for_window(job)
     return LogOwner(

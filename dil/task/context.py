@@ -97,7 +97,7 @@ class AttemptContext:
 
     @property
     def run(self) -> RunContext:
-        """Return what all tasks of the run share."""
+        """Return the values that all tasks of the run share."""
         return self.task.run
 
     @property
@@ -116,6 +116,6 @@ class AttemptContext:
 
     @property
     def scope(self) -> ParameterScope:
-        """Return what the parameters of its requests can see."""
+        """Return the scope of the parameters of its requests."""
         run = self.run
         return ParameterScope.of(self.unit, full_extract=run.full_extract, secondary=run.secondary)

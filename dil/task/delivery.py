@@ -56,8 +56,8 @@ def must_not_repeat(job: Job) -> bool:
 def sent_before(run: RunContext, unit: WorkUnit) -> TaskReport | None:
     """Return the report of a work unit that was sent or may have been, None to send it now.
 
-    What a lost execution of this run completed counts as it is. What another execution may have
-    sent is a failure, unless the job asks to send again (rule U22).
+    The results of a lost execution of this run count as they are. Rows that another execution may
+    have sent are a failure, unless the job asks to send again (rule U22).
     """
     marker = _start_marker(run, unit)
     if marker is None:
@@ -72,7 +72,7 @@ def sent_before(run: RunContext, unit: WorkUnit) -> TaskReport | None:
 
 
 def payload_batches(job: Job, variables: Mapping[str, JsonValue]) -> Iterator[JsonObject]:
-    """Yield what each request sends of the payload input, whose paths may use the variables.
+    """Yield the rows of the payload input that each request sends; its paths may use the variables.
 
     Raises:
         SourceError: a file is not there or cannot be read.
@@ -103,7 +103,7 @@ class Delivery:
 
     @property
     def trail(self) -> AuditTrail:
-        """Return where sessions leave what they send."""
+        """Return the recorder of the rows that sessions send."""
         trail = self._audit or NoAudit()
         return trail if self._tracker is None else TrackedTrail(trail, self._tracker)
 
@@ -160,7 +160,7 @@ class Delivery:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what the report says about the audit."""
+        """Return the report's notes about the audit."""
         return () if self._audit is None else self._audit.notes
 
     def complete(self) -> None:
@@ -179,10 +179,10 @@ class Delivery:
                 log.warning("%s", error.message)
 
     def fail(self, failure: Failure) -> Failure:
-        """Note in the start marker how the attempt ended; return what the report says of it.
+        """Note in the start marker how the attempt ended; return the notes for the report.
 
-        Whatever failed, an attempt of which rows were taken, or may have been, is not repeated
-        where its rows must not be: neither by the next attempt nor by the next run.
+        After any failure, an attempt whose rows were taken, or may have been, is not repeated
+        if its rows must not be: neither by the next attempt nor by the next run.
         """
         if self._marker is None or self._tracker is None or not self._has_begun:
             return failure
@@ -207,7 +207,7 @@ class Delivery:
         return final
 
     def _count_kept(self) -> int:
-        """Return how many requests a later attempt need not repeat, by what this one wrote."""
+        """Return how many requests a later attempt need not repeat, by the log of this one."""
         if self._attempt.job.running.page_commit_s is None:
             return 0
         folder = self._attempt.folder
@@ -216,7 +216,7 @@ class Delivery:
 
 
 def _start_marker(run: RunContext, unit: WorkUnit) -> StartMarker | None:
-    """Return the marker of a work unit, None where nothing is sent or it may be sent twice."""
+    """Return the marker of a work unit, None if nothing is sent, or if rows may be sent twice."""
     if not must_not_repeat(run.job):
         return None
     return StartMarker(filesystem_for(run.staging_dir), run, unit)

@@ -1,4 +1,4 @@
-"""Whether it makes sense to begin another work unit, by what the finished ones report."""
+"""Whether it makes sense to begin another work unit, by the reports of the finished ones."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class EventRows:
         known_schema: str = "",
         late: LateRows | None = None,
     ) -> None:
-        """Take what judges rows; ``now_ms`` is the run's now, epoch ms UTC.
+        """Take the judge of rows; ``now_ms`` is the run's now, epoch ms UTC.
 
         ``known_schema`` is the dataset's: rows may lack a column of it. ``late`` is where late rows
         go under ms.late.action=side_table.
@@ -119,7 +119,7 @@ class EventRows:
             raise self._too_late()
 
     def tally(self) -> EventTally:
-        """Return what the rows so far come to.
+        """Return the sum of the rows so far.
 
         Raises:
             ConversionError: they are of too many partitions, or of one without delay.
@@ -226,7 +226,7 @@ class EventRows:
             ) from error
 
     def _refuse_streams(self) -> None:
-        """Refuse what the watermark could not take in, before anything is published."""
+        """Refuse event times that the watermark could not take, before anything is published."""
         spec = self._spec
         delays = spec.delays_ms
         unknown = next((name for name in self._streams if delays and name not in delays), None)
@@ -267,7 +267,7 @@ class EventRows:
     def _flagged(
         self, batch: pa.RecordBatch, late: pa.BooleanArray | None, times: pa.Int64Array
     ) -> pa.RecordBatch:
-        """Return the batch with the two columns of lateness, where the job asks for them.
+        """Return the batch with the two columns of lateness, if the job asks for them.
 
         ``late`` is None for rows that are not judged, whose columns are null.
         """
@@ -318,7 +318,7 @@ class TimesOfRows:
 def new_rows_of(
     job: Job, context: EventContext, unit: WorkUnit, known_schema: str
 ) -> NewRows | None:
-    """Return what measures the new rows of a work unit, None where the run measures none."""
+    """Return the measure of the new rows of a work unit, None if the run measures none."""
     if job.events is None or context.meter is None:
         return None
     return NewRows(
@@ -333,7 +333,7 @@ def new_rows_of(
 def is_read_again(spec: EventTimeSpec, context: EventContext, unit: WorkUnit) -> bool:
     """Return whether rows of a work unit may have been published before.
 
-    Where the source is asked from the low watermark on, what follows the last reading is new.
+    If the job asks the source from the low watermark on, rows after the last reading are new.
     """
     if unit.reason is Reason.BACKFILL or unit.signature in context.known:
         return True
@@ -384,7 +384,7 @@ def _column(batch: pa.RecordBatch, key: str, text: str) -> pa.Array:
 
 
 def _inside_texts(batch: pa.RecordBatch, text: str) -> pa.Array | None:
-    """Return the whole numbers at a path inside of a column of JSON texts; None if it is none."""
+    """Return the whole numbers at a path inside a column of JSON texts; None for other columns."""
     path = compile_path(text)
     if not path.is_place or len(path.steps) < 2 or path.steps[0] not in batch.schema.names:  # noqa: PLR2004
         return None

@@ -1,6 +1,6 @@
 """The work units that one Spark task carries, several of them at a time.
 
-A small work unit costs less than what Spark does for a task, and mostly waits for its source. Each
+A small work unit costs less than Spark's work for a task, and mostly waits for its source. Each
 keeps its own attempts, failure and report (rule P39).
 """
 
@@ -41,8 +41,8 @@ def run_group(
     """Run work units, ``lanes`` of them at a time; return the reports in the order of their ends.
 
     Work units are left out when the quota is spent, when the source refuses all, and when
-    ``SLICE_S`` are over: the driver hears of what is done, and gives the others to other tasks.
-    With ``is_repeated`` an executor was lost that ran them; what it completed counts.
+    ``SLICE_S`` are over: the driver learns which are done, and gives the others to other tasks.
+    With ``is_repeated``, the executor that ran them was lost; its complete results count.
     """
     has_log = len(units) > 1 and _may_share_a_folder(run.job)
     with closing(TaskContext(run, clocks, has_log=has_log)) as task:
@@ -72,7 +72,7 @@ def run_group(
 
 
 def _completed(task: TaskContext, units: Sequence[WorkUnit]) -> dict[str, TaskReport]:
-    """Return the reports, by signature, of what is durable of these work units."""
+    """Return the reports, by signature, of the durable results of these work units."""
     wanted = {unit.signature for unit in units}
     results = read_results(task.filesystem, task.run.staging_dir)
     return {
@@ -90,8 +90,8 @@ def _unless_lost(report: TaskReport, failure: Failure | None) -> TaskReport:
 def _may_share_a_folder(job: Job) -> bool:
     """Return whether results may wait for each other.
 
-    Not where rows are sent: whoever looks for what was sent knows the folder of the attempt. Nor
-    where pages are kept for a later attempt, or where files are copied as they are.
+    Not if rows are sent: a later execution looks for them in the folder of the attempt. Nor
+    if pages are kept for a later attempt, or files are copied as they are.
     """
     return not (
         job.has_input("payload") or job.running.page_commit_s is not None or job.writing.file_name
@@ -99,7 +99,7 @@ def _may_share_a_folder(job: Job) -> bool:
 
 
 class _Group:
-    """Work units that wait for a lane; ``broken`` is what should not have come out of one."""
+    """Work units that wait for a lane; ``broken`` is an unexpected error of a lane."""
 
     def __init__(
         self, task: TaskContext, units: Sequence[WorkUnit], *, has_lanes: bool = False
@@ -126,7 +126,7 @@ class _Group:
                         self._cramped.append(unit)
                     else:
                         self.reports.append(report)
-        except BaseException as error:  # noqa: BLE001 - what a thread raises reaches nobody
+        except BaseException as error:  # noqa: BLE001 - an error in a thread would be lost
             self.broken = self.broken or error
 
     def run_alone(self) -> None:

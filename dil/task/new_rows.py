@@ -1,7 +1,8 @@
 """How late the rows of one attempt come that were never published before.
 
-What was published is read from the dataset's files, the columns alone by which rows are told
-apart. A measure never fails a work unit: rows that cannot be compared are counted as unmeasured.
+It reads the published rows from the dataset's files, only the columns by which rows are
+distinguished. A measure never fails a work unit: rows that cannot be compared are counted as
+unmeasured.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class NewRows:
 
     Args:
         job: The job.
-        meter: What measures.
+        meter: The measure.
         signature: The work unit's.
         is_read_again: Whether its rows may have been published before.
         known_schema: The dataset's schema.
@@ -97,12 +98,12 @@ class NewRows:
             self._unmeasured += unmeasured
 
     def close(self) -> None:
-        """Free what is kept on disk."""
+        """Delete the files that are kept on disk."""
         if self._compared is not None:
             self._compared.close()
 
     def measured(self) -> UnitLateness:
-        """Return what was measured."""
+        """Return the measure."""
         in_time = Histogram({0: self._in_time} if self._in_time else {})
         return UnitLateness(
             self._meter.largest,
@@ -127,7 +128,7 @@ class _PublishedComparison:
         self._fresh = _SpillingTables()
 
     def take(self, batch: pa.RecordBatch, times: pa.Int64Array) -> int:
-        """Keep what distinguishes rows; return how many rows cannot be compared."""
+        """Keep the identities of rows; return how many rows cannot be compared."""
         counted: int = len(times) - times.null_count
         if not self._is_open:
             return counted
@@ -165,7 +166,7 @@ class _PublishedComparison:
         return rows
 
     def _open(self, schema: pa.Schema) -> Identity:
-        """Open the published files, and return what tells their rows apart."""
+        """Open the published files, and return what distinguishes their rows."""
         known, files = parse_schema(self._known), self._dataset_files.filesystem
         opened: dict[str, RowFile] = {}
         for each in self._published:
@@ -220,7 +221,7 @@ def _identity(job: Job, read: pa.Schema, published: pa.Schema) -> Identity:
         and not pa.types.is_null(published.field(each).type)
     ]
     if not columns or (keys and len(columns) < len(keys)):
-        raise DilError("no columns tell rows that are read again from new ones")
+        raise DilError("no columns distinguish rows that are read again from new ones")
     return Identity(pa.schema(columns), is_key=bool(keys))
 
 

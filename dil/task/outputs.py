@@ -131,7 +131,7 @@ class Outputs:
         self.quarantine.abort()
 
     def discard(self, *, also_earlier: bool = False) -> None:
-        """Delete what a failed attempt wrote; its result first, which alone makes it count.
+        """Delete the files of a failed attempt; its result first, which alone makes it count.
 
         With ``also_earlier`` what other attempts of this run left of the work unit goes, too.
         """
@@ -151,7 +151,7 @@ class Outputs:
 
 
 def _closed_label_rows(attempt: AttemptContext, late: LateRows) -> ClosedLabelRows | None:
-    """Return what takes out the rows of closed timelabels, None where none is closed."""
+    """Return the filter of the rows of closed timelabels, None if none is closed."""
     job, books = attempt.job, attempt.run.books
     spec, label_at = job.planning.timelabel, _label_at(job)
     if books is None or not books.closed or spec is None or label_at is None:
@@ -167,7 +167,7 @@ def _closed_label_rows(attempt: AttemptContext, late: LateRows) -> ClosedLabelRo
 
 
 def _label_at(job: Job) -> Callable[[int], str] | None:
-    """Return what labels an instant in epoch ms UTC, None for a job without timelabels."""
+    """Return the function that labels an instant in epoch ms UTC, None without timelabels."""
     if job.planning.timelabel is None:
         return None
     from dil.planning.timelabels import label_at  # few jobs have labels

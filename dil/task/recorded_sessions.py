@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class DeliveryTracker:
-    """What became of the requests of one attempt that carry rows.
+    """The state of the requests of one attempt that carry rows.
 
     ``count_kept`` counts the requests that a later attempt need not repeat, because their answers
-    are in the page log; those of earlier attempts, too. ``is_open``: a request is out, and nobody
-    knows yet what became of it.
+    are in the page log; those of earlier attempts, too. ``is_open``: a request is out, and it is
+    not known yet what became of it.
     """
 
     count_kept: Callable[[], int]
@@ -71,7 +71,7 @@ class DeliveryTracker:
 
 
 class TrackedTrail(AuditTrail):
-    """An audit trail that tells a tracker of requests which could not be recorded: none is sent."""
+    """An audit trail that reports requests which it could not record to a tracker; none is sent."""
 
     def __init__(self, trail: AuditTrail, tracker: DeliveryTracker) -> None:
         self._trail = trail
@@ -86,7 +86,7 @@ class TrackedTrail(AuditTrail):
             raise
 
     def answered(self, number: int, status: int, error: str = "") -> None:
-        """Record what became of a request."""
+        """Record the outcome of a request."""
         self._trail.answered(number, status, error)
 
 
@@ -151,7 +151,7 @@ class RecordedByteSession(ByteSession):
         self._recorder = recorder
 
     def describe(self, values: RequestValues) -> RequestView | None:
-        """Return what the session says of the request."""
+        """Return the session's view of the request."""
         return self._session.describe(values)
 
     def fetch(self, values: RequestValues) -> Response:
@@ -172,7 +172,7 @@ class RecordedRowSession(RowSession):
         self._recorder = recorder
 
     def describe(self, values: RequestValues) -> RequestView | None:
-        """Return what the session says of the request."""
+        """Return the session's view of the request."""
         return self._session.describe(values)
 
     def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:

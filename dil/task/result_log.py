@@ -1,8 +1,8 @@
 """The results of the work units of one task, made durable several at a time (rule C28).
 
-An attempt alone in its task writes its own result, and waits for the disk. Of many small work units
-each would wait longer than it works. So their files lie in one folder, and results go into a log:
-``results-<n>.jsonl`` are written after the files that they name are durable.
+An attempt alone in its task writes its own result, and waits for the disk. With many small work
+units, each would wait longer than it works. So their files are in one folder, and results go into a
+log: ``results-<n>.jsonl`` are written after the files that they name are durable.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONGEST_S = 0.2
 class ResultLog:
     """Takes results of complete attempts; once it is closed they are durable, or among ``lost``.
 
-    ``folder`` is where the task stages. A thread of its own writes what is there after
+    ``folder`` is where the task stages. A separate thread writes the collected results after
     ``LONGEST_S``, or as soon as it is ``MOST_UNITS``, so that a slow work unit keeps no other
     waiting. ``lost`` are failures by signature.
     """
@@ -55,7 +55,7 @@ class ResultLog:
                 self._changed.notify()
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the rest."""
         with self._changed:
             self._is_closing = True
             self._changed.notify()
@@ -69,7 +69,7 @@ class ResultLog:
                 )
                 put_results(self._filesystem, self.folder, self._written, results)
                 self._written += 1
-            except Exception as error:  # noqa: BLE001 - what a thread raises reaches nobody
+            except Exception as error:  # noqa: BLE001 - an error in a thread would be lost
                 failure = _failure(error)
                 self.lost.update((each.work_unit.signature, failure) for each in results)
 

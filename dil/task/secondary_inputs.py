@@ -17,7 +17,7 @@ from dil.storage import filesystem_for
 
 
 def secondary_access(job: Job) -> SecondaryAccess:
-    """Return what reaches the files of a job's secondary inputs, and decrypts texts in them."""
+    """Return the reader of a job's secondary inputs, which also decrypts texts in them."""
     passwords = tuple(password.reveal() for password in job.keys.passwords)
     resolver = SecretResolver({}, Path(), passwords, job.keys.strong)
     limits = InputLimits(job.extraction.memory_bytes, job.secondary.most_bytes)
@@ -25,14 +25,14 @@ def secondary_access(job: Job) -> SecondaryAccess:
 
 
 def authentication_reader(job: Job) -> Callable[[], Mapping[str, Secret]] | None:
-    """Return what reads the authentication input again, None without such input (rule S11)."""
+    """Return the function that reads authentication input again, None without one (rule S11)."""
     if not job.has_input("authentication"):
         return None
     return partial(read_authentication, job.secondary, secondary_access(job))
 
 
 def validation_reader(job: Job) -> Callable[[], Iterator[JsonObject]] | None:
-    """Return what reads the rows that in-flow validation compares with, None without such input."""
+    """Return the reader of the rows for in-flow validation, None without such input."""
     if not job.has_input("validation"):
         return None
     return partial(read_validation, job.secondary, secondary_access(job))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from dil.task.attempt import run_attempt
 from dil.task.checkpoints import STARTED_OVER, TYPES_CHANGED, ResumeFrom
 from dil.task.context import AttemptContext, Clocks, TaskContext
 from dil.task.delivery import sent_before
+from dil.text.zones import iso
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,8 +67,7 @@ def run_attempt_over(
     rows: Iterator[pa.RecordBatch], run: RunContext, unit: WorkUnit, number: int
 ) -> TaskReport:
     """Run one attempt over rows that Spark reads; for ``repeat_attempts``, with rows anew."""
-    where = bind(job=run.job.name, run_id=run.run_id, unit=unit.signature, attempt=number)
-    with where, closing(TaskContext(run)) as task, masking(task.clean):
+    with _logged(run, unit, number), closing(TaskContext(run)) as task, masking(task.clean):
         context = AttemptContext.of(task, unit, number, rows)
         return run_attempt(context, ResumeFrom.NOTHING)
 
@@ -81,19 +81,21 @@ def repeat_attempts(
     """Make attempts, from 1 on, until one succeeds, no other can help, or none is left.
 
     Returns:
-        The report of the last attempt, with what all of them spent.
+        The report of the last attempt, with the counters of all attempts.
     """
     spent = Counters(seconds_waited=_wait_for_start(unit, clocks))
     report = TaskReport(unit.signature, unit.low, unit.high, 0)
     before: Failure | None = None
     for number in range(1, run.job.running.max_retries + 2):
-        with bind(job=run.job.name, run_id=run.run_id, unit=unit.signature, attempt=number):
+        with _logged(run, unit, number):
             report = attempt(number)
             spent = _add(spent, report.counters)
             report = replace(report, counters=spent)
             if report.failure is None:
                 return report
-            log.warning("attempt %d failed: %s", number, report.failure.error)
+            # The line of log on a micro-batch says why it failed.
+            level = logging.WARNING if run.job.stream is None else logging.INFO
+            log.log(level, "attempt %d failed: %s", number, report.failure.error)
             # Too few rows are waited for: there may be more of them in a while.
             is_short = report.counters.rows_read < run.job.extraction.min_records
             is_lasting = not is_short and _is_lasting(report.failure, before)
@@ -104,6 +106,14 @@ def repeat_attempts(
             waited = _wait_for_retry(run, number, clocks)
             spent = replace(spent, seconds_waited=spent.seconds_waited + waited)
     return report
+
+
+def _logged(run: RunContext, unit: WorkUnit, attempt: int) -> AbstractContextManager[None]:
+    """Let lines of the log say which attempt of which work unit they are about."""
+    begins = iso(unit.partition.low) if run.job.planning.is_dated else None
+    return bind(
+        job=run.job.name, run_id=run.run_id, unit=unit.signature, begins=begins, attempt=attempt
+    )
 
 
 def _is_lasting(failure: Failure, before: Failure | None) -> bool:
@@ -140,7 +150,7 @@ def _wait_for_retry(run: RunContext, retry: int, clocks: Clocks) -> float:
 
 
 def _add(before: Counters, last: Counters) -> Counters:
-    """Return the counters of all attempts: what was spent adds up, rows are the last one's."""
+    """Return the counters of all attempts: costs add up, rows are those of the last one."""
     return replace(
         last,
         requests=before.requests + last.requests,

@@ -106,14 +106,14 @@ class SecretResolverContract:
         _refused(store, lambda: made.resolve(store.missing()))
 
     def test_a_store_that_is_gone_is_an_error(self, store: SecretHarness, tmp_path: Path) -> None:
-        """What cannot be reached is told like what is not there."""
+        """A store that cannot be reached is reported like a missing secret."""
         reference = store.keep("kept")
         store.gone()
         made = _made(store, tmp_path)
         _refused(store, lambda: made.resolve(reference))
 
     def test_a_store_that_refuses_is_an_error(self, store: SecretHarness, tmp_path: Path) -> None:
-        """A login that is refused is told, without the login."""
+        """A refused login is reported, without the login."""
         reference = store.keep("kept")
         made = store.kind(ResolverContext({**store.environ, **store.refusing()}, tmp_path))
         _refused(store, lambda: made.resolve(reference))

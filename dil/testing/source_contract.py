@@ -89,7 +89,7 @@ class SourceHarness(ABC):
     def named(self, name: str) -> Mapping[str, str]:
         """Put one row under a name and return the properties of a job that reads ``{{name}}``.
 
-        The variable stands where your users put one: in the address, in the statement.
+        The variable is where your users put one: in the address, in the statement.
         """
         del name
         pytest.skip("this source has no place for a variable")
@@ -117,7 +117,7 @@ class SourceContract:
         _check_each_once(trial)
 
     def test_a_second_run_reads_nothing(self, source: SourceHarness, trial: Trial) -> None:
-        """What was published is not due again."""
+        """Published work units are not due again."""
         job = trial.job(source.fill(ROWS))
         trial.run(job)
         again = trial.run(job)
@@ -149,7 +149,7 @@ class SourceContract:
     def test_a_job_is_loaded_while_the_source_is_gone(
         self, source: SourceHarness, trial: Trial
     ) -> None:
-        """``check`` asks nobody, and so does the class when it is made."""
+        """Neither ``check`` nor the making of the class asks the source."""
         connector = _connector(trial.job({**source.fill(1), **source.gone()}))
         assert isinstance(connector(), Connector)
 

@@ -101,7 +101,7 @@ class Trial:
                 yield path
 
     def state(self, job: Job) -> list[object]:
-        """Return what the state store remembers, to be compared."""
+        """Return the content of the state store, to be compared."""
         with open_store(job.state, job.name, clock=lambda: NOW_MS) as store:
             return [store.head(), *store.unit_states(), *store.unfinished_runs()]
 

@@ -1,4 +1,4 @@
-"""What the framework relies on in a file writer, as tests for yours; they need pytest.
+"""The framework's requirements on a file writer, as tests for yours; they need pytest.
 
 Subclass ``WriterContract`` in a test module and give it a fixture ``form``: a ``WriterHarness``
 that reads files of your class back. pytest runs the rest::
@@ -176,7 +176,7 @@ class WriterContract:
     # The stream
 
     def test_memory_is_said(self, form: WriterHarness) -> None:
-        """What is not in the stream yet is in ``held_bytes``; limits of memory go by it."""
+        """Bytes that are not in the stream yet count in ``held_bytes``; limits of memory use it."""
         sink = io.BytesIO()
         schema = pa.schema([pa.field("value", pa.string())])
         writer, size = _writer(form, sink, schema), 0

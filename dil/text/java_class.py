@@ -84,7 +84,7 @@ def read_escape(text: str, at: int, *, ignore_case: bool) -> tuple[CharSet | str
     """
     letter = text[at + 1 : at + 2]
     if not letter:
-        raise ValueError("a single backslash stands at the end")
+        raise ValueError("a single backslash is at the end")
     if letter in "pP":
         return _read_property(text, at + 1, ignore_case=ignore_case)
     if letter.lower() in _CLASS_LETTERS:

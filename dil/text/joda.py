@@ -14,7 +14,7 @@ from dil.text.joda_tokens import Token, tokenize
 from dil.text.joda_writing import write_field
 from dil.text.zones import find_zone, to_local
 
-# Stands for a pattern where texts of ISO 8601 are meant.
+# Takes the place of a pattern for texts of ISO 8601.
 ISO = "iso"
 # Letters but the T between date and time, or an offset.
 _LITERAL_ZONE = re.compile(r"[A-SU-Za-su-z]|[+-]\d")

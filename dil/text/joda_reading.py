@@ -57,7 +57,7 @@ def why_unreadable(token: Token) -> str:
     Joda takes the century of a two-digit year from the clock; this must not depend on it.
     """
     if token.is_two_digit_year:
-        return "a two-digit year does not tell its century"
+        return "a two-digit year does not say its century"
     if token.letter and token.letter in "GCxwe":
         return f'letter "{token.letter}" is supported for writing only'
     return ""

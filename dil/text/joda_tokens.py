@@ -32,7 +32,7 @@ class Token:
 
     @property
     def width(self) -> int:
-        """Return how often the letter stands there."""
+        """Return how often the letter is repeated."""
         return len(self.text)
 
     @property

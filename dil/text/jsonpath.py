@@ -107,7 +107,7 @@ def _check(expression: JSONPath) -> None:
 
 
 def _check_patterns(node: object) -> None:
-    """Refuse a bad regular expression behind ``=~``, wherever it stands in a filter."""
+    """Refuse a bad regular expression behind ``=~``, wherever it is in a filter."""
     if isinstance(node, Expression) and node.op == "=~":
         try:
             re.compile(node.value)

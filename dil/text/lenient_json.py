@@ -183,7 +183,7 @@ def _mapping(node: yaml.MappingNode) -> JsonValue:
 
 
 def scalar(text: str) -> JsonValue:
-    """Return what an unquoted word stands for: a number, true, false, null, or its text."""
+    """Return the value of an unquoted word: a number, true, false, null, or its text."""
     if text in _WORDS:
         return _WORDS[text]
     return read_number(text) if _NUMBER.fullmatch(text) else text

@@ -34,7 +34,7 @@ class NetworkOrigin:
 
     @classmethod
     def at(cls, scheme: str, authority: str) -> NetworkOrigin:
-        """Return the origin of an authority; what stands before an @ is a part of its host."""
+        """Return the origin of an authority; the part before an @ belongs to its host."""
         host, _, port = authority.lower().rpartition(":")
         if host and port.isdecimal():
             return cls(scheme, host, int(port))
@@ -154,7 +154,7 @@ def allows(entry: str, found: NetworkOrigin, written: NetworkOrigin | None) -> b
     scheme, host, port = match.groups()
     mine = written or NetworkOrigin("")
     if scheme is None:
-        # Nobody asked for plain text where the job names no scheme.
+        # A job that names no scheme did not ask for plain text.
         is_scheme = found.scheme == mine.scheme if mine.scheme else found.scheme != "http"
     else:
         is_scheme = found.scheme == scheme

@@ -55,7 +55,7 @@ def _fields(fields: Iterable[pa.Field], folder: str) -> list[pa.Field]:
         path = f"{folder}{field.name}"
         other = seen.setdefault(field.name.lower(), field.name)
         if other != field.name:
-            raise unfit(path, "its name", f'and Delta cannot tell it from "{other}"')
+            raise unfit(path, "its name", f'and Delta cannot distinguish it from "{other}"')
         found.append(pa.field(field.name, _type(field.type, path), nullable=True))
     return found
 
@@ -95,15 +95,15 @@ def refuse_respelled(table: Schema, wanted: Schema) -> None:
     """Refuse a column that a table has by a name of other capital letters.
 
     Raises:
-        WriteError: the table would have two columns that Delta cannot tell apart.
+        WriteError: the table would have two columns that Delta cannot distinguish.
     """
     known = {".".join(path).lower(): ".".join(path) for path in _flat_words(table)}
     for path in map(".".join, _flat_words(wanted)):
         other = known.get(path.lower(), path)
         if other != path:
             raise WriteError(
-                f'column "{path}" is "{other}" in the Delta table, and Delta cannot tell these'
-                " names apart",
+                f'column "{path}" is "{other}" in the Delta table, and Delta cannot distinguish'
+                " these names",
                 f'Nothing was published. Name the column "{other}" at the source, or publish to'
                 " another extract.table.name.",
             )

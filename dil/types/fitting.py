@@ -93,7 +93,7 @@ def _numbers(array: pa.Array, target: pa.DataType, *, rounds: bool) -> pa.Array:
 
 
 def _from_text(array: pa.Array, target: pa.DataType, *, declared: bool) -> pa.Array:
-    """Return what texts say; a number only where its text is how a number is written."""
+    """Return the values of texts; a number only if its text is how a number is written."""
     if pa.types.is_boolean(target):
         is_word = pc.is_in(array, pa.array(["true", "false"]))
         return pc.if_else(is_word, array, None).cast(target)

@@ -37,7 +37,7 @@ _FLAT: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
 def hive_columns(
     schema: pa.Schema, apart: tuple[str, ...], form: OutputFormat
 ) -> tuple[tuple[str, str], ...]:
-    """Return the columns of files with their types, without those that the folders tell.
+    """Return the columns of files with their types, without those in the folder names.
 
     Raises:
         ConversionError: Hive has no type or no name for a column, or takes two for one.

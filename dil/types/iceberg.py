@@ -40,10 +40,11 @@ def iceberg_schema(schema: pa.Schema, table: Schema | None = None) -> Schema:
 
     Args:
         schema: The columns of the rows.
-        table: The table's columns so far; what must not be null in it stays so.
+        table: The table's columns so far; required columns stay required.
 
     Raises:
-        WriteError: no type holds a column's values exactly, or rows may lack what the table needs.
+        WriteError: no type holds a column's values exactly, or rows may lack a column that the
+            table requires.
     """
     required = {field.name for field in table.fields if field.required} if table else set()
     sure = {field.name for field in schema if not field.nullable}

@@ -74,7 +74,7 @@ def merged_records(old: SeenType, new: SeenType, clash: Clash, path: str = "") -
 
 
 def union_of_seen(a: pa.DataType, b: pa.DataType) -> pa.DataType:
-    """Return what two looks at a column have seen together."""
+    """Return the union of two looks at a column."""
     if pa.types.is_null(a):
         return b
     if pa.types.is_struct(a) and pa.types.is_struct(b):
@@ -90,7 +90,7 @@ def union_of_seen(a: pa.DataType, b: pa.DataType) -> pa.DataType:
 
 
 def is_all_seen(declared: pa.DataType, seen: pa.DataType) -> bool:
-    """Return whether every type inside was seen with values, so that more rows tell no more."""
+    """Return whether every type inside was seen with values, so that more rows add nothing."""
     if pa.types.is_null(seen):
         return False
     if pa.types.is_struct(declared):

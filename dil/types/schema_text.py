@@ -29,7 +29,7 @@ def schema_text(schema: pa.Schema) -> str:
 
 
 def parse_schema(text: str) -> pa.Schema:
-    """Return the schema that a text tells.
+    """Return the schema that a text describes.
 
     Raises:
         ConversionError: a line cannot be read; a column's name may look like a type.

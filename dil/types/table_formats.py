@@ -1,4 +1,4 @@
-"""What the columns of Delta and of Iceberg tables have in common."""
+"""The common part of the columns of Delta and Iceberg tables."""
 
 from __future__ import annotations
 

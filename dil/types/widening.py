@@ -73,7 +73,7 @@ def observed(array: pa.Array) -> pa.DataType:
         return pa.struct([(f.name, observed(array.field(i))) for i, f in enumerate(fields)])
     if pa.types.is_map(array.type):
         items = items_of(array)
-        # A map without any entry is what an empty object was taken for: it tells nothing.
+        # A map without any entry is what an empty object was taken for: it says nothing.
         return pa.map_(pa.string(), observed(items)) if len(items) else pa.null()
     if pa.types.is_list(array.type):
         return pa.list_(observed(items_of(array)))

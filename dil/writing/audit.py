@@ -58,7 +58,7 @@ class AuditWriter:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what a report has to tell."""
+        """Return the notes for the report."""
         return (NOT_RECORDED,) if self._has_failed else ()
 
     def sent(self, request: AuditedRequest) -> int:
@@ -81,7 +81,7 @@ class AuditWriter:
         return self._number
 
     def answered(self, number: int, status: int, error: str = "") -> None:
-        """Write what became of a request; ``status`` is 0 without an answer.
+        """Write the outcome of a request; ``status`` is 0 without an answer.
 
         Raises:
             WriteError: that failed, and ``ms.audit.required`` is true.
@@ -213,7 +213,7 @@ class _RemoteLines:
             self._flush()
 
     def close(self) -> None:
-        """Write what was kept."""
+        """Write the kept lines."""
         if self._kept:
             self._flush()
 

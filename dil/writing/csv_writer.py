@@ -48,7 +48,7 @@ class CsvFileWriter(FileWriter):
         self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._cells))
 
     def close(self) -> None:
-        """Write what is buffered."""
+        """Write the buffer."""
         self._writer.close()
 
     def _cell_type(self, data_type: pa.DataType) -> pa.DataType:

@@ -36,7 +36,7 @@ class DumpWriter:
 
     @property
     def schema(self) -> pa.Schema | None:
-        """Return what the dataset's chain records of dumped files, None before the first."""
+        """Return the chain's record of dumped files, None before the first."""
         return typed_schema(_COLUMNS) if self._done or self._open else None
 
     def write(self, batch: pa.RecordBatch) -> None:

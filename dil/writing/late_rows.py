@@ -12,8 +12,10 @@ from dataclasses import replace
 import pyarrow as pa
 
 from dil.model.arrow import TYPE_KEY
+from dil.model.beside import LATE_COLUMNS, with_columns
 from dil.model.task import RunContext, StagedFile
 from dil.model.work_unit import WorkUnit
+from dil.types.schema_text import parse_schema, schema_text
 from dil.writing.rolling import OutputFolder
 from dil.writing.row_labels import RowLabels
 from dil.writing.staging import StagedWriter
@@ -28,9 +30,7 @@ _TIME = "at"
 
 def late_schema(dataset: pa.Schema) -> pa.Schema:
     """Return the columns of files of late rows of a dataset, for formats that keep no types."""
-    own = {LATE_AT: _INSTANT, WATERMARK: _INSTANT, TIMELABEL: pa.string(), BATCH: pa.string()}
-    new = (pa.field(name, kind) for name, kind in own.items() if name not in dataset.names)
-    return pa.schema([*dataset, *new])
+    return parse_schema(with_columns(schema_text(dataset), LATE_COLUMNS))
 
 
 class LateRows:
@@ -105,7 +105,7 @@ class LateRows:
         return self._writer.finish()
 
     def abort(self) -> None:
-        """Delete what was written, for an attempt that has no folder of its own."""
+        """Delete the written files, for an attempt that has no folder of its own."""
         self._writer.abort()
 
     def _labels_of(self, times: pa.Int64Array) -> pa.StringArray:

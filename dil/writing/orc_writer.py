@@ -36,7 +36,7 @@ class OrcFileWriter(FileWriter):
 
     @property
     def held_bytes(self) -> int:
-        """Return how much the library holds back at most: a stripe, it does not tell more."""
+        """Return how much the library holds back at most: a stripe. It does not say more."""
         return min(self._given_bytes, _STRIPE_BYTES)
 
     def write(self, batch: pa.RecordBatch) -> None:

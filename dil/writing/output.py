@@ -1,4 +1,4 @@
-"""What happens to rows right before they are written: system columns, labels, rows kept apart."""
+"""The last steps before rows are written: system columns, labels, rows kept apart."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def output_writer(
     extracted_ms: int,
     label_at: Callable[[int], str] | None,
 ) -> OutputWriter | None:
-    """Return what writes an attempt's rows, None where the plain ``writer`` does as it is.
+    """Return the writer of an attempt's rows, None if the plain ``writer`` is enough.
 
     Args:
         run: What all tasks of the run share.
@@ -113,7 +113,7 @@ def late_rows(
     extracted_ms: int,
     label_at: Callable[[int], str] | None,
 ) -> LateRows:
-    """Return what writes the late rows of an attempt; arguments as for ``output_writer``."""
+    """Return the writer of an attempt's late rows; arguments as for ``output_writer``."""
     from dil.writing.late_rows import LateRows  # few jobs have them
 
     return LateRows(output, run, unit, _system_columns(run, unit, extracted_ms), label_at)
@@ -127,14 +127,14 @@ def closed_label_rows(
     label_at: Callable[[int], str],
     is_closed: Callable[[str], bool],
 ) -> ClosedLabelRows:
-    """Return what takes the rows of closed timelabels out of those of an attempt.
+    """Return the filter that takes rows of closed timelabels out of an attempt.
 
     Args:
         run: What all tasks of the run share.
         unit: The work unit.
         late: Where the rows go.
         label_at: Labels an instant in epoch ms UTC.
-        is_closed: Tells of a timelabel whether it is closed.
+        is_closed: Returns whether a timelabel is closed.
     """
     from dil.writing.closed_labels import ClosedLabelRows  # few jobs close labels
 
@@ -152,7 +152,7 @@ def _system_columns(run: RunContext, unit: WorkUnit, extracted_ms: int) -> Syste
 
 
 def _row_labels(job: Job, unit: WorkUnit, label_at: Callable[[int], str]) -> RowLabels | None:
-    """Return what labels rows one by one, None where all have the label of the work unit.
+    """Return the function that labels rows one by one, None if all have the work unit's label.
 
     A column that the job names always counts. Without one it is the watermark's, where labels say
     where rows are published and the work unit lies in several periods (rule T12).

@@ -32,7 +32,7 @@ Key: TypeAlias = "tuple[str | None, ...]"
 
 @dataclass(frozen=True, slots=True)
 class RowPartitioning:
-    """What distinguishes rows, and how many files are open at once.
+    """The columns that distinguish rows, and the number of open files.
 
     ``fields`` are the columns; ``keeps_columns`` says that they stay in the files. ``folder`` is
     that of rows whose label is not distinguished, below which their own folders are.
@@ -92,7 +92,8 @@ class PartitionedWriter:
 
         Raises:
             WriteError: as for ``write``.
-            ConversionError: rows do not fit the schema, or none has a column to tell them apart.
+            ConversionError: rows do not fit the schema, or none has a column that distinguishes
+                them.
         """
         schema = self._widening.schema
         if schema is None:
@@ -154,7 +155,7 @@ class PartitionedWriter:
             self._end(largest)
 
     def _write_open(self, key: Key) -> None:
-        """Write what waits for a key into its file, which stays open unless it is large enough."""
+        """Write the waiting rows of a key into its file, left open unless it is large enough."""
         self._open.pop(key, None)
         self._write(key)
         if self._lanes[key].is_open:
@@ -174,7 +175,7 @@ class PartitionedWriter:
         label, *texts = key
         if not by.keeps_columns and NULL in texts:
             raise ConversionError(
-                f'a column of {_KEY} holds the text "{NULL}", which stands for null',
+                f'a column of {_KEY} holds the text "{NULL}", which means null',
                 "Convert it at the source, or leave the column out.",
             )
         folder = label_folder(label) if label and by.labels_name_folders else by.folder

@@ -15,7 +15,7 @@ from dil.writing.rolling import FileNumbers, OutputFolder, RollingFiles, Written
 
 
 class Rewriting:
-    """What ``unified`` wrote again; the files that it replaced stay until they are dropped."""
+    """The files that ``unified`` rewrote; the replaced ones stay until they are dropped."""
 
     def __init__(self, output: OutputFolder, numbers: FileNumbers) -> None:
         self._output = output
@@ -66,7 +66,7 @@ class Rewriting:
         self._replaced = []
 
     def delete(self) -> None:
-        """Delete what was written again; safe to call at any time."""
+        """Delete the rewritten files; safe to call at any time."""
         for files in self._written:
             files.delete()
 

@@ -141,7 +141,7 @@ class StagedWriter:
         self._widening.resume(schema, seen)
 
     def keep_checkpointed(self) -> None:
-        """Delete what came after the last checkpoint: ``abort`` for an attempt worth resuming."""
+        """Delete rows after the last checkpoint: ``abort`` for an attempt worth resuming."""
         self._files.abandon_file()
         self._again.delete()
 

@@ -357,7 +357,7 @@ PAGING = (
     Case(
         "a short page by offset, with a total",
         acts.is_short,
-        *always(Reported("as many rows had come as ms.total.count.field tells", lost=3)),
+        *always(Reported("as many rows had come as ms.total.count.field says", lost=3)),
         job={**OFFSET, **TOTAL},
     ),
     Case(
@@ -370,7 +370,7 @@ PAGING = (
     Case(
         "a total that is too low",
         acts.members(total=7),
-        *always(Reported("more rows came than ms.total.count.field tells", lost=10)),
+        *always(Reported("more rows came than ms.total.count.field says", lost=10)),
         job=TOTAL,
     ),
     Case("a total that is text", acts.members(total="many"), *wrong("total count"), job=TOTAL),
@@ -401,20 +401,20 @@ STRICTLY = (
     Case(
         "a short page by offset, with a total",
         acts.is_short,
-        *wrong("as many rows had come as ms.total.count.field tells"),
+        *wrong("as many rows had come as ms.total.count.field says"),
         job={**OFFSET, **TOTAL},
     ),
     Case(
         "a total that is too high",
         acts.members(total=99),
-        *wrong("as many rows had come as ms.total.count.field tells"),
+        *wrong("as many rows had come as ms.total.count.field says"),
         job=TOTAL,
         page=5,
     ),
     Case(
         "a total that is too low",
         acts.members(total=7),
-        *wrong("more rows came than ms.total.count.field tells"),
+        *wrong("more rows came than ms.total.count.field says"),
         job=TOTAL,
     ),
 )

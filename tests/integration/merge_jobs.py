@@ -13,6 +13,7 @@ from dil import config
 from dil.model.report import RunReport
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
+from dil.state import open_store
 from tests.jobs import manifest_files, properties, visible_files
 from tests.servers.day_rows import DayRows
 from tests.stories import REAL_NOW, day, executor
@@ -90,12 +91,23 @@ class Shop:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return all rows by key, read by pyarrow; manifest and folder tell the same."""
-        files = visible_files(self.folder)
+        every = visible_files(self.folder)
+        files = [path for path in every if not path.parent.name.endswith("_changelog")]
         assert manifest_files(self.folder) == files
         if not files:
             return []
         table = pa.concat_tables(map(pq.read_table, files), promote_options="default")
         return sorted(table.to_pylist(), key=lambda row: row["id"])
+
+    def changes(self) -> list[str]:
+        """Return all rows of the changelog that the chain names, as texts."""
+        job = config.load(self.conf(), environ={}).job
+        with open_store(job.state, job.name, clock=lambda: REAL_NOW) as store:
+            events: list[Any] = [block["event"] for block in store.blocks()]
+        kept = [event["changelogData"] for event in events if "changelogData" in event]
+        paths = [part["path"].removeprefix("file://") for each in kept for part in each["parts"]]
+        assert len(set(paths)) == len(paths)
+        return sorted(repr(row) for path in paths for row in pq.read_table(path).to_pylist())
 
     def brief(self) -> dict[Any, Any]:
         """Return the names by key."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,7 +60,9 @@ def test_late_rows_are_published_beside_the_dataset_in_the_same_commit(
     assert "2 beside the dataset" in report_text(report)
 
 
-def test_a_run_of_late_rows_alone_publishes_them_and_moves_on(feed: Feed) -> None:
+def test_a_run_of_late_rows_alone_publishes_them_and_moves_on(
+    feed: Feed, capsys: pytest.CaptureFixture[str]
+) -> None:
     feed.properties |= SIDE
     feed.put(-10)
     feed.run()
@@ -67,6 +70,13 @@ def test_a_run_of_late_rows_alone_publishes_them_and_moves_on(feed: Feed) -> Non
     assert feed.run(at=1).status is RunStatus.SUCCESS
     assert [row["id"] for row in beside(feed)] == [200]
     assert feed.run(at=2).status is RunStatus.NOTHING_DUE
+    job = str(feed.folder / "feed.conf")
+    capsys.readouterr()
+    assert main(["runs", "list", job, "--json"]) == 0
+    runs = json.loads(capsys.readouterr().out)
+    assert [(run["rows"], run.get("rows_beside")) for run in runs] == [(0, 1), (1, None)]
+    assert main(["runs", "list", job]) == 0
+    assert "1 row beside the dataset" in capsys.readouterr().out
 
 
 def test_late_rows_of_a_failed_run_are_not_published_before_the_others(feed: Feed) -> None:

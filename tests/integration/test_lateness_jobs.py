@@ -269,8 +269,8 @@ def test_an_auto_job_reads_back_by_what_it_measured_and_the_14th_run_probes(
     assert saved.plan.grace_ms == 2 * DAY
     assert len(saved.plan.work_units) == 3
     assert saved.plan.grace_why == (
-        "grace period P2D: measured, 99.9 % of 10,518 new rows were no later; `dil lateness` "
-        "shows how late they come"
+        "grace period P2D: measured, 99.9 % of 10,518 new rows were no further behind; `dil"
+        " lateness` shows how far behind they come"
     )
     for day in range(8, 13):
         days.put(day, 1)
@@ -286,7 +286,7 @@ def test_an_auto_job_reads_back_by_what_it_measured_and_the_14th_run_probes(
     assert days.meter().commits[-1].is_probe
     assert days.last() == {0: 1, edge_of(6 * DAY): 1}
     assert main(["plan", str(days.path), "--now", "2024-12-07T00:00:00Z"]) == 0
-    assert "99.9 % of 10,525 new rows were no later" in capsys.readouterr().out
+    assert "99.9 % of 10,525 new rows were no further behind" in capsys.readouterr().out
 
 
 def test_a_probe_that_the_limit_cuts_off_counts_when_its_last_run_has_read_the_rest(
@@ -392,7 +392,7 @@ def test_a_job_that_never_reads_back_gets_no_recommendation(
     days.properties["ms.grace.period.days"] = "0"
     _week(days)
     assert json.loads(shown(days, capsys, "--json"))["recommended"] is None
-    assert "no run read back, so rows that came late were not seen" in shown(days, capsys)
+    assert "no run read back, so rows that came behind were not seen" in shown(days, capsys)
 
 
 def shown(days: Days, capsys: pytest.CaptureFixture[str], *more: str) -> str:

@@ -17,11 +17,16 @@ from tests.torture.kills import KillServer, restore, steps
 KILLS = int(os.environ.get("DIL_KILLS", "4"))
 
 PATHS = {
-    "hard deletes": {"ms__merge__op__field": "op"},
+    "hard deletes": {"ms__merge__op__field": "what"},
     "soft deletes, keep successes": {
-        "ms__merge__op__field": "op",
+        "ms__merge__op__field": "what",
         "ms__merge__deletes": "soft",
         "job__commit__policy": "successful",
+    },
+    "changelog": {
+        "ms__merge__op__field": "what",
+        "ms__merge__deletes": "soft",
+        "ms__publish__changelog": "true",
     },
     "snapshot": {
         **{name.replace(".", "__"): value for name, value in SNAPSHOT.items()},
@@ -35,13 +40,13 @@ def test_a_merge_killed_at_any_step_and_run_again_gives_what_the_whole_run_gives
     path: str, tmp_path: Path, kills: KillServer
 ) -> None:
     base, live = tmp_path / "before", tmp_path / "job"
-    old = [{"id": number, "name": "old", "at": 1, "op": "i"} for number in range(6)]
+    old = [{"id": number, "name": "old", "at": 1, "what": "i"} for number in range(6)]
     new = [
-        {"id": 1, "name": "new", "at": 2, "op": "u"},
-        {"id": 2, "name": "late", "at": 0, "op": "u"},
-        {"id": 3, "name": "", "at": 2, "op": "d"},
-        {"id": 7.5, "name": "added", "at": 1, "op": "i"},
-        {"id": 1, "name": "newest", "at": 3, "op": "u"},
+        {"id": 1, "name": "new", "at": 2, "what": "u"},
+        {"id": 2, "name": "late", "at": 0, "what": "u"},
+        {"id": 3, "name": "", "at": 2, "what": "d"},
+        {"id": 7.5, "name": "added", "at": 1, "what": "i"},
+        {"id": 1, "name": "newest", "at": 3, "what": "u"},
     ]
     with DayRows({day(0): old[:3], day(1): old[3:], 0: old}) as source:
         shop = Shop(live, source, **PATHS[path])
@@ -52,7 +57,8 @@ def test_a_merge_killed_at_any_step_and_run_again_gives_what_the_whole_run_gives
 
         whole = kills.run(job, day(4))
         assert whole["exit"] == 0
-        expected = shop.rows()
+        expected, changes = shop.rows(), shop.changes()
+        assert len(changes) == (11 if "changelog" in path else 0)
         assert shop.brief()[1] == "newest"
 
         chosen = sorted(set(steps(whole["events"]).values()))
@@ -62,3 +68,4 @@ def test_a_merge_killed_at_any_step_and_run_again_gives_what_the_whole_run_gives
             step = f"killed at {at}: {whole['events'][at]}"
             assert kills.run(job, day(4))["exit"] == 0, step
             assert shop.rows() == expected, step
+            assert shop.changes() == changes, step

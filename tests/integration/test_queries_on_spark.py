@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from tests.derived import NOW, Lake
+from tests.derived import NOW, Shop
 from tests.integration.spark_runs import reports_of
 from tests.table_readers import catalog
 
@@ -32,7 +32,11 @@ TYPED = (
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory):
     """Run many jobs in one process, because the start of Spark is what costs."""
-    lake = Lake(tmp_path_factory.mktemp("queries") / "lake")
+    lake = Shop(tmp_path_factory.mktemp("queries") / "lake")
+    lake.put({1: 10, 2: 20})
+    lake.put({2: 25, 3: 30}, deleted=[1])
+    (lake.folder / "in").rename(lake.folder / "merged")
+    (lake.folder / "in").mkdir()
     lake.feed(*range(6))
     lake.feed(*range(6, 10))
     (lake.folder / "sums.py").write_text(
@@ -50,7 +54,15 @@ def lake(tmp_path_factory):
         "    raise KeyError('no such thing')\n"
     )
     appended = {"extract__table__type": "APPEND_ONLY", "writer__file__path__type": ""}
+    (lake.folder / "text.sql").write_text("SELECT id\nFRUM orders\n")
+    (lake.folder / "value.sql").write_text(
+        "SELECT\n  CAST(concat('x', id) AS INT) AS id FROM orders"
+    )
+    lines = "SELECT id, \\\n    amuont \\\n    FROM orders"
     paths = {
+        "lines": lake.derive("lines", lines),
+        "text": lake.derive("text", "", ms__query__file="text.sql"),
+        "value": lake.derive("value", "", ms__query__file="value.sql"),
         "typed": lake.derive("typed", TYPED),
         "again": lake.derive("again", "SELECT * FROM typed", "typed"),
         "avro": lake.derive("avro", TYPED.replace("map('k', id) AS pairs,", ""),
@@ -93,6 +105,7 @@ def lake(tmp_path_factory):
                             " SELECT id FROM few UNION ALL SELECT id FROM few"),
         "split": lake.derive("split", "SELECT id, part FROM orders"
                              " LATERAL VIEW explode(array(1, 2)) parts AS part"),
+        "log": lake.derive("log", "SELECT op, id, amount FROM merged", "merged"),
         "wrong": lake.derive("wrong", "", ms__query__function="sums:wrong"),
         "broken": lake.derive("broken", "", ms__query__function="sums:broken"),
     }  # fmt: skip
@@ -104,7 +117,7 @@ def lake(tmp_path_factory):
     ("name", "rows"),
     [("typed", 10), ("again", 10), ("avro", 10), ("total", 1), ("none", 0), ("delta", 10),
      ("iceberg", 10), ("ducks", 10), ("of_delta", 2), ("two", 20),
-     ("chosen", 5), ("with", 4), ("split", 20)],
+     ("chosen", 5), ("with", 4), ("split", 20), ("log", 6)],
 )  # fmt: skip
 def test_a_query_is_run_and_its_chain_is_sound(lake, name, rows):
     report = lake.reports[name]
@@ -148,6 +161,18 @@ def test_rows_land_in_tables_and_databases_as_those_of_a_source(lake):
     assert Counter(row[0] for row in rows) == Counter(range(10))
 
 
+def test_a_changelog_is_read_with_what_happened_in_its_order(lake):
+    changes = []
+    for part in lake.data(lake.folder / "log.conf")[0]["newData"]["parts"]:
+        changes += pq.read_table(part["path"].removeprefix("file://")).to_pylist()
+
+    found = [tuple(each.values()) for each in changes]
+    assert found[:2] == [(0, 1, 10), (0, 2, 20)]
+    at = found.index((2, 2, 20))
+    assert found[at + 1] == (3, 2, 25)
+    assert sorted(found[2:]) == [(0, 3, 30), (1, 1, 10), (2, 2, 20), (3, 2, 25)]
+
+
 def test_offsets_follow_those_of_the_input_file_by_file(lake):
     ids = []
     for part in lake.data(lake.folder / "of_delta.conf")[0]["newData"]["parts"]:
@@ -160,6 +185,9 @@ def test_offsets_follow_those_of_the_input_file_by_file(lake):
     [
         ("typo", "DIL-QUERY", "amuont"),
         ("syntax", "DIL-QUERY", "SELEC"),
+        ("lines", "DIL-QUERY", "Spark refuses the query at {folder}/lines.conf:11: "),
+        ("text", "DIL-QUERY", "Spark refuses the query at {folder}/text.sql:2: [PARSE_SYNTAX"),
+        ("value", "DIL-QUERY", "the query failed at {folder}/value.sql:2: [CAST_INVALID_INPUT]"),
         ("insert", "DIL-QUERY", "the SQL is no query"),
         ("drop", "DIL-QUERY", "the SQL is no query"),
         ("sum", "DIL-QUERY", "the query aggregates rows, and ms.query.mode=append"),
@@ -183,7 +211,7 @@ def test_a_query_that_cannot_be_run_fails_and_publishes_nothing(lake, name, code
     assert report["status"] == "failed"
     (failure,) = report["failures"]
     assert failure["code"] == code
-    assert text in failure["error"]
+    assert text.format(folder=lake.folder) in failure["error"]
     assert failure["fix"]
     assert lake.blocks(lake.folder / f"{name}.conf") == []
     assert not (lake.folder / "evil").exists()

@@ -72,3 +72,38 @@ def test_a_query_killed_at_any_step_and_run_again_takes_each_row_once(path, tmp_
         assert lake.ids("big") == expected, step
     # DuckDB reads in threads of its own: a run may have fewer calls than the one before.
     assert killed >= len(numbers) - 1
+
+
+def test_late_rows_of_a_query_killed_at_any_step_are_beside_its_dataset_once(
+    tmp_path, kills
+) -> None:
+    live, base = tmp_path / "lake", tmp_path / "before"
+    lake = Lake(live)
+    late = lake.derive(
+        "late",
+        "SELECT id, CASE WHEN id % 10 = 2 THEN 0 ELSE amount END AS amount FROM orders",
+        ms__event__column="amount",
+        ms__event__watermark="bounded",
+        ms__event__delay="PT0S",
+        ms__late__action="side_table",
+    )
+    lake.feed(5, 6)
+    assert lake.run(late).rows == 2
+    lake.feed(7, 12, 13)
+    restore(live, base)
+    whole = kills.run(late, lake.now)
+    assert whole["exit"] == 0
+    watermark = lake.data(late)[-1]["newWatermark"]
+
+    for at in chosen(whole["events"]):
+        restore(base, live)
+        kills.run(late, lake.now, at)
+        step = f"killed at {at}: {whole['events'][at]}"
+        assert kills.run(late, lake.now)["exit"] == 0, step
+        assert (lake.ids("late"), lake.ids("late_late")) == (
+            Counter([5, 6, 7, 13]),
+            Counter([12]),
+        ), step
+        last = lake.data(late)[-1]
+        assert (last["newWatermark"], last["judgedBy"]["watermark"]) == (watermark, 60), step
+        assert lake.verify(late).problems == (), step

@@ -330,7 +330,7 @@ def test_a_file_that_has_more_bytes_than_the_server_tells_is_an_error(sshd, file
     job = reading(tmp_path, sshd, "a.txt", ms__extractor__class="text")
     error = error_of(job.run())
     assert error.startswith("DIL-SRC-CONTRACT: sftp://127.0.0.1:")
-    assert error.endswith("it has more than the 0 bytes that it tells")
+    assert error.endswith("it has more than the 0 bytes that it should have")
     assert job.rows() == []
 
 

@@ -8,20 +8,25 @@ test_streaming_processes.py.
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
+import logging
+import os
 import shutil
 
 import pytest
 
 from dil.cli.main import main
 from dil.errors import ConfigError, DilError, LeaseHeldError, StateError
+from dil.execution.executor import Execution
 from dil.model.report import RunStatus
 from dil.operator.streaming import run_stream
 from dil.run import job_run, micro_batches
+from dil.run.options import RunOptions
 from dil.state import open_store
 from tests.event_feed import Crash
 from tests.integration.local_jobs import NOW
-from tests.stories import Story, day, ids_of
+from tests.stories import Story, day, executor, ids_of
 from tests.streams import INGEST, StreamFeed
 
 
@@ -273,10 +278,50 @@ def test_two_streams_at_once_exclude_each_other(feed) -> None:
     job = feed.job(**INGEST)
     with open_store(job.state, job.name, clock=lambda: NOW) as store:
         lease = store.acquire_lease("another", lease_s=60)
-        with pytest.raises(LeaseHeldError):
+        with pytest.raises(LeaseHeldError) as caught:
             feed.stream()
+        # Nobody can wait for the end of a service.
+        with pytest.raises(LeaseHeldError) as of_service:
+            feed.stream(**{"ms.stream.trigger": "PT1S"})
         store.release_lease(lease)
+    assert caught.value.fix == "Wait for it to end."
+    assert of_service.value.fix.startswith("The job is a service, which does not end by itself: ")
     assert feed.stream(at=1).rows == 6
+
+
+def test_a_micro_batch_that_is_under_way_is_running_by_the_process_of_its_stream(
+    feed, capsys
+) -> None:
+    filled(feed, 1)
+    found = []
+
+    class Looking:
+        def execute(self, run: object, units: list, watch: object) -> Execution:
+            done = executor().execute(run, units, watch)
+            assert main(["runs", "list", str(feed.folder / "feed.conf"), "--json"]) == 0
+            found.extend(json.loads(capsys.readouterr().out))
+            return done
+
+    # The command compares with the real clock; ids tell seconds apart.
+    clock = itertools.count(10**14, 1000)
+    options = RunOptions(now_ms=NOW, clock=lambda: next(clock), executor=Looking())
+    run_stream(feed.job(**INGEST), options)
+
+    (run,) = found
+    assert (run["status"], run["holder"]["pid"]) == ("running", os.getpid())
+
+
+def test_a_file_that_fails_is_told_once_in_the_log(feed, caplog) -> None:
+    caplog.set_level(logging.INFO)
+    filled(feed, 1)
+    (feed.folder / "in" / "zzz.jsonl").write_text('{"id": "x"\n')
+    report = feed.stream(**{"job.commit.policy": "successful"})
+
+    assert report.units.failed == 1
+    told = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert [each.getMessage().split(" (")[0] for each in told] == ["micro-batch 0"]
+    assert "zzz.jsonl" in told[0].getMessage()
+    assert "behind" not in told[0].getMessage(), "its work units have no time"
 
 
 def test_a_service_reads_what_arrives_until_its_stop_file_is_there(feed, monkeypatch) -> None:
@@ -456,7 +501,7 @@ def test_plan_and_runs_show_the_stream(feed, capsys) -> None:
     assert main(["plan", job]) == 0
     assert "5 work units due, in 3 micro-batches of 2 at most" in capsys.readouterr().out
 
-    feed.stream()
+    report = feed.stream()
 
     assert (before["epoch"], before["next_batch"], before["max_work_units"]) == (None, 0, 2)
     assert main(["plan", job, "--json"]) == 0
@@ -467,3 +512,13 @@ def test_plan_and_runs_show_the_stream(feed, capsys) -> None:
     assert sorted(each["stream"]["batchId"] for each in runs) == [0, 1, 2]
     assert main(["runs", "list", job]) == 0
     assert f"micro-batch 2 ({after['epoch']})" in capsys.readouterr().out
+    # The summary of the stream names it by an id of its own.
+    feed.put(-9)
+    feed.stream(at=1)
+    assert main(["runs", "show", job, report.run_id, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["run_id"], shown["micro_batches"]) == (report.run_id, runs)
+    assert main(["runs", "show", job, report.run_id]) == 0
+    text = capsys.readouterr().out
+    assert f"micro-batches of the stream {report.run_id}, times in UTC" in text
+    assert text.count("micro-batch ") == 3

@@ -22,7 +22,7 @@ from dil.operator.replaying import ReplayOutcome, replay
 from dil.run.queries.slices import plan_slices
 from dil.state import open_store
 from dil.state.databases.sqlite_database import SqliteDatabase
-from tests.derived import NOW, Lake
+from tests.derived import MINUTE, NOW, TIMED, Lake, Readings
 from tests.event_traces import TRACE_A
 from tests.integration.spark_sessions import spark_session
 from tests.jobs import write_job
@@ -37,64 +37,6 @@ pytestmark = pytest.mark.spark
 COMMITS = int(os.environ.get("DIL_COMMITS", "24"))
 EVERY = COMMITS // 12 or 1
 ROOT = Path(__file__).parents[2]
-MINUTE = 60_000
-SCHEMA = [
-    {"columnName": "id", "dataType": {"type": "long"}},
-    {"columnName": "at", "dataType": {"type": "long"}},
-    {"columnName": "site", "dataType": {"type": "string"}},
-]
-AGGS = {"rows": "count(*)", "total": "sum(id)", "first": "min(at)"}
-
-
-class Readings(Lake):
-    """A root with event times, whose watermark is ten minutes behind its newest row."""
-
-    def __init__(self, folder) -> None:
-        super().__init__(folder)
-        self.rows: list[dict[str, object]] = []
-        lines = self.orders.read_text().splitlines()
-        kept = [line for line in lines if not line.startswith("ms.output.schema=")]
-        more = {
-            "ms.output.schema": json.dumps(SCHEMA),
-            "ms.event.column": "at",
-            "ms.event.watermark": "bounded",
-            "ms.event.delay": "PT10M",
-        }
-        self.orders.write_text("\n".join([*kept, *(f"{k}={v}" for k, v in more.items())]) + "\n")
-
-    def put(self, *minutes: int) -> None:
-        """Let rows of these minutes arrive, and run the root."""
-        self._files += 1
-        start = len(self.rows)
-        new = [
-            {"id": start + n, "at": NOW - 600 * MINUTE + at * MINUTE, "site": "ab"[at % 2]}
-            for n, at in enumerate(minutes)
-        ]
-        self.rows += new
-        (self.folder / "in" / f"{self._files:04}.json").write_text(json.dumps(new))
-        report = self.run(self.orders)
-        assert report.exit_code == 0, report.failures
-
-    def windows(self, name: str, **changes: str):
-        properties = {
-            "ms.query.inputs": json.dumps([{"job": "orders.conf", "as": "orders"}]),
-            "ms.query.mode": "windowed",
-            "ms.window.column": "at",
-            "ms.window.size": "PT30M",
-            "ms.window.aggs": json.dumps(AGGS),
-            **{key.replace("__", "."): text for key, text in changes.items()},
-        }
-        return self.write(name, properties)
-
-    def emitted(self, name: str) -> list[tuple[object, ...]]:
-        """Return the rows of a dataset; a window that came twice would be there twice."""
-        folder = self.folder / "lake" / "shop" / name
-        found = [
-            tuple(row.values())
-            for path in sorted(folder.rglob("part-*.parquet"))
-            for row in pq.read_table(path).to_pylist()
-        ]
-        return sorted(found)
 
 
 @pytest.fixture(scope="module")
@@ -131,11 +73,11 @@ def test_windows_equal_those_of_spark_and_come_once_whenever_runs_are(context, t
             lake.run(job, executor=None, spark=context.sparkContext) for job in (plain, sliding)
         ]
         assert [each.exit_code for each in reports] == [0, 0], [each.failures for each in reports]
-        seen.append(len(lake.emitted("plain")))
+        seen.append(len(lake.published("plain")))
 
     assert seen == [0, 1, 1, 2, 4], "windows without rows are none"
-    assert lake.emitted("plain") == of_spark(context, lake, 140, "30 minutes")
-    assert lake.emitted("sliding") == of_spark(context, lake, 140, "10 minutes", "site")
+    assert lake.published("plain") == of_spark(context, lake, 140, "30 minutes")
+    assert lake.published("sliding") == of_spark(context, lake, 140, "10 minutes", "site")
     job = lake.job(plain)
     with open_store(job.state, job.name, clock=lambda: lake.now) as store:
         options = lake.options(executor=None, spark=context.sparkContext)
@@ -150,12 +92,12 @@ def test_a_row_that_comes_after_its_window_was_emitted_changes_nothing(context, 
     job = lake.windows("plain")
     lake.put(1, 50)
     assert lake.run(job, executor=None, spark=context.sparkContext).rows == 1
-    before = lake.emitted("plain")
+    before = lake.published("plain")
     lake.put(2, 80)
     assert lake.run(job, executor=None, spark=context.sparkContext).rows == 1
 
-    assert lake.emitted("plain")[:1] == before
-    assert [row[2] for row in lake.emitted("plain")] == [1, 1]
+    assert lake.published("plain")[:1] == before
+    assert [row[2] for row in lake.published("plain")] == [1, 1]
 
 
 def test_a_stream_emits_the_windows_that_runs_emit(context, tmp_path) -> None:
@@ -171,7 +113,7 @@ def test_a_stream_emits_the_windows_that_runs_emit(context, tmp_path) -> None:
     report = lake.stream(streamed, executor=None, spark=context.sparkContext)
 
     assert report.exit_code == 0, report.failures
-    assert lake.emitted("streamed") == lake.emitted("plain") != []
+    assert lake.published("streamed") == lake.published("plain") != []
     assert len(lake.data(streamed)) == len(lake.blocks(lake.orders))
     assert lake.verify(streamed).problems == ()
 
@@ -194,7 +136,7 @@ def test_trace_a_has_the_windows_of_spark_without_its_lag(context, tmp_path) -> 
         report = lake.stream(days, executor=None, spark=context.sparkContext)
         assert report.exit_code == 0, report.failures
 
-    found = [(start.timestamp() - NOW / 1000, ids) for start, _, ids in lake.emitted("traced")]
+    found = [(start.timestamp() - NOW / 1000, ids) for start, _, ids in lake.published("traced")]
     assert found == [(0, [1]), (10, [5]), (20, [2, 3, 6, 9])]
 
 
@@ -369,7 +311,7 @@ def test_a_column_that_holds_no_times_is_refused(context, tmp_path) -> None:
     assert "site is string, and holds no times" in report.failures[0].error
 
 
-REPEATING = [*SCHEMA[:2], {**SCHEMA[2], "isNullable": True}]
+REPEATING = [*TIMED[:2], {**TIMED[2], "isNullable": True}]
 
 
 def without_repeats(lake: Readings, name: str, **changes: str) -> Path:
@@ -413,7 +355,7 @@ def test_repeats_are_left_out_on_spark_as_without_it_and_before_windows(context,
         for row in lake.rows
         if row["id"] in kept and row["at"] < closed - closed % (30 * MINUTE)
     )
-    assert {(row[2], row[0].timestamp()): row[3] for row in lake.emitted("windows")} == counted
+    assert {(row[2], row[0].timestamp()): row[3] for row in lake.published("windows")} == counted
     assert set(replayed(context, lake, spark)) == {ReplayOutcome.SAME}
     assert lake.verify(spark).problems == ()
 
@@ -423,7 +365,7 @@ def test_rows_keep_the_order_of_the_input_and_those_without_a_time_or_a_key_stay
 ) -> None:
     lake = Readings(tmp_path / "lake")
     text = lake.orders.read_text()
-    lake.orders.write_text(text.replace(json.dumps(SCHEMA), json.dumps(REPEATING)))
+    lake.orders.write_text(text.replace(json.dumps(TIMED), json.dumps(REPEATING)))
     rows = [(0, "a"), (1, None), (2, "b"), (3, "a"), (1, None), (9, "a"), (8, "b")]
     lake.put_rows(
         [{"id": n, "at": NOW + at * MINUTE, "site": site} for n, (at, site) in enumerate(rows)]
@@ -439,3 +381,21 @@ def test_rows_keep_the_order_of_the_input_and_those_without_a_time_or_a_key_stay
         for number in pq.read_table(part["path"].removeprefix("file://"))["id"].to_pylist()
     ]
     assert ids == [0, 1, 2, 4, 5, 6]
+
+
+def test_a_late_row_beside_the_input_counts_in_a_window_that_is_still_open(
+    context, tmp_path
+) -> None:
+    lake = Readings(tmp_path / "lake")
+    lake.orders.write_text(lake.orders.read_text() + "ms.late.action=side_table\n")
+    read = [{"job": "orders.conf", "as": "orders", "late": True}]
+    jobs = [lake.windows("with_late", ms__query__inputs=json.dumps(read)), lake.windows("without")]
+    for minutes in ([1, 50], [2, 32, 80]):
+        lake.put(*minutes)
+        for job in jobs:
+            report = lake.run(job, executor=None, spark=context.sparkContext)
+            assert report.exit_code == 0, report.failures
+
+    # Rows 2 and 32 are late; the window of row 2 was emitted before they came.
+    assert [row[2] for row in lake.published("with_late")] == [1, 2]
+    assert [row[2] for row in lake.published("without")] == [1, 1]

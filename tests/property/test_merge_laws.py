@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -101,7 +102,7 @@ class Model:
 
     def _row(self, key: tuple[Any, int], change: Change, *, extra: bool) -> dict[str, Any]:
         at = None if change.at is None else self.at(change.at)
-        row = {"id": key[0], "part": key[1], "at": at, "value": change.value, "op": change.op}
+        row = {"id": key[0], "part": key[1], "at": at, "value": change.value, "what": change.op}
         return {**row, "extra": change.value if extra else None, "_dil_deleted_at": None}
 
     def _delete(self, key: tuple[Any, int], now: dt.datetime) -> None:
@@ -126,7 +127,7 @@ def _table(changes: list[Change], model: Model, kinds: dict[str, str], *, extra:
         "part": pa.array([row["part"] for row in rows], pa.int64()),
         "at": pa.array([row["at"] for row in rows], of("at")),
         "value": pa.array([_value(row["value"], kinds["value"]) for row in rows], of("value")),
-        "op": pa.array([row["op"] for row in rows], pa.string()),
+        "what": pa.array([row["what"] for row in rows], pa.string()),
     }
     if extra:
         columns["extra"] = pa.array([row["extra"] for row in rows], pa.int64())
@@ -138,7 +139,9 @@ def _value(number: int, kind: str) -> Any:
 
 
 def _play(lake: Lake, model: Model, runs: list[Any], kinds: dict[str, str]) -> None:
+    """Play runs; after each one the dataset is the model, and what its changelog adds up to."""
     seen: set[str] = set()
+    added_up: Counter[str] = Counter()
     for number, (units, is_whole, kind, extra) in enumerate(runs):
         chosen = {**kinds, "value": kind}
         finished = [
@@ -152,10 +155,33 @@ def _play(lake: Lake, model: Model, runs: list[Any], kinds: dict[str, str]) -> N
         if changes:
             seen.add(kind)
         assert _found(lake) == _expected(model, is_text="text" in seen), f"run {number}"
+        _add_up(added_up, [row for each in lake.changes for row in each])
+        lake.changes = [[]]
+        assert added_up == Counter(map(_text, lake.table().to_pylist())), f"run {number}"
+
+
+def _add_up(rows: Counter[str], changes: list[dict[str, Any]]) -> None:
+    """Apply changes to rows; nothing goes that is not there, and no change says nothing."""
+    before = None
+    for change in changes:
+        op, text = change["op"], _text(change)
+        assert (before is not None) == (op == 3), "op 2 is followed by op 3"
+        assert text != before, "a row was corrected to itself"
+        before = text if op == 2 else None
+        rows[text] += 1 if op in (0, 3) else -1
+        assert rows[text] >= 0, f"{text} went, and was not there"
+        rows += Counter()
+    assert before is None
+
+
+def _text(row: dict[str, Any]) -> str:
+    """Return a row as text that is the same whatever its columns were widened to."""
+    names = ("id", "part", "at", "value", "what", "extra", "_dil_deleted_at")
+    return repr([str(row[name]) if name == "value" else row.get(name) for name in names])
 
 
 def _found(lake: Lake) -> list[tuple[Any, ...]]:
-    names = ("id", "part", "at", "value", "op", "extra", "_dil_deleted_at")
+    names = ("id", "part", "at", "value", "what", "extra", "_dil_deleted_at")
     rows = lake.table().to_pylist()
     return sorted((tuple(row.get(name) for name in names) for row in rows), key=repr)
 
@@ -185,7 +211,8 @@ def test_runs_merged_into_parquet_files_give_what_a_dict_gives(runs, is_soft, de
     sizes = {name: how[name] for name in ("bucket_rows", "row_group_rows")}
     model = Model(TYPES[how["key"]][1], TYPES[how["at"]][1], is_soft, detects_missing)
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
-        _play(Lake(Path(folder), spec, target_bytes=1, **sizes), model, runs, kinds)
+        lake = Lake(Path(folder), spec, target_bytes=1, changelog=True, **sizes)
+        _play(lake, model, runs, kinds)
 
 
 @pytest.mark.parametrize("form", [each for each in OutputFormat if each != "parquet"])
@@ -195,7 +222,7 @@ def test_the_other_formats_give_the_same(form, runs, is_soft, detects_missing):
     spec = _spec(is_soft=is_soft, detects_missing=detects_missing)
     model = Model(TYPES["text"][1], TYPES["instant"][1], is_soft, detects_missing)
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
-        lake = Lake(Path(folder), spec, form)
+        lake = Lake(Path(folder), spec, form, changelog=True)
         _play(lake, model, runs, {"key": "text", "at": "instant"})
 
 
@@ -203,7 +230,7 @@ def _spec(*, is_soft: bool, detects_missing: bool) -> MergeSpec:
     return MergeSpec(
         keys=("id", "part"),
         delta_fields=("at",),
-        op_field="op",
+        op_field="what",
         delete_words=("d",),
         is_soft=is_soft,
         deletes_missing=detects_missing,

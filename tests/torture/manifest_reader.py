@@ -50,7 +50,7 @@ class ManifestReader:
         try:
             while not self._end.wait(self._random.random() * _PAUSE_S):
                 self.look()
-        except Exception as error:  # noqa: BLE001 - what a thread raises reaches nobody
+        except Exception as error:  # noqa: BLE001 - an error in a thread would be lost
             self.problems.append(repr(error))
 
     def look(self) -> None:

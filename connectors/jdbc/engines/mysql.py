@@ -126,7 +126,7 @@ class MysqlConnection(SourceConnection):
         import pyarrow as pa
 
         names = distinct([fact[0] for fact in cursor.description])
-        # The description leaves out what tells signs and character sets.
+        # The description leaves out signs and character sets.
         columns = [
             MysqlColumn(field, self._login)
             for field in cursor._result.fields  # noqa: SLF001

@@ -1,4 +1,4 @@
-"""What becomes of each column of a MySQL or MariaDB result; values come as text or bytes."""
+"""The type of each column of a MySQL or MariaDB result; values come as text or bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MysqlColumn:
     """One column of a result.
 
     Args:
-        field: What the protocol tells of it: name, type_code, flags, length, scale.
+        field: What the protocol says about it: name, type_code, flags, length, scale.
         login: Whether dates that no calendar has become null.
     """
 
@@ -84,7 +84,7 @@ class MysqlColumn:
         if any(value is not None for value in values):
             raise unfit(
                 self._name,
-                "is a FLOAT, of which the server tells six digits only",
+                "is a FLOAT, of which the server gives six digits only",
                 f"Write CAST({self._name} AS DOUBLE) AS {self._name} in ms.jdbc.statement.",
             )
         return _texts(values).cast("float")

@@ -172,7 +172,7 @@ def _failure(login: Login, error: Exception) -> DilError:
 
 
 def _reason(error: Exception) -> str:
-    """Return what the server says, without the statement and so without its values."""
+    """Return the server's words, without the statement and so without its values."""
     # Names of details are texts or bytes, by the driver's version.
     facts = {_decoded(name): _decoded(text) for name, text in getattr(error, "details", None) or ()}
     words = [facts.get(f"PG_DIAG_MESSAGE_{name}", "") for name in ("PRIMARY", "HINT")]

@@ -1,7 +1,7 @@
-"""What becomes of each column of a PostgreSQL result.
+"""The type of each column of a PostgreSQL result.
 
 Types that Arrow has come as they are. All others come as their text, by a cast in the server, so
-that nobody has to know the wire form of a range or a point.
+that DIL need not know the wire form of a range or a point.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class ResultPlan:
 
 
 def _decimals(modifier: int) -> Read:
-    """Return what reads numeric of a type modifier, -1 for none."""
+    """Return the reader of numeric with a type modifier, -1 for none."""
     if modifier < _MODIFIER_OFFSET:
         column = DecimalColumn()
     else:
@@ -151,7 +151,7 @@ def _decimals(modifier: int) -> Read:
 
 
 def _nested(read: Read, is_array: bool) -> Read:  # noqa: FBT001 - one of two forms
-    """Return what reads a column, or the items of its arrays."""
+    """Return the reader of a column, or of the items of its arrays."""
     if not is_array:
         return read
 

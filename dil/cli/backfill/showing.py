@@ -86,7 +86,7 @@ def show_list(job: Job, found: Iterable[BackfillStatus]) -> None:
 
 
 def difference_json(job: Job, found: Difference) -> dict[str, object]:
-    """Return a comparison as JSON members; null stands for what is not known."""
+    """Return a comparison as JSON members; null means unknown."""
     definition = found.publication.status.definition
     return {
         "job": job.name,

@@ -124,6 +124,8 @@ def _data(event: JsonObject) -> Iterator[str]:
     yield from _files(new_data)
     for text in _files(member(event, "lateData")):
         yield f"beside the dataset {text}"
+    for text in _files(member(event, "changelogData")):
+        yield f"changelog {text}"
 
 
 def _files(new_data: JsonObject) -> Iterator[str]:

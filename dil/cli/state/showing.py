@@ -235,20 +235,22 @@ def _show_text(job: Job, view: _View) -> None:
         row = (one.status, one.attempts, moment(one.low, zone), high, one_line(one.signature))
         if not emit(line.format(*row)):
             break
-    _show_failures(view.failures())
+    _show_failures(job, view.failures())
 
 
-def _show_failures(failures: Sequence[StandingFailure]) -> None:
-    """Print each failure that stands, with the run that met it last."""
+def _show_failures(job: Job, failures: Sequence[StandingFailure]) -> None:
+    """Print each open failure, with the run that met it last."""
     from dil.observe.logs import one_line
     from dil.observe.progress import counted, human_seconds
+    from dil.state.work_units.signatures import begin_of
 
     if not failures:
         return
     emit("\nfailed last, and not read since:\n")
     for each in failures[:_UNITS_SHOWN]:
         spent = f"{counted(each.attempts, 'attempt')} in {human_seconds(each.seconds)}"
-        emit(f"{one_line(each.signature)}\n  run {each.run_id}, {spent}\n")
+        begins = f" from {begin_of(each.signature)}" if job.planning.is_dated else ""
+        emit(f"{one_line(each.signature)}{begins}\n  run {each.run_id}, {spent}\n")
         emit(f"  {one_line(each.error)}  [{each.code}]\n")
         if each.fix:
             emit(f"  {one_line(each.fix)}\n")
@@ -279,7 +281,10 @@ class _Reach:
 
 
 def _summary(job: Job, view: _View) -> Iterator[str]:
-    """Yield, by unit, up to where all is done, and how many holes lie behind."""
+    """Yield, by unit, up to where all is done, and how many holes lie behind.
+
+    Nothing where each unit has one work unit, as files that are read once do: those follow.
+    """
     from dil.observe.logs import one_line
     from dil.state.blocks.source_state import COMMITTED, SKIPPED
     from dil.state.work_units.signatures import parts_of_signature
@@ -287,12 +292,14 @@ def _summary(job: Job, view: _View) -> Iterator[str]:
 
     zone = find_zone(job.planning.zone)
     reaches: dict[str, _Reach] = {}
+    count = 0
     for one in view.states():
+        count += 1
         parts = parts_of_signature(one.signature)
         key = parts.unit_key if parts else one.signature
         is_done = one.status == SKIPPED or (one.status == COMMITTED and one.high is not None)
         reaches.setdefault(key, _Reach(one.low)).add(one, is_open=not is_done)
-    if not reaches:
+    if len(reaches) == count:
         return
     line = "{:<29} {:<29} {:>6} {:>6}  {}\n"
     yield "\n" + line.format("done without a hole up to", "newest", "holes", "open", "unit")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import structs
 
 from dil.execution.executor import Watch
+from dil.model.beside import OP
 from dil.model.dedupe import Span
 from dil.model.file_rows import FileRows
 from dil.model.job import QuerySpec, WritingSpec
@@ -20,20 +22,25 @@ from dil.reshaping.dataset_reading import DatasetReading, Statistics, rows_of_ta
 from dil.reshaping.files import DatasetFiles
 from dil.types.schema_text import parse_schema
 
+if TYPE_CHECKING:
+    from dil.state.derived.input_rows import InputRows
+
 
 @dataclass(frozen=True, slots=True)
 class View:
     """The rows of one input that a query reads, by the name of their view; pickles.
 
-    ``tasks`` are what each task reads, in the order of the offsets. ``known`` is the schema of the
-    dataset, of which ``columns`` are read, empty for all of them. ``may_match`` says by the
-    statistics of a row group of Parquet whether a row of it is wanted.
+    ``tasks`` are what each task reads, in the order of the offsets. ``has_op`` says that rows of
+    which no changelog says what happened to them came. ``known`` is the schema of the dataset, of
+    which ``columns`` are read, empty for all of them. ``may_match`` says by the statistics of a row
+    group of Parquet whether a row of it is wanted.
     """
 
     name: str
     known: pa.Schema
     tasks: tuple[tuple[FileRows, ...], ...]
     dataset_files: DatasetFiles
+    has_op: bool = False
     columns: tuple[str, ...] = ()
     may_match: Callable[[Statistics], bool] | None = None
 
@@ -51,18 +58,25 @@ class View:
         """
         reading = DatasetReading(self.dataset_files, self.known, target, self.may_match)
         for each in self.tasks[task]:
-            yield from reading.rows(each)
+            for batch in reading.rows(each):
+                yield _with_op(batch) if self.has_op else batch
 
 
-def view_of(name: str, schema: str, parts: Sequence[FileRows], writing: WritingSpec) -> View:
+def view_of(name: str, rows: InputRows, writing: WritingSpec) -> View:
     """Return the view of some rows of a dataset, as tasks read them.
 
-    ``schema`` is the text of the schema in force at the end of them, ``writing`` how the dataset's
-    files are written.
+    ``writing`` is how the dataset's files are written.
     """
-    place = parts[0].uri if parts else ""
-    tasks = tuple(rows_of_tasks(parts))
-    return View(name, parse_schema(schema), tasks, DatasetFiles(place, "", writing))
+    place = rows.parts[0].uri if rows.parts else ""
+    tasks = tuple(rows_of_tasks(rows.parts))
+    dataset_files = DatasetFiles(place, "", writing)
+    return View(name, parse_schema(rows.schema), tasks, dataset_files, rows.has_op)
+
+
+def _with_op(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows of which those came whose ``op`` says nothing."""
+    at = batch.schema.get_field_index(OP)
+    return batch.set_column(at, batch.schema.field(at), pc.fill_null(batch.column(at), 0))
 
 
 @dataclass(frozen=True, slots=True)

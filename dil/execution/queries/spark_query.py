@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -45,6 +46,8 @@ from dil.task.work_unit import run_attempt_over
 log = logging.getLogger(__name__)
 
 _LONGEST = 600
+# Where Spark sees a mistake; lines count from 1, characters from 0.
+_POSITION = re.compile(r"\bline ([0-9]+),? pos ([0-9]+)")
 _RESULT = StructType([StructField("part", IntegerType()), StructField("report", BinaryType())])
 # Nodes of Spark's plans whose result over new rows alone is not what it is over all of them.
 _NOT_BY_ROW = {
@@ -104,13 +107,14 @@ def run_query(
         except DilError:
             raise
         except (AnalysisException, ParseException) as error:
-            raise _refused(query.spec, _said(error)) from error
+            raise _refused(query.spec, error) from error
         except (PySparkException, Py4JError) as error:
             stopped = stopping_error(error)
             said = _failure(error)
             correct = f"Correct {_place(query.spec)}, or the rows of its inputs."
+            at = _at(query.spec, error) if said else ""
             raise QueryError(
-                f"the query failed: {said or stopped.message}", correct if said else stopped.fix
+                f"the query failed{at}: {said or stopped.message}", correct if said else stopped.fix
             ) from error
     if monitor.stopped is not None:
         raise QueryError(f"the query was stopped: {monitor.stopped.error}", monitor.stopped.fix)
@@ -258,10 +262,11 @@ def _is_input(node: Any) -> bool:  # noqa: ANN401 - a node of a plan in the JVM
     return is_mapped and str(node.functionExpr().name()) == _ReadBody.__name__
 
 
-def _refused(spec: QuerySpec, said: str) -> QueryError:
+def _refused(spec: QuerySpec, error: PySparkException) -> QueryError:
     views = ", ".join(each.view for each in spec.inputs)
     return QueryError(
-        f"Spark refuses the query: {said}", f"Correct {_place(spec)}. Views are {views}."
+        f"Spark refuses the query{_at(spec, error)}: {_said(error)}",
+        f"Correct {_place(spec)}. Views are {views}.",
     )
 
 
@@ -271,8 +276,26 @@ def _place(spec: QuerySpec) -> str:
     return "ms.query.function" if spec.function is not None else "ms.query.sql, or ms.query.file"
 
 
+def _at(spec: QuerySpec, error: Exception) -> str:
+    """Return which line of a file holds what Spark refuses; empty where it does not say."""
+    if not spec.places or not isinstance(error, PySparkException):
+        return ""
+    offsets = [
+        each.startIndex() for each in error.getQueryContext() if each.contextType().name == "SQL"
+    ]
+    found = _POSITION.search(_without_trace(error))
+    if not offsets and found is not None:
+        before = spec.text.splitlines(keepends=True)[: int(found[1]) - 1]
+        offsets = [sum(map(len, before)) + int(found[2])]
+    return f" at {spec.place_of(offsets[0])}" if offsets else ""
+
+
+def _without_trace(error: PySparkException) -> str:
+    return str(error).split("JVM stacktrace")[0]
+
+
 def _said(error: PySparkException) -> str:
-    text = " ".join((error.getMessage() or str(error)).split("JVM stacktrace")[0].split())
+    text = " ".join((error.getMessage() or _without_trace(error)).split())
     return shortened(text, _LONGEST)
 
 

@@ -120,7 +120,7 @@ class _Source:
         return found
 
     def text(self) -> bytes:
-        """Return bytes that their length stands before."""
+        """Return bytes that follow their length."""
         size = self.number()
         if size < 0:
             raise ValueError("a length is negative")

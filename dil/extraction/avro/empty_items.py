@@ -140,7 +140,7 @@ class EmptyItems:
 
 
 def _word(avro: AvroType) -> str:
-    """Return what a type is, a name where it is a named one."""
+    """Return the kind of a type, or its name for a named type."""
     if isinstance(avro, list):
         return "union"
     found = avro["type"] if isinstance(avro, dict) else avro

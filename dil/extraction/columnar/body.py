@@ -19,7 +19,7 @@ _IN_MEMORY = 16 * _CHUNK
 def seekable_body(body: BinaryIO) -> tuple[pa.NativeFile, int]:
     """Read a body to its end and close it; return a file of its bytes, and how many they are.
 
-    Reading to the end is what lets the source tell a body that was cut off. A long body is kept
+    Only by reading to the end can the source detect a body that was cut off. A long body is kept
     in the folder of temporary files, which TMPDIR names, and is gone when the file is closed.
 
     Raises:

@@ -1,4 +1,4 @@
-"""One columnar file for each response; what Parquet and ORC share.
+"""One columnar file for each response; the common part of Parquet and ORC.
 
 See docs/formats.md, rule F19.
 """
@@ -108,7 +108,7 @@ class ColumnarFiles:
             yield from self._rows(opened, page)
             if page.rows != opened.rows:
                 raise SourceContractError(
-                    f"the file tells of {opened.rows} rows and gave {page.rows}",
+                    f"the file declares {opened.rows} rows and gave {page.rows}",
                     "It is damaged: write it again at the source.",
                 )
 

@@ -1,6 +1,6 @@
 """Another file in front of a file: its rows would be lost, or taken for those of the file.
 
-Places in a columnar file count from its begin, and its reader starts from its end. What stands in
+Places in a columnar file count from its begin, and its reader starts from its end. A file in
 front therefore makes the part that the file does not account for longer by its own length.
 """
 
@@ -16,7 +16,7 @@ _CHUNK = 1024 * 1024
 
 
 def places(mark: bytes, file: pa.NativeFile, end: int) -> Iterator[int]:
-    """Yield where a mark stands, as a whole, in the first ``end`` bytes of a file."""
+    """Yield each place of a whole mark in the first ``end`` bytes of a file."""
     at = 0
     while at + len(mark) <= end:
         text = file.read_at(min(_CHUNK, end - at), at)
@@ -30,6 +30,6 @@ def places(mark: bytes, file: pa.NativeFile, end: int) -> Iterator[int]:
 def another_in_front(name: str) -> SourceContractError:
     """Return the error of two files in one."""
     return SourceContractError(
-        f"another {name} file stands in front of the {name} file",
+        f"another {name} file is in front of the {name} file",
         "Such files cannot be put one behind the other: have each sent as one file.",
     )

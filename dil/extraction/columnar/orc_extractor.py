@@ -15,7 +15,7 @@ from dil.model.job import ExtractionSpec
 from dil.spi.connector import Response
 from dil.spi.extractor import Extractor, Page
 
-# Of the memory of a worker, what a stripe may take whose longest row nobody knows.
+# A stripe whose longest row is unknown may take one part in this many of a worker's memory.
 _STRIPE_SHARE = 4
 _MAGIC = b"ORC"
 # How a postscript ends, field 8000 of its message; a byte with its length is the file's last.
@@ -58,10 +58,10 @@ class OrcFormat:
         self._memory_bytes = memory_bytes
 
     def open(self, file: pa.NativeFile, size: int) -> OrcRows:
-        """Read what stands behind the rows.
+        """Read the part behind the rows.
 
         Raises:
-            SourceContractError: it is too long, or another file stands in front.
+            SourceContractError: it is too long, or another file is in front of it.
         """
         return OrcRows(file, size, self._memory_bytes)
 

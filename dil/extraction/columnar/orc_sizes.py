@@ -43,7 +43,7 @@ class StripeSize:
 
 
 class OrcTail:
-    """What stands behind the rows of a file: its statistics.
+    """The part behind the rows of a file: its statistics.
 
     Raises:
         ValueError: it is damaged.
@@ -83,7 +83,7 @@ class OrcTail:
         return [StripeSize(_number(self._footer, 6), whole)]
 
     def _places(self, columns: Sequence[str]) -> set[int]:
-        """Return the numbers of some columns and of what is in them; they are in pre-order."""
+        """Return the numbers of some columns and of those inside them, in pre-order."""
         types = _parts(self._footer, 4)
         root = _message(types[0]) if types else {}
         names = [each.decode(errors="replace") for each in _parts(root, 3)]
@@ -101,7 +101,7 @@ class OrcTail:
         known = sum(len(text) if is_plain else self._chunk for is_plain, text in chunks)
         if known > max(most, 2 * self._chunk * len(packed)):
             raise SourceContractError(
-                f"what stands behind the rows of the file takes up to {known:,} bytes, and"
+                f"the part behind the rows of the file takes up to {known:,} bytes, and"
                 f" {most:,} may be read at once",
                 "Values of many megabytes make it long, as it has the least and the greatest of"
                 " each column. Write such a column as binary, or as Parquet, at the source; or"

@@ -52,7 +52,7 @@ class ParquetFormat:
         """Read the footer.
 
         Raises:
-            SourceContractError: another file stands in front.
+            SourceContractError: another file is in front of it.
         """
         opened = parquet.ParquetFile(
             file,
@@ -98,7 +98,7 @@ def _check_is_one(file: pa.NativeFile, size: int, metadata: parquet.FileMetaData
     """Refuse a file with another one in front.
 
     Between the last column chunk and the footer there is nothing, or there are indexes and
-    filters, whose length is not known here: what stands in front is no longer than that part.
+    filters, whose length is not known here: a file in front is no longer than that part.
     """
     longest = size - _TRAILER - metadata.serialized_size - _data_end(metadata)
     for place in places(_MAGIC + _MAGIC, file, longest + len(_MAGIC)):
@@ -112,7 +112,7 @@ def _data_end(metadata: parquet.FileMetaData) -> int:
         return len(_MAGIC)
     group = metadata.row_group(metadata.num_row_groups - 1)
     chunks = (group.column(number) for number in range(group.num_columns))
-    # Some writers tell of a dictionary at 0 where there is none.
+    # Some writers name a dictionary at 0 where there is none.
     return max(
         (
             (c.dictionary_page_offset or c.data_page_offset) + c.total_compressed_size

@@ -20,7 +20,7 @@ _NESTED = (RecordType, ArrayType, MapType)
 class FileColumnShape:
     """The type that values get. ``inside`` are the shapes of a record's members, or of the items.
 
-    ``places`` tells for each member where it is among those of the file, None where it is not.
+    ``places`` gives each member's place among those of the file, None where it is not.
     """
 
     type: pa.DataType
@@ -60,7 +60,7 @@ class Shaping:
         self._left_out: list[str] = []
 
     def rows(self, schema: pa.Schema, given: Sequence[Column] | None) -> RowShape:
-        """Return what becomes of rows of a file; all they have, or exactly the ``given`` columns.
+        """Return the output columns of a file: all of its own, or exactly the ``given`` ones.
 
         Raises:
             SourceContractError: two names become equal or are equal, or a nested column is
@@ -121,7 +121,7 @@ class Shaping:
         )
 
     def _clean_names(self, names: Sequence[str], path: str) -> dict[str, str]:
-        """Return the names of one level in the file, by what they become."""
+        """Return the names of one level in the file, by their new names."""
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise SourceContractError(

@@ -55,7 +55,7 @@ class CellReader:
         """Return the text of each wanted position, None where the block has to be read by rows.
 
         Every record has ``width`` cells then, as many as the first one if that is 0. ``pick``
-        tells the wanted positions below a width, none where such records are to be read by rows.
+        gives the wanted positions below a width, none where such records are to be read by rows.
         That a block ends where it is likely to end is proved by reading it, mostly.
         """
         if not block.is_settled and self._doubts < _MOST_DOUBTS:

@@ -40,7 +40,7 @@ BECAME_TEXT = (
 _NUMBERED = re.compile("col[0-9]+")
 _HEADER = (
     "Correct the names in ms.output.schema, or columnHeaderIndex or fieldSeparator of ms.csv: which"
-    " line is the header, and what stands between its names."
+    " line is the header, and what separates its names."
 )
 
 
@@ -187,7 +187,7 @@ class GivenCsvColumns(CsvColumns):
             raise SourceContractError(
                 f'the header has no column "{column.name}", which is not nullable',
                 "Correct ms.output.schema, or make the column nullable; columnHeaderIndex of"
-                " ms.csv tells which line is the header.",
+                " ms.csv says which line is the header.",
             )
         return found[0] if found else None
 
@@ -252,7 +252,7 @@ class FoundCsvColumns(CsvColumns):
         self._header: tuple[str, ...] | None = None
 
     def schema(self, *, has_pages: bool) -> pa.Schema | None:
-        """Return what the rows so far say; without rows, keys and delta fields as columns."""
+        """Return the schema of the rows so far; without rows, keys and delta fields as columns."""
         return self._made_up if self._schema is None and has_pages else self._schema
 
     def begin(self, header: Sequence[str] | None) -> None:

@@ -105,10 +105,10 @@ def record_patterns(dialect: CsvDialect) -> RecordPatterns:
 
 
 def _records(separator: bytes, quote: bytes, quoted: bytes) -> bytes:
-    """Return the pattern of many records, which looks at quotes and line breaks, not at each cell.
+    """Return the pattern of many records, which matches quotes and line breaks, not each cell.
 
-    A quote opens a cell where a separator or a line break stands before it, or nothing. Whatever
-    was looked at is outside of quotes or ends a quoted cell, so that these are what they seem.
+    A quote opens a cell behind a separator, a line break or nothing. All
+    matched text is outside of quotes or ends a quoted cell, so separators in it are real ones.
     """
     opening = rb"(?:\A|(?<=[%b\r\n]))" % separator
     inside = rb"(?!\A)(?<![%b\r\n])%b" % (separator, quote)

@@ -37,11 +37,11 @@ class CsvExtractor(Extractor):
 
     The body is read in pieces of 2 MiB while the batches are consumed, so it may be larger than
     memory; a record may have 64 MiB. A body of the type application/gzip is unpacked. Cells that
-    are empty are null, and so are cells with the text ``null`` but for ``keepNullString``.
+    are empty are null, and so are cells with the text ``null`` except with ``keepNullString``.
 
     With ``ms.output.schema`` rows have exactly its columns; see ``GivenCsvColumns``. Without,
     columns and types are found by looking at all cells; see ``FoundCsvColumns``. Batches hold at
-    most 65,536 rows. There is nothing to look up in the response: session keys come from its
+    most 65,536 rows. The body has no place to look up: session keys come from its
     headers.
     """
 

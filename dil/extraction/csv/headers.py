@@ -26,8 +26,8 @@ def refuse_other_header(header: Sequence[str], known: Collection[str], whose: st
         return  # a column under a new or misspelled name
     form = bracketed_form(",".join(header)).strip(" ()")
     error = SourceContractError(
-        f"the header line has none of the columns of {whose}; it looks like {form} (9 stands for a"
-        " digit, a for a letter)",
+        f"the header line has none of the columns of {whose}; it looks like {form} (9 means a"
+        " digit, a means a letter)",
         "If the file came without its header line, ask for one, or leave columnHeaderIndex out of"
         " ms.csv and describe the columns in ms.output.schema. If it is the header, name its"
         " columns in ms.output.schema; columnHeaderIndex and fieldSeparator of ms.csv say which"

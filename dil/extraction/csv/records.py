@@ -129,7 +129,7 @@ class RecordBlocks:
 
     @property
     def _certain(self) -> int:
-        """Return the length of what can be looked at: a CR at the end may be half of a CRLF."""
+        """Return the length of the usable part: a CR at the end may be half of a CRLF."""
         is_open = self._rest.endswith(b"\r") and not self._is_at_end
         return len(self._rest) - is_open
 

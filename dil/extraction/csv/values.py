@@ -167,7 +167,7 @@ def _whole(texts: pa.Array) -> pa.Array | None:
 
 
 def _numbers(doubles: pa.Array) -> FoundNumbers:
-    """Return what is known of exact numbers with fractions; the bounds are not tight."""
+    """Return the facts about exact numbers with fractions; the bounds are not tight."""
     bounds = pc.min_max(doubles)
     low, high = int(bounds["min"].as_py()) - 1, int(bounds["max"].as_py()) + 1
     return FoundNumbers(min(low, 0), max(high, 0), has_fractions=True)

@@ -123,7 +123,7 @@ class Document:
         return value
 
     def _found_within(self, path: Path) -> Iterator[msgspec.Raw]:
-        """Yield what a path finds; a text inside of others is found with each of them."""
+        """Yield the matches of a path; a text inside of others is found with each of them."""
         size = 0
         for found in self.each(path):
             size += len(memoryview(found))
@@ -134,7 +134,7 @@ class Document:
             yield found
 
     def each(self, path: Path) -> Iterator[msgspec.Raw]:
-        """Yield what a path finds, as it is written."""
+        """Yield the matches of a path, as they are written."""
         with collector_paused():
             root = _SEARCHED.decode(msgspec.json.encode(self._root))
         opened: dict[Steps, object] = {(): self._root}  # each container is opened once
@@ -150,7 +150,7 @@ class Document:
 
 
 def _child(value: object, step: Step) -> object:
-    """Return what a step leads to from an opened container."""
+    """Return the values that a step selects in an opened container."""
     if isinstance(value, dict):
         return value.get(step, MISSING)
     if isinstance(value, list):
@@ -179,7 +179,7 @@ def decode_lines(text: bytes, begin: int = 0) -> list[msgspec.Raw]:
     """Return the value of each line that is not blank.
 
     Raises:
-        msgspec.DecodeError: a line is no JSON; the message tells at which byte it begins,
+        msgspec.DecodeError: a line is no JSON; the message names the byte at which it begins,
             ``begin`` being that of the text.
     """
     values: list[msgspec.Raw] = []

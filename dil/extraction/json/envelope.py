@@ -10,7 +10,7 @@ import msgspec
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY_OF_OBJECTS = re.compile(rb"\[\s*\{")
 _PLAIN_NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
-# How sources name the array of rows, and what stands beside it.
+# How sources name the array of rows, and the members beside it.
 _ROWS = frozenset(
     {
         "data", "items", "results", "result", "records", "rows", "values", "entries", "objects",

@@ -41,7 +41,7 @@ class JsonExtractor(Extractor):
 
     With ``ms.output.schema`` rows have exactly its columns, all of them. Without it, or when
     ``ms.enable.schema.based.filtering`` is false, columns are found by looking at all rows of a
-    page; later pages can widen types and append columns, and ``schema`` tells the newest form.
+    page; later pages can widen types and append columns, and ``schema`` returns the newest form.
     Batches hold at most 65,536 rows.
 
     A long response is kept in a temporary file and read in windows (see ``SpoolLimits``), so memory

@@ -134,7 +134,7 @@ def _loses_digits(text: bytes) -> bool:
 
 
 def _long_numbers(text: bytes) -> list[bytes]:
-    """Return what looks like a number of 16 characters or more, inside strings too."""
+    """Return texts that look like a number of 16 characters or more, also inside strings."""
     numbers = []
     runs = text.translate(RUNS)
     begin = runs.find(_LONG_RUN)

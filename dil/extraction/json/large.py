@@ -104,10 +104,10 @@ class LargeDocument:
         return node if isinstance(node, RowWindows) else MISSING
 
     def lookup(self, path: str) -> JsonValue | Missing:
-        """Return the value at a path, MISSING where there is none.
+        """Return the value at a path, MISSING if there is none.
 
         Raises:
-            OversizeError: the value is, or is inside, one that is too long to be looked into.
+            OversizeError: the value is, or is inside, one that is too long to search.
         """
         compiled = compile_path(path)
         if not compiled.is_place:

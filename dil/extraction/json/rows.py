@@ -174,7 +174,7 @@ class InferredColumns(RowColumns):
         self._is_renaming = False
 
     def schema(self, *, has_pages: bool) -> pa.Schema | None:
-        """Return what the rows so far say; without rows, keys and delta fields as columns."""
+        """Return the schema of the rows so far; without rows, keys and delta fields as columns."""
         if self._schema is None and has_pages:
             return raw_schema(self._made_up)
         return self._schema

@@ -43,7 +43,7 @@ def value_end(view: memoryview, *, is_all: bool, offset: int = 0) -> int | None:
         offset: Where in the text these bytes begin, for the message.
 
     Returns:
-        None when more bytes are needed to tell.
+        None when more bytes are needed to decide.
 
     Raises:
         MalformedError: it is no JSON.
@@ -52,7 +52,7 @@ def value_end(view: memoryview, *, is_all: bool, offset: int = 0) -> int | None:
         value = _VALUE.decode(view)
     except msgspec.DecodeError as error:
         return _end_from(str(error), view, is_all=is_all, offset=offset)
-    # A number may go on behind these bytes; everything else tells its own end.
+    # A number may go on behind these bytes; everything else marks its own end.
     goes_on = not is_all and memoryview(value)[0] in _NUMBER_BYTES
     return None if goes_on else len(view)
 
@@ -99,7 +99,7 @@ class Cursor:
         """Move past one byte.
 
         Raises:
-            MalformedError: another one is there; ``reason`` is what the message says.
+            MalformedError: another one is there; ``reason`` is the text of the message.
         """
         if self.peek() != wanted:
             raise MalformedError(reason, self.at)

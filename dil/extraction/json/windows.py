@@ -1,7 +1,7 @@
 """The elements of one long JSON array, cut into windows of whole elements.
 
 A window is cut at a comma that is found by its looks and then proved: put a bracket in its place,
-and what stands before is a complete array only if that comma parted two elements of this array.
+and the text before it is a complete array only if that comma parted two elements of this array.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _cut(buffer: bytearray, *, is_all: bool, offset: int) -> tuple[int, bool] | 
         except MalformedError as error:
             if error.at < offset + comma:
                 raise
-            continue  # the bracket stands where none may stand
+            continue  # no bracket may be here
         finally:
             buffer[comma] = _COMMA
         if end == comma + 1:

@@ -1,4 +1,4 @@
-"""What an answer says about the walk: the next page, a flag, a session key, a total, its own page.
+"""The parts of an answer that steer paging: next page, flag, session key, total, its own page.
 
 Address and flag are members of ``ms.pagination`` beside DIL's own: see
 ``dil.model.settings.Pagination``. Source: RFC 8288. See rules G26 to G29.
@@ -55,7 +55,7 @@ class SessionKey:
 
     @classmethod
     def of(cls, value: JsonValue) -> SessionKey:
-        """Return the key that a JSON value stands for."""
+        """Return the key that a JSON value means."""
         if value is None:
             return cls("null", is_null=True, is_there=True)
         return cls(as_text(value), is_there=True)
@@ -152,7 +152,7 @@ def total_count(found: JsonValue | Missing, previous: JsonValue, path: str) -> J
     if isinstance(found, bool) or not isinstance(found, int | float | Decimal):
         raise SourceContractError(
             f'the total count at "{path}" is {kind_of(found)}, not a number',
-            "Check ms.total.count.field; leave it out if the source does not tell a total.",
+            "Check ms.total.count.field; leave it out if the source gives no total.",
         )
     return found
 
@@ -207,8 +207,8 @@ def _element_keys(name: str, lookup: Callable[[str], JsonValue | Missing]) -> It
 def next_link(header: str) -> str | None:
     """Return the address of the first link whose relation is ``next``, None without one.
 
-    A relation may be one of several and in any letter case. Links that speak of something else
-    than the answer (``anchor``) do not count. What comes after a malformed link is not read.
+    A relation may be one of several and in any letter case. Links about something else
+    than the answer (``anchor``) do not count. Links after a malformed one are not read.
 
     >>> next_link('<?page=3>; rel="prev next", </>; rel=first')
     '?page=3'

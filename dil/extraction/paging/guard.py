@@ -16,7 +16,7 @@ _BY_CURSOR, _BY_ADDRESS = 12, 17
 
 
 class PagingGuard:
-    """What was seen in one walk; asked before each further request.
+    """The pages seen in one walk; asked before each further request.
 
     Of cursors and addresses the newest 100,000 are remembered, eight bytes of each. Polling for a
     session condition and sending payload rows may repeat themselves: nothing is refused there.

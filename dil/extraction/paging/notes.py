@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 TOTAL_NOT_REACHED = (
-    "paging ended before as many rows had come as ms.total.count.field tells; rows may be missing"
+    "paging ended before as many rows had come as ms.total.count.field says; rows may be missing"
 )
 CURSOR_LEFT = (
     "paging ended at a page without rows that still named a next session key; rows may be missing"
@@ -75,7 +75,7 @@ NO_LINK = (
 )
 
 TOTAL_EXCEEDED = (
-    "paging ended because more rows came than ms.total.count.field tells; the total is wrong, so"
+    "paging ended because more rows came than ms.total.count.field says; the total is wrong, so"
     " rows may be missing"
 )
 NO_CONTENT = (
@@ -171,7 +171,7 @@ def _names_another_page(rules: PagingRules, state: PageState) -> bool:
 def _nothing_named(
     rules: PagingRules, state: PageState, decision: PagingDecision
 ) -> dict[str, bool]:
-    """Tell which place of `next` or `more` no answer had, and whether that ended the walk."""
+    """Say which place of `next` or `more` no answer had, and whether that ended the walk."""
     lacks_next = (
         decision.row == _NO_NEXT_ROW and not state.next_was_there and _may_have_another(state)
     )
@@ -244,7 +244,7 @@ class PageNotes:
         self._was_short = is_short and decision.row in _BY_VALUES
 
     def last_page(self, content: bytes | None) -> LastPage:
-        """Return what a later attempt has to know of the last page; ``content`` is its hash."""
+        """Return what a later attempt needs about the last page; ``content`` is its hash."""
         return LastPage(
             content=(content or b"").hex(),
             rows=self._rows,

@@ -17,12 +17,12 @@ from dil.model.settings import flat_parameters
 
 @dataclass(frozen=True, slots=True)
 class LastPage:
-    """What the next page is compared with, so that a seam between attempts hides nothing.
+    """The page to compare the next one with, so that a change of attempts hides nothing.
 
     ``content`` is the hash of the body in hexadecimal, empty where bodies are not compared;
     ``rows`` and ``checksum`` are those of its rows, where rows are compared. ``names_next`` says
-    that it named the next page, ``is_short`` that it had fewer rows than the next one's start
-    takes for granted.
+    that it named the next page, ``is_short`` that it had fewer rows than the start of the next one
+    assumes.
     """
 
     content: str = ""
@@ -90,7 +90,7 @@ class PagingPosition:
 
     @classmethod
     def decoded(cls, text: str) -> PagingPosition | None:
-        """Return what ``encoded`` wrote, None for what another version wrote."""
+        """Return the value that ``encoded`` wrote, None for another version."""
         try:
             return msgspec.json.decode(text, type=cls)
         except msgspec.MsgspecError:
@@ -115,7 +115,7 @@ def next_values(previous: PageValues, echoed: EchoedPage, rows: int, cursor: str
 
 
 def skips_rows(spec: ExtractionSpec, size: int | None, echoed: EchoedPage, rows: int) -> bool:
-    """Return whether the next start lies behind more rows than came, and nobody said so.
+    """Return whether the next start skips rows: fewer came than it steps by, and no echo says so.
 
     The start steps by ``size``, which was asked for (rule G29); a source that caps its pages gives
     fewer.

@@ -1,4 +1,4 @@
-"""When another page is asked for: pure (docs/semantics/paging.md).
+"""Decides when to ask for another page; pure (docs/semantics/paging.md).
 
 Row n of the table is rule Gn. What the members of ``ms.pagination`` that are our own say is
 decided by rows 16 to 20; the order of all rows is::
@@ -42,7 +42,7 @@ CAP_ROW = 20
 
 
 class Action(Enum):
-    """What to do after a page."""
+    """The decision after a page."""
 
     NEXT = "next"
     STOP = "stop"
@@ -123,16 +123,16 @@ class PagingRules:
 
 @dataclass(frozen=True, slots=True)
 class PageState:
-    """What is known after one page; rows are counted before converters.
+    """The state after one page; rows are counted before converters.
 
     ``previous_key`` is the key of the page before, None for the first page. ``key_was_there`` says
     that this page or an earlier one had a key. ``total`` is None until a page has it.
     ``elapsed_s`` counts from the first request of the attempt. ``payload_left`` is None when the
     job has no payload. ``asked`` counts requests so far. ``page_size`` is how many rows a full page
-    has, None where nobody says. ``files_left`` says that the session has another answer of its
-    own, ``had_files`` that it had one before. ``next_uri`` and ``more`` are what this answer says
-    about the page after it; ``next_was_there`` and ``more_was_there`` say that this answer or an
-    earlier one had the place of the address, or the flag.
+    has, None where the job does not say. ``files_left`` says that the session has another answer of
+    its own, ``had_files`` that it had one before. ``next_uri`` and ``more`` are what this answer
+    says about the page after it; ``next_was_there`` and ``more_was_there`` say that this answer or
+    an earlier one had the place of the address, or the flag.
     """
 
     rows: int = 0

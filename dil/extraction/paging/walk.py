@@ -65,16 +65,16 @@ MOST_LEFT_OUT = 100
 
 @dataclass(slots=True)
 class WalkCounters:
-    """What a walk did so far; read by the task at any time.
+    """The progress of a walk; the task reads it at any time.
 
     ``bytes`` are those that the extractor read, after transfer decoding. ``pages`` are answers
     that were not warnings. ``asked`` are the requests that the walk made of its session, ``resent``
-    those that the session sent again by itself, besides. ``by_status`` counts answers by the
+    those that the session repeated itself, in addition. ``by_status`` counts answers by the
     hundreds of their status (2 for 2xx), where the protocol has one, ``warned`` those that are only
     a warning by their status.
-    ``notes`` are fixed sentences for the run's report, each once: what was odd about the answers
-    and about how the walk ended, without being a failure. ``is_void`` says that what was read is
-    good for nothing: from the same pages a later attempt would come to the same end.
+    ``notes`` are fixed sentences for the run's report, each once: oddities of the answers
+    and of the end of the walk that are no failure. ``is_void`` says that the pages are
+    useless: from the same pages a later attempt would come to the same end.
     ``left_out`` are the paths of columns that rows had and ``ms.output.schema`` leaves out.
     """
 
@@ -322,7 +322,7 @@ def _request(walk: Walk, values: PageValues, state: PageState) -> RequestValues:
 
 
 def _answered(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tuple[Page, Response]:
-    """Send a request, ``number`` after the first; tell a stale token from other refusals."""
+    """Send a request, ``number`` after the first; distinguish a stale token from other refusals."""
     if walk.payload is not None:
         return _sent(ask, request, walk, number + 1)
     if walk.start is None or number != walk.start.number:
@@ -388,7 +388,7 @@ def _note(walk: Walk, *notes: str) -> None:
         raise SourceContractError(
             f"paging is strict, and {doubt}",
             "Look at what the source answers. Without `strict` in ms.pagination the run's report"
-            " tells it and the rows that came are published.",
+            " says so, and the rows that came are published.",
         )
 
 

@@ -162,7 +162,7 @@ def _find(root: msgspec.Raw, path: str) -> msgspec.Raw | None:
 
 
 def _first(value: msgspec.Raw) -> bytes:
-    """Return the first byte of a value, which tells its type; blanks before it are gone."""
+    """Return the first byte of a value, which shows its type; blanks before it are gone."""
     return bytes(memoryview(value)[:1])
 
 

@@ -169,9 +169,9 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, kept: IO[bytes]) ->
 
 
 def _check_sizes(kept: IO[bytes], info: zipfile.ZipInfo) -> None:
-    """Refuse a member of which the list tells another length than what stands around its data.
+    """Refuse a member whose length in the list differs from that around its data.
 
-    Its own header tells checksum and sizes, or else a descriptor behind its data does (4.3.9).
+    Its own header has checksum and sizes, or else a descriptor behind its data does (4.3.9).
     """
     kept.seek(info.header_offset)
     header = kept.read(_LOCAL_HEADER.size)
@@ -188,7 +188,7 @@ def _check_sizes(kept: IO[bytes], info: zipfile.ZipInfo) -> None:
     if any(found) and all(here in (0, there) for here, there in zip(found, listed, strict=True)):
         return
     if any(found) and not flags & _HAS_DESCRIPTOR:
-        raise damaged("zip", "its list of files and the header of the file tell different sizes")
+        raise damaged("zip", "its list of files and the header of the file give different sizes")
     kept.seek(info.compress_size, 1)
     behind = kept.read(4 + 4 + 8 + 8)
     if not behind.startswith((*_descriptors(*listed), b"PK\x01\x02", b"PK\x03\x04")):
@@ -255,7 +255,7 @@ def _check_ends(kept: IO[bytes]) -> None:
     if is_zip64:
         return
     if offset + length != size - len(tail) + at:
-        raise damaged("zip", "something that is no part of it stands before or in it")
+        raise damaged("zip", "something that is no part of it is before or in it")
 
 
 def _list_of_zip64(kept: IO[bytes], end: int) -> int:

@@ -1,4 +1,4 @@
-"""ASCII-armored PGP messages: GnuPG drops what stands around one, and takes one without its end.
+"""ASCII-armored PGP messages: GnuPG drops the text around one, and takes one without its end.
 
 Source: RFC 9580, 6.2.
 """

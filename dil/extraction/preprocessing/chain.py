@@ -63,7 +63,7 @@ class _Chain:
         )
 
     def stream(self, body: BinaryIO) -> _WholeStream:
-        """Return what the preprocessors make of a body."""
+        """Return a body after the preprocessors."""
         try:
             stream = self._through(body)
         except BaseException:
@@ -205,7 +205,7 @@ class _Place:
 
 
 class _NamedStream(ReadStream):
-    """What one preprocessor makes; its failures name it and the request."""
+    """The output of one preprocessor; its failures name it and the request."""
 
     def __init__(self, stream: LimitedStream, place: _Place) -> None:
         self._stream = stream

@@ -58,7 +58,7 @@ class _ZlibMember:
 
     @property
     def unused_data(self) -> bytes:
-        """Return what was given behind the member's end."""
+        """Return the bytes after the member's end."""
         return bytes(self._object.unused_data)
 
 

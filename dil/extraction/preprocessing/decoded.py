@@ -65,7 +65,7 @@ class CompressedMember(Protocol):
 
     @property
     def unused_data(self) -> bytes:
-        """Return what was given behind the member's end."""
+        """Return the bytes after the member's end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _member(
 
 
 def _following(source: BinaryIO, unused: bytes, form: CompressedFormat) -> bytes:
-    """Return what follows a member, without the zeros that fill it up; empty at the end."""
+    """Return the bytes after a member, without the zeros that fill it up; empty at the end."""
     data = unused or source.read(CHUNK)
     if not form.padding:
         return data

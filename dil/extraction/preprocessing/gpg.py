@@ -16,7 +16,7 @@ _CIPHERS = (
     "CAMELLIA192", "CAMELLIA256",
 )  # fmt: skip
 _SHARED = {
-    "action": "encrypt or decrypt: what the name GpgProcessor stands for.",
+    "action": "encrypt or decrypt: what the name GpgProcessor means.",
     "keystore_path": "Key file: secret keys to decrypt, public keys to encrypt. A relative path"
     " starts at the folder of the job file.",
     "keystore_password": "Pass phrase, of the secret key or, without key file, of the message.",
@@ -72,7 +72,7 @@ class GpgEncryptProcessor(Preprocessor):
     parameters: ClassVar[Mapping[str, str]] = {
         **_SHARED,
         "key_name": "Key id, 8, 16 or 40 hexadecimal digits, of the public key to encrypt for.",
-        "cipher": "Symmetric cipher; CAST5 unless told otherwise, AES256 is a better choice.",
+        "cipher": "Symmetric cipher; CAST5 by default, AES256 is a better choice.",
     }
 
     def __init__(self, context: PreprocessorContext) -> None:

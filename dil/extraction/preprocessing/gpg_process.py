@@ -34,7 +34,7 @@ _FIX = (
     "Check the keys and the pass phrase in ms.extract.preprocessor.parameters, and whether the"
     " source sent the whole file."
 )
-# What it says about its own buffers and its new home helps nobody.
+# Its lines about its own buffers and its new home help no reader.
 _CHATTER = ("block_filter", "keybox '", "trustdb created")
 
 
@@ -55,7 +55,7 @@ class GpgHome:
         self._folder, self._lock = _new_home()
 
     def command(self, *arguments: str) -> list[str]:
-        """Return a command line of the program that asks nobody anything."""
+        """Return a command line of the program that asks no questions."""
         return [
             self._program, "--homedir", self._folder, "--batch", "--no-tty", "--yes",
             "--pinentry-mode", "loopback", *arguments,

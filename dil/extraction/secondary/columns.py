@@ -1,4 +1,4 @@
-"""What all readers of files share: the columns asked for, and values as JSON.
+"""The common part of all readers of files: the wanted columns, and values as JSON.
 
 See docs/secondary-input.md.
 """
@@ -46,7 +46,7 @@ def json_row(
     """Return the columns of a row as JSON values.
 
     Whole numbers and decimals stay exact. Dates, times and instants are ISO 8601 text, bytes are
-    base64, what is not a number is null: as in JSON files of ours. The columns in ``maps`` become
+    base64, not-a-number is null, as in our JSON files. The columns in ``maps`` become
     compact JSON text.
     """
     plain: dict[str, JsonValue] = msgspec.to_builtins(

@@ -31,7 +31,7 @@ _KEPT = frozenset({"activation", "authentication"})
 
 @dataclass(frozen=True, slots=True)
 class SecondaryAccess:
-    """What reading needs from elsewhere.
+    """The means of reading from elsewhere.
 
     ``filesystem_for`` finds the store of a path. ``live_files`` returns the paths of the live
     files of a dataset of ours, None when no run has published to it yet. ``decrypt`` opens an
@@ -57,11 +57,11 @@ class SecondaryEntry:
     def rows(self) -> Iterator[dict[str, JsonValue]]:
         """Yield the fields of each row that passes the filters, files by path, rows in order.
 
-        ENC(...) texts are as they stand in the files.
+        ENC(...) texts are as in the files.
 
         Raises:
             InputNotThereError: the path does not exist, or a file went away while it was read.
-            SourceError: the store or a file cannot be read, or has not what the entry names.
+            SourceError: the store or a file cannot be read, or lacks a column of the entry.
         """
         filesystem = self.access.filesystem_for(self.path)
         patterns = {name: compile_java(text) for name, text in self.source.filters.items()}

@@ -1,4 +1,4 @@
-"""What each category of secondary input gives (rules P14, P15 and G38)."""
+"""The rows of each category of secondary input (rules P14, P15 and G38)."""
 
 from __future__ import annotations
 

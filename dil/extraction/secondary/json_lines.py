@@ -15,7 +15,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 def read_json_lines(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows:
     """Yield the rows, one line in memory at a time; blank lines are no rows.
 
-    The first row says which columns there are; what a later one lacks is null.
+    The first row defines the columns; a column that a later row lacks is null.
     """
     is_first = True
     longest = allowed.longest(INPUT_LINE_BYTES)

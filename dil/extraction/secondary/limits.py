@@ -14,7 +14,7 @@ _ROW_BYTES = 256
 
 @dataclass(frozen=True, slots=True)
 class InputLimits:
-    """What reading inputs may take; 0 or None is no limit.
+    """The limits of reading inputs; 0 or None is no limit.
 
     ``memory_bytes`` is that of the process. ``most_bytes`` may be read of one input that is kept
     whole, as activation is: a row counts with its bytes, unpacked, and 256 more.
@@ -25,7 +25,7 @@ class InputLimits:
 
 
 class Allowance:
-    """What is left of the limits while one input is read, file after file."""
+    """The rest of the limits while one input is read, file after file."""
 
     def __init__(self, limits: InputLimits, *, is_kept: bool) -> None:
         self.memory_bytes = limits.memory_bytes

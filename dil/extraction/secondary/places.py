@@ -1,4 +1,4 @@
-"""Which files a path of secondary input stands for (docs/secondary-input.md)."""
+"""Which files a path of secondary input means (docs/secondary-input.md)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _published(filesystem: Filesystem, folder: str, live_files: LiveFiles) -> Se
 
 
 def _below(files: Iterable[str], folder: str) -> list[str]:
-    """Return those below a folder that neither are hidden nor lie in what is."""
+    """Return the files below a folder that are neither hidden nor in a hidden folder."""
     return [
         file
         for file in files

@@ -1,4 +1,4 @@
-"""A stream of XML as rows and what stands around them, one event at a time.
+"""A stream of XML as rows and the elements around them, one event at a time.
 
 Source: XML 1.0 (fifth edition), Namespaces in XML 1.0; XML Schema 1.1 part 1, 2.6.2 (xsi:nil).
 """
@@ -58,10 +58,10 @@ class _Element:
 class XmlDocument:
     """Takes bytes, gives rows: the elements at a path of names, from the root's name on.
 
-    What is no row is kept for look-ups, up to 100,000 elements. An empty path makes the root
-    element the one row. ``rows`` is taken by whoever feeds; ``has_place`` says that the parent
-    of rows was there. ``text_name`` names the text of an element that has members too. ``longest``
-    is how many bytes a row may have, or anything else that the parser keeps whole.
+    Elements that are no rows are kept for look-ups, up to 100,000 elements. An empty path makes the
+    root element the one row. The caller that feeds it takes ``rows``; ``has_place`` says that the
+    parent of rows was there. ``text_name`` names the text of an element that has members too.
+    ``longest`` is how many bytes a row may have, or anything else that the parser keeps whole.
     """
 
     def __init__(

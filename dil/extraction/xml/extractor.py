@@ -27,7 +27,7 @@ from dil.spi.extractor import Extractor, Page, nothing_found
 from dil.text.paths import find, one_place
 
 LOOKED_TOO_EARLY = (
-    "a path was looked up in the first part of a large XML document: what stands behind its first"
+    "a path was looked up in the first part of a large XML document: the part behind its first"
     " rows was not seen"
 )
 _TEXT = "#text"

@@ -142,9 +142,9 @@ class GivenXmlColumns(XmlColumns):
 
 
 class FoundXmlColumns(XmlColumns):
-    """Columns found in the rows, text all of them but for ``ms.data.default.type``.
+    """Columns found in the rows, all of them text, except for ``ms.data.default.type``.
 
-    An element that was ever seen twice in its parent is an array from then on, one that was ever
+    An element that was ever seen twice in its parent is an array from then on; one that was ever
     seen with attributes or children an object; every batch may append columns.
     """
 
@@ -159,7 +159,7 @@ class FoundXmlColumns(XmlColumns):
         self._objects: set[str] = set()
 
     def schema(self, *, has_pages: bool) -> pa.Schema | None:
-        """Return what the rows so far say; without rows, keys and delta fields as columns."""
+        """Return the schema of the rows so far; without rows, keys and delta fields as columns."""
         return self._made_up if self._schema is None and has_pages else self._schema
 
     def batch(self, rows: Sequence[XmlRow], place: RowPosition) -> pa.RecordBatch:

@@ -91,13 +91,13 @@ class ExpiringFiles:
 
 
 def expiring_files(job: Job, store: StateStore, now_ms: int) -> ExpiringFiles | None:
-    """Return how much is due to be deleted, None where nothing is; opens no table.
+    """Return how much is due for deletion, None if nothing is; opens no table.
 
-    Of a table the dataset's manifest is asked, which knows what it had at the job's last publish.
+    For a table it reads the dataset's manifest, which has the files of the job's last publish.
 
     Raises:
         StateError: the chain or the manifest is damaged.
-        WriteError: the dataset cannot be looked at.
+        WriteError: the dataset cannot be read.
     """
     period, spec = _period_of(job), job.publishing
     if period is None or not job.state.enabled or _refusal_of(spec) is not None:
@@ -219,7 +219,7 @@ def _is_below(uri: str, folder: str, filesystem: Filesystem) -> bool:
 
 
 def _named(session: OperatorSession, files: Iterable[PublishedFile]) -> tuple[UnitEntry, ...]:
-    """Return the records of the work units of files: names of shared files tell of none."""
+    """Return the records of the work units of files: names of shared files name none."""
     signatures = {signature for file in files for signature in file.signatures}
     if not signatures:
         return ()

@@ -30,13 +30,13 @@ class FileDecision(Enum):
 class FileChange:
     """The published files that an amendment keeps and takes away.
 
-    ``affected`` are the live files of its work units, and ``fate`` says what becomes of them.
-    ``withdrawn`` leave the dataset; ``moves`` bring back what an earlier act withdrew. A file that
-    has rows of other work units, too, stands here as if it had the rows of these alone.
+    ``affected`` are the live files of its work units, and ``fate`` says what happens to them.
+    ``withdrawn`` leave the dataset; ``moves`` bring back files that an earlier act withdrew. A file
+    that also has rows of other work units is here as if it had the rows of these alone.
     ``quarantine`` moves files of quarantined rows, which are no files of the dataset. ``refusal``
     is why the amendment is refused until the operator decides. With ``only_records`` the files came
-    and went already, and the chain alone is to learn of it. With ``is_final`` no copy is kept of
-    what is withdrawn.
+    and went already, and only the chain changes. With ``is_final`` no copy of withdrawn files is
+    kept.
     """
 
     affected: tuple[PublishedFile, ...] = ()
@@ -55,7 +55,7 @@ class FileChange:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Return the options of which one must be given, none where nothing is to be decided."""
+        """Return the options of which one must be given, none if there is nothing to decide."""
         return () if self.refusal is None else DECISIONS
 
 
@@ -66,7 +66,7 @@ NO_FILES = FileChange()
 class LiveFiles:
     """The job's own live files of some work units; ``notes`` mention files of other jobs.
 
-    A file that has rows of others, too, stands here as if it had the rows of these alone.
+    A file that also has rows of others is here as if it had the rows of these alone.
     """
 
     files: tuple[PublishedFile, ...] = ()
@@ -103,7 +103,7 @@ def live_files_of(session: OperatorSession, signatures: Collection[str]) -> Live
 def file_change(
     session: OperatorSession, affected: tuple[PublishedFile, ...], decision: FileDecision
 ) -> FileChange:
-    """Return what the decision and the publish mode make of files whose rows will be read again.
+    """Return the fate of files whose rows will be read again, by decision and publish mode.
 
     A job that only appends would publish their rows a second time, so there the operator must
     decide.

@@ -75,7 +75,7 @@ def preview_of(
 
 
 def _next_plan(session: OperatorSession, proposal: Proposal) -> tuple[Plan | None, str]:
-    """Return what a run would do after a proposal, or why that is not known."""
+    """Return what a run would do after a proposal, or why that is unknown."""
     spec = session.job.planning
     if session.job.query is not None:
         return None, "it takes what is new in its inputs, as `dil plan JOB.conf` shows"

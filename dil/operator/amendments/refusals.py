@@ -27,7 +27,7 @@ def refuse_compacted_units(
 ) -> None:
     """Refuse to read work units again whose rows lie in one file with those of others.
 
-    Only where nobody knows which rows are whose, and a run appends: elsewhere the rows that are
+    Only where the work units of rows are unknown, and a run appends: elsewhere the rows that are
     read again replace the earlier ones.
 
     Raises:
@@ -93,7 +93,7 @@ def refuse_rewind_over_compaction(
         if number > sequence and is_compaction(str(event.get("act"))):
             raise StateError(
                 f"`dil compact` put files together since block {sequence} (block {number}), and the"
-                " new ones do not tell which rows came before it",
+                " new ones do not show which rows came before it",
                 f"Rewind to block {number + int(event['dataBlocks'])} or later, or let single work"
                 " units be read again by `dil state forget`. --keep-files is for rows that are gone"
                 " otherwise, or that may be doubled. Nothing was changed.",

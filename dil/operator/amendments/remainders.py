@@ -1,7 +1,7 @@
-"""What stays of published files when an act withdraws the rows of some of their work units.
+"""The rest of published files when an act withdraws the rows of some of their work units.
 
-It is written anew beside the copies that the act keeps, and takes the place of the whole file in
-the act's one commit. Cut off before, it is left there as the copies are, and nobody reads it.
+It is written beside the copies that the act keeps, and takes the place of the whole file in
+the act's one commit. Cut off before, it is left there as the copies are, and no run reads it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def staged_remainders(
     leaving: Sequence[PublishedFile],
     whole: Sequence[PublishedFile],
 ) -> tuple[Move, ...]:
-    """Write what stays of files, and return the moves that publish it.
+    """Write the rest of files, and return the moves that publish it.
 
     Args:
         session: The session of the act.
@@ -54,7 +54,7 @@ def staged_remainders(
         whole: The same files with all their rows.
 
     Raises:
-        ConversionError: a file does not hold what was published.
+        ConversionError: a file does not hold the published rows.
         WriteError: the file system refused.
     """
     parts = [

@@ -31,14 +31,14 @@ def restore_rows(
     since: FilesSince,
     decision: FileDecision,
 ) -> tuple[Proposal, FileChange]:
-    """Return a proposal that claims no success without its rows, and what becomes of files.
+    """Return a proposal that claims no success without its rows, and the fate of files.
 
     Args:
         session: The operator's session.
         proposal: Rows of the index as they were just after a block.
         live: The live files of its work units.
-        since: What happened to files after that block.
-        decision: What is to become of live files that came since.
+        since: The changes of files after that block.
+        decision: The fate of live files that came since.
     """
     files = _UnitFiles.of(session, live, since, decision)
     moves: list[Move] = []
@@ -77,8 +77,9 @@ def _affected(
 class _UnitFiles:
     """Files by the work unit's hash in their names: live ones, and URIs that are ``gone``.
 
-    ``shared`` are the work units that had rows in files of several which are gone, None where not
-    all are known. ``copies`` are what acts withdrew, by URI. ``came`` are URIs that came since.
+    ``shared`` are the work units with rows in lost files of several work units, None if not
+    all are known. ``copies`` are files that acts withdrew, by URI. ``came`` are URIs that came
+    since.
     """
 
     live: Mapping[str, Sequence[PublishedFile]]

@@ -26,7 +26,7 @@ class UnitDifference:
     """One work unit of a backfill.
 
     ``status`` is read, failed, not read, or stale: the job went on with it since. ``before`` and
-    ``after`` are rows, None where they are not known. ``by_key`` is None without keys.
+    ``after`` are rows, None if they are unknown. ``by_key`` is None without keys.
     """
 
     work_unit: WorkUnit
@@ -38,7 +38,7 @@ class UnitDifference:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A backfill compared with what is live; ``total`` is by key, None without keys.
+    """A backfill compared with the live rows; ``total`` is by key, None without keys.
 
     ``notes`` say why something was not compared.
     """

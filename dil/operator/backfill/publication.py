@@ -36,14 +36,14 @@ class RowDecision(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What publishing a backfill would change.
+    """The changes that publishing a backfill would make.
 
     ``work_units`` are published. ``stale`` ones are left out, because the job went on with them
     since the backfill began. ``removed`` are the live files that leave as a whole; not those that a
     merge rewrites, or that keep rows of other work units. ``late`` moves files of late rows aside,
     whose rows the backfill has in the dataset. ``records`` are the rows that the job's
     index shall have of ``work_units``, and ``changed`` are those which differ from what it has.
-    ``shared_file`` is the URI of a live shared file of which nobody knows whose rows it has, empty
+    ``shared_file`` is the URI of a live shared file whose work units are unknown, empty
     without one. ``refusal`` is why the backfill cannot be published so, and ``needs`` are the
     options of which one lifts that.
     """
@@ -74,16 +74,16 @@ def propose_publication(
     *,
     is_partial: bool = False,
 ) -> Publication:
-    """Return what publishing a backfill would change.
+    """Return the changes that publishing a backfill would make.
 
     Args:
         session: The job's session; it needs no lease.
         definition: The backfill.
-        decision: What the operator wants where the job only appends.
-        is_partial: Whether work units that are not read, or stale, may be left out for good.
+        decision: The operator's choice for a job that only appends.
+        is_partial: Whether work units that are not read, or stale, may be left out permanently.
 
     Raises:
-        ConfigError: the destination is not as the job says, so that nothing could be published.
+        ConfigError: the destination differs from the job file, so that nothing could be published.
     """
     job = session.job
     publishing.destination_for(job.publishing, session.filesystem()).check()
@@ -215,7 +215,7 @@ def _refusal(
 
 
 def units_changed_since(blocks: Iterable[JsonObject], head: str) -> frozenset[str]:
-    """Return the hashes of work units that were read anew, forgotten or published since a block.
+    """Return the hashes of work units that were read again, forgotten or published since a block.
 
     Failed attempts of runs changed no rows, and ``dil compact`` keeps all rows: neither counts.
 

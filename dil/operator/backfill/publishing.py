@@ -1,4 +1,4 @@
-"""Publishes what a backfill holds, as one act in the job's chain, or drops it.
+"""Publishes the files of a backfill, as one act in the job's chain, or drops them.
 
 Files of its work units take the place of live ones, or are merged or added as the publish mode
 says. The job's watermark stays; work units that had failed count as read. ``dil state undo`` takes
@@ -60,7 +60,7 @@ def open_session(
 
     Raises:
         LeaseHeldError: the backfill is being read, or a run of the job is under way.
-        CommitUnknownError: a publish was begun whose files are gone.
+        CommitUnknownError: the files of a begun publish are gone.
     """
     if is_dry_run:
         yield OperatorSession(job, store, now_ms, clock, None)
@@ -112,7 +112,14 @@ def publish(
     executors = Executors(job, options.environ, options.cache, options.executor)
     with contextlib.closing(executors):
         stage = Stages(executors, options.stage_bytes)
-        work = Reshaping(shaped_job, target, session.now_ms, is_whole=False, stage=stage)
+        work = Reshaping(
+            shaped_job,
+            target,
+            session.now_ms,
+            is_whole=False,
+            stage=stage,
+            begins_changelog=target.begins_changelog,
+        )
         shaped = reshape(work, _finished_units(job, publication), filesystem)
     decided = publishing.decide(shaped_job, target, shaped, filesystem)
     grace_ms = job.planning.grace_ms
@@ -130,7 +137,7 @@ def publish(
     act = OperatorAct(
         VERB,
         reason or f"publishes backfill {backfill_id}",
-        # All of them: where rows leave a shared file, no name of a file tells of their work unit.
+        # All of them: where rows leave a shared file, no name of a file shows their work unit.
         changed=tuple(
             replace(entry, is_on_grid=partition_ends.get(entry.low) == entry.expected_high)
             for entry in publication.records
@@ -158,7 +165,7 @@ def publish(
 def _rejecting(job: Job) -> Job:
     """Return the job with closed labels left as they are, unless they are reopened.
 
-    What an operator compared with the dataset is published in it, or not at all.
+    Files that an operator compared with the dataset are published in it, or not at all.
     """
     labels = job.planning.timelabel
     if labels is None or labels.after_close is AfterClose.REOPEN:
@@ -184,6 +191,8 @@ def _target(
         system_time=now,
         horizon=max(now, session.now_ms),
         known_schema=publishing.recorded_schema(session.store),
+        begins_changelog=spec.keeps_changelog
+        and not publishing.goes_on_with_changelog(session.store),
     )
 
 
@@ -248,7 +257,7 @@ def _files_by_unit(filesystem: Filesystem, folder: str) -> Mapping[str, tuple[St
 
 
 def _sweep_staging(job: Job, backfill_id: str, filesystem: Filesystem) -> None:
-    """Delete what this act staged, and what killed acts of the same backfill left."""
+    """Delete the staged files of this act and of killed acts of the same backfill."""
     root = publishing.run_staging_dir(job.publishing, job.name, "").rstrip("/")
     for name in filesystem.folders(root):
         if name.startswith(f"{act_prefix(backfill_id)}-"):
@@ -257,7 +266,7 @@ def _sweep_staging(job: Job, backfill_id: str, filesystem: Filesystem) -> None:
 
 
 def drop(job: Job, definition: BackfillDefinition, clock: Callable[[], int]) -> None:
-    """Delete the folder of a backfill; what it published stays, and so does its chain.
+    """Delete the folder of a backfill; its published files and its chain stay.
 
     After a crash, drop it again: its definition is deleted last.
 

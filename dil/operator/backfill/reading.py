@@ -194,7 +194,7 @@ def _refuse_unfit(job: Job) -> None:
         (
             spec.place_key,
             not spec.keeps_files,
-            "is set, and the rows of a database cannot be told apart by work unit",
+            "is set, and the rows of a database cannot be distinguished by work unit",
             "Let the work units be forgotten with `dil state forget`, and run the job.",
         ),
         (

@@ -35,10 +35,11 @@ class BackfillStatus:
     """A backfill as it is now.
 
     ``done`` and ``failed`` are signatures of work units of its plan, ``lost`` are those that were
-    read and of which a file is gone. ``files`` are what it holds, those that are gone among them,
+    read and have lost a file. ``files`` are its files, including lost ones,
     and ``schema`` fits them all; with ``has_schemas`` some may have been written with an earlier
-    one. ``holder`` is who is reading it. ``act_id`` is the act that published it, None before;
-    ``is_undone`` says whether that was undone, ``is_last_act`` that no other act followed it.
+    one. ``holder`` is the process that reads it. ``act_id`` is the act that published it, None
+    before; ``is_undone`` says whether that was undone, ``is_last_act`` that no other act followed
+    it.
     """
 
     definition: BackfillDefinition

@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """What a compaction did, or what a dry run found.
+    """The result of a compaction, or of a dry run.
 
     ``added`` are the new files, ``removed`` counts those that they replaced. ``finished`` is the
     run whose publish was finished first. ``vacuumed`` are paths of files that no version of the
@@ -64,8 +64,8 @@ def compact(job: Job, request: CompactionRequest) -> CompactionResult:
     Raises:
         ConfigError: the job publishes no files of rows, or keeps no state.
         LeaseHeldError: a run is under way.
-        StateError: what a crashed run completed waits to be published.
-        ConversionError: a file is not what was published; nothing was changed since the last
+        StateError: complete results of a crashed run wait to be published.
+        ConversionError: a file differs from the published one; nothing was changed since the last
             commit.
         WriteError: the store refused.
     """
@@ -189,7 +189,7 @@ class _Compaction:
                 )
 
     def _sweep_earlier(self) -> None:
-        """Delete what killed compactions left in staging; nobody needs it."""
+        """Delete what killed compactions left in staging."""
         root = self._staging.rpartition("/")[0]
         for name in self._files.folders(root):
             if is_compaction(name) and name != self._id:

@@ -22,7 +22,7 @@ _UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class CompactionRequest:
-    """What an operator asks for; ``clock`` is the real clock, epoch ms UTC.
+    """An operator's request; ``clock`` is the real clock, epoch ms UTC.
 
     ``target_bytes`` is how large files should become, None for the job's own target. ``max_bytes``
     is how much may be read, None for no limit. ``vacuum_hours`` is how long versions of a table
@@ -115,7 +115,7 @@ def plan_compaction(
 
 
 def _key(job: Job, file: PublishedFile, again: frozenset[str]) -> tuple[str, str, str]:
-    """Return what files must have in common to become one."""
+    """Return the key that files must share to become one."""
     folder = file.uri.rpartition("/")[0]
     whose = ""
     if not again.isdisjoint(file.signatures):
@@ -160,7 +160,7 @@ def _left_alone(
 
     Args:
         job: The job.
-        keys: What files had to have in common, see ``_key``.
+        keys: The keys of files, see ``_key``.
         others: How many files other writers wrote.
         unlike: How many have another format than the job's.
         lone: How many have no other file of their key.
@@ -187,14 +187,14 @@ def _unknown(job: Job, groups: Sequence[FileGroup]) -> Iterator[str]:
     unknown = sum(not all(file.unit_rows for file in group.files) for group in groups)
     if unknown and job.publishing.mode is PublishMode.APPEND:
         yield (
-            f"{counted(unknown, 'new file')} with rows of which nobody knows whose they are,"
+            f"{counted(unknown, 'new file')} with rows whose work units are unknown,"
             " because an earlier release put them together: `dil state forget` and `rewind` cannot"
             " withdraw single work units from them"
         )
 
 
 def commits_of(groups: Sequence[FileGroup], most: int) -> Iterator[list[FileGroup]]:
-    """Yield the groups of each commit, which take at most so many files."""
+    """Yield the groups of each commit, each with the most files that it may take."""
     held: list[FileGroup] = []
     files = size = 0
     for group in groups:

@@ -184,9 +184,9 @@ class Tables(ABC):
     def bound(
         self, connection: Connection, table: TableName, column: TableColumn, window: Interval
     ) -> None:
-        """Let the database know that the times of a full table lie in a window, if they do.
+        """Let the database know that the times of a full table are in a window, if they are.
 
-        A reader who asks for other times is then not led to the table.
+        A query for other times then skips the table.
         """
         del connection, table, column, window
 
@@ -231,7 +231,7 @@ class Tables(ABC):
 
     def create_view(self, connection: Connection, base: Table, found: Sequence[ViewBranch],
                     before: Table | None) -> None:  # fmt: skip
-        """Make the view where there is none; ``before`` is what it was like."""
+        """Make the view if there is none; ``before`` is its earlier form."""
         self._create(connection, self.view(base), found, before)
 
     def require_view(self, connection: Connection, base: Table) -> None:
@@ -368,7 +368,7 @@ class PostgresqlTables(Tables):
                 raise WriteError(
                     f"{reader} reads {table}, and this commit puts another table in its place: "
                     "PostgreSQL does not let it go",
-                    f"Let it read {self.names.view.name}, where {LABEL} tells which rows. Drop it, "
+                    f"Let it read {self.names.view.name}, where {LABEL} says which rows. Drop it, "
                     "run the job, and create it again.",
                 )
 

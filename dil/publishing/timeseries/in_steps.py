@@ -94,7 +94,7 @@ def _after(
 def _take_back_others(
     place: TimeseriesTable, tables: MysqlTables, connection: Connection, known: Entries, run_id: str
 ) -> None:
-    """Give labels the tables that the registry tells of; whoever finishes the other run swaps anew.
+    """Give labels the tables in the registry; whoever finishes the other run swaps anew.
 
     What another run recorded and did not tidy away is dropped.
     """

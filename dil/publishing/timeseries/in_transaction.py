@@ -33,7 +33,7 @@ _PAUSE_S = 0.2
 
 @dataclass
 class _Switch:
-    """Names on their way: which table holds a label now, and what becomes of tables.
+    """Pending names: which table holds a label now, and which tables change.
 
     ``coming`` are the labels of tables that readers have not seen, by their last names;
     ``shares`` says that rows of a table of many labels changed.

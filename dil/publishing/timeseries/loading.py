@@ -78,7 +78,7 @@ class TimeseriesTable:
         return found
 
     def work(self, intent: Intent, known: Mapping[str, LabelEntry]) -> LabelChanges:
-        """Return what an intent does to labels."""
+        """Return the changes of an intent to labels."""
         return label_changes_of(intent.commit, known, self.windows, self.spec.retention_ms)
 
     def entry(self, known: Mapping[str, LabelEntry], label: str) -> LabelEntry:
@@ -128,7 +128,7 @@ class TimeseriesTable:
     def _bound(
         self, connection: Connection, target: TableName, entry: LabelEntry, base: Table
     ) -> None:
-        """Tell the database which times a label has, where rows are distinguished by a column."""
+        """Give the database the times of a label, where rows are distinguished by a column."""
         name = self.spec.labels.column if self.spec.labels is not None else ""
         for column in base.columns:
             if name and column.name == name:

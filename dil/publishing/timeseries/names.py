@@ -1,4 +1,4 @@
-"""Names of what belongs to a timeseries table (rule T19)."""
+"""Names of the parts of a timeseries table (rule T19)."""
 
 from __future__ import annotations
 

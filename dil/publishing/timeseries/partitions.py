@@ -99,7 +99,7 @@ class PartitionedTables(PostgresqlTables):
             )
 
     def require_empty(self, connection: Connection, held: Collection[str]) -> None:
-        """Refuse partitions that the registry does not tell of, and labels without theirs.
+        """Refuse partitions that are not in the registry, and labels without theirs.
 
         So are foreign keys that refer to the base: no partition could go.
         """
@@ -194,7 +194,7 @@ class PartitionedTables(PostgresqlTables):
             connection.change(f"{alter} SET DEFAULT nextval('{text}'::regclass)")
 
     def _numbered(self, connection: Connection) -> list[tuple[str, str]]:
-        """Return the columns that the base numbers by itself, and their sequences."""
+        """Return the columns that the base numbers automatically, and their sequences."""
         base = self.names.base
         found = connection.rows(_NUMBERED, base.schema, base.name)
         return [(str(column), str(sequence)) for column, sequence in found]

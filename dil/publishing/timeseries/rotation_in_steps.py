@@ -1,8 +1,8 @@
 """Rotation where every change of a table commits: MySQL and MariaDB (rule T26).
 
 One RENAME takes the rows out of the base table and puts an empty one there. The view reads the
-table that they come to before, while that is empty. That the empty one is called ``old`` says
-that the RENAME is done; the registry's newest entry tells of which label. Keys are unique in the
+table that they come to before, while that is empty. The name ``old`` of the empty one says
+that the RENAME is done; the registry's newest entry names the label. Keys are unique in the
 base table of their time only, so that a table which takes rows of a second one cannot ask for that.
 """
 

@@ -30,7 +30,7 @@ class Rotation:
 def view_branches(
     place: TimeseriesTable, entries: Iterable[LabelEntry], base: Table, *more: ViewBranch
 ) -> tuple[ViewBranch, ...]:
-    """Return what the view of an events table reads: labels in order, then the newest rows."""
+    """Return the tables in the view of an events table: labels in order, then the newest rows."""
     ordered = sorted(entries, key=lambda entry: entry.label)
     columns = {each.name: each.words for each in base.columns}
     found = branches(ordered, place.own_tables(ordered), place.names.base.schema)

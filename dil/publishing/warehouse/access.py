@@ -1,4 +1,4 @@
-"""What a destination asks of its database, each time on a connection of its own."""
+"""Queries of a destination to its database, each on a connection of its own."""
 
 from __future__ import annotations
 

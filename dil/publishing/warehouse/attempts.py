@@ -47,7 +47,8 @@ class Attempts:
 
         Raises:
             WriteError: the database did not do it.
-            CommitUnknownError: it may have done it: the answer was lost, and nobody can ask.
+            CommitUnknownError: it may have done it: the answer was lost, and the database cannot be
+                asked.
         """
         is_unknown = False
         attempt = 0

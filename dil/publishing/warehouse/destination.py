@@ -71,7 +71,7 @@ class WarehouseDestination(Destination):
         self._access.claim(owner)
 
     def live(self) -> tuple[PublishedFile, ...]:
-        """Return the files whose rows are in the table; of merged rows nobody can tell."""
+        """Return the files whose rows are in the table; for merged rows that is unknown."""
         if self._spec.mode is PublishMode.MERGE:
             return ()
         found = self._access.live()
@@ -117,7 +117,7 @@ class WarehouseDestination(Destination):
         """Look whether a commit can be carried out; called before it is decided.
 
         Raises:
-            ConfigError: rows are to be replaced that nobody can tell from others.
+            ConfigError: rows are to be replaced that cannot be distinguished from others.
             ConversionError: a column or a value does not fit the table.
             SourceContractError: more rows are missing at the source than may be deleted.
             WriteError: the table cannot be made to fit.

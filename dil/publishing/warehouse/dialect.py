@@ -38,12 +38,12 @@ Row = tuple[object, ...]
 class Connection(ABC):
     """One connection; its methods raise the driver's own errors.
 
-    ``begin`` comes first, once; what is changed before it stays, where the dialect can do that.
+    ``begin`` comes first, once; changes before it stay, if the dialect allows that.
     """
 
     @abstractmethod
     def begin(self) -> None:
-        """Begin a transaction whose statements see what is committed by then."""
+        """Begin a transaction whose statements see everything committed by then."""
 
     @abstractmethod
     def commit(self) -> None:
@@ -55,7 +55,7 @@ class Connection(ABC):
 
     @abstractmethod
     def change(self, statement: str, *values: Value) -> int:
-        """Run a statement and return how many rows it changed; ``MARK`` stands for a value.
+        """Run a statement and return how many rows it changed; ``MARK`` is the place of a value.
 
         Where no value is given the number may be anything.
         """
@@ -96,7 +96,7 @@ class Dialect(ABC):
     # How much text a key holds that we make, None for any length.
     key_characters: int | None = None
     big_integer = "BIGINT"
-    # What stands before the rows of an upsert, so that each column takes the values it is given.
+    # The words before the rows of an upsert that make each column take the values it is given.
     overriding = ""
 
     @abstractmethod
@@ -123,9 +123,9 @@ class Dialect(ABC):
     def widen(
         self, table: TableName, column: str, words: str, attributes: str | None = None
     ) -> str:
-        """Return the statement that gives a column another type, empty where none does.
+        """Return the statement that gives a column another type, empty if none does.
 
-        With ``attributes``, those of the column, it keeps what else the column is.
+        With ``attributes``, it keeps these other attributes of the column.
         """
 
     @abstractmethod
@@ -163,7 +163,7 @@ class Dialect(ABC):
     def missing_right(self, connection: Connection, name: TableName, rights: Sequence[str]) -> str:
         """Return the statement that gives this user what it lacks, empty where it lacks nothing.
 
-        A database that cannot tell says nothing.
+        A database that cannot know says nothing.
         """
         del connection, name, rights
         return ""

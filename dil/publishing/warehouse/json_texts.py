@@ -33,7 +33,7 @@ def json_texts(values: pa.Array) -> pa.Array:
 
 
 def are_plain(values: pa.Array) -> bool:
-    """Return whether each value has JSON, of which all but numbers is as it stands in the value.
+    """Return whether each value has JSON, which the value has as it is, numbers excepted.
 
     So it is known without being made that no error, and no rare character, is in it.
     """
@@ -121,7 +121,7 @@ def _lists(values: pa.ListArray) -> pa.Array:
 
 
 def _inside_quotes(values: pa.Array) -> pa.Array | None:
-    """Return what stands between the quotes of each value's JSON, None where not all have some."""
+    """Return the text between the quotes of each value's JSON, None where not all have quotes."""
     return None if values.null_count or not pt.is_string(values.type) else _escaped(values)
 
 

@@ -34,7 +34,7 @@ class SideTableRows(Protocol):
     """Rows that a commit loads into another table, in the transaction of the table's own rows."""
 
     def prepare(self, connection: Connection, commit: Commit) -> None:
-        """Make what their table lacks, outside of a transaction; may be done again."""
+        """Make the missing parts of their table, outside of a transaction; may be repeated."""
 
     def load(self, connection: Connection, commit: Commit, sequence: int) -> bool:
         """Load them in the transaction that is open; False where another run did meanwhile."""
@@ -121,7 +121,7 @@ class Loading:
         """Load the rows of an intent, unless they are there; done again, it changes nothing.
 
         Returns:
-            What was merged; None where nothing is, or it was done before.
+            The counts of the merge; None without a merge, or if it was done before.
         """
         commit = intent.commit
         self.records.make(connection)
@@ -152,7 +152,7 @@ class Loading:
         return merged
 
     def prepare(self, connection: Connection, commit: Commit) -> None:
-        """Make what the table lacks for the rows of a commit; may be done again."""
+        """Make the missing parts of the table for the rows of a commit; may be repeated."""
         self._alter(connection, self._shape(connection, self._rows(commit)))
 
     def put(self, connection: Connection, commit: Commit) -> None:
@@ -252,7 +252,7 @@ class Loading:
             connection.change(f"DELETE FROM {self.dialect.full(self.table)}")  # noqa: S608
 
     def _empty_units(self, connection: Connection, commit: Commit) -> None:
-        """Delete the rows of what was read again; where labels keep readings, of its label."""
+        """Delete the rows of work units that were read again, of a label if labels keep some."""
         units: dict[str | None, list[str]] = {}
         staying = (
             units_with_closed_rows(self.records.live(connection), commit) if commit.books else {}
@@ -292,8 +292,8 @@ class Loading:
         if LABEL not in {each.name for each in table.columns}:
             raise WriteError(
                 f"rows of closed timelabels are to stay, and {self.table.name} has no column"
-                f" {LABEL} to tell them from other rows of the same work units, which are to be"
-                " replaced",
+                f" {LABEL} to distinguish them from other rows of the same work units, which are to"
+                " be replaced",
                 f"Add {LABEL} to ms.output.system.columns and read everything anew once, or set"
                 " ms.late.after.close=reopen.",
             )

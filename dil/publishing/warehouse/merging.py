@@ -2,7 +2,7 @@
 
 The rows of a commit are loaded into a temporary table. Of those of one key the one with the
 greatest delta fields wins, of equals the later one; a winner that is older than the row in the
-table is dropped; the others are upserted, or delete what they tell to be deleted.
+table is dropped; the others are upserted, or delete the rows that they name.
 """
 
 from __future__ import annotations

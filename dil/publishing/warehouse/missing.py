@@ -21,7 +21,7 @@ def takes_missing(commit: Commit) -> bool:
 
 
 def missing_rows(address: str) -> PublishedFile:
-    """Return what a commit removes that takes missing rows away; nobody knows how many."""
+    """Return the file that a commit removes for missing rows; their number is unknown."""
     return PublishedFile(f"{address}{MARK_OF_MISSING}", "", 0, 0, "", "")
 
 

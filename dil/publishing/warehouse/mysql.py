@@ -59,7 +59,7 @@ _ADVICE = {
     **ADVICE,
     Fault.DOES_NOT_FIT: "A text is too long for its column; keys made by dil hold 255 characters.",
 }
-# The catalogue itself compares names without regard to case, which the server may tell apart.
+# The catalogue itself compares names without regard to case, which the server may distinguish.
 _IS_EXACT = "(@@lower_case_table_names <> 0 OR BINARY {}.table_name = " + MARK + ")"
 _COLUMNS = f"""
 SELECT t.table_type, t.engine, c.column_name, c.data_type, c.column_type,
@@ -99,7 +99,7 @@ class MysqlDialect(Dialect):
         settings = (
             "SET SESSION sql_mode = "
             "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO', "
-            # Without room for warnings nobody would know of values that were changed.
+            # Without room for warnings changed values would go unnoticed.
             "SESSION max_error_count = 64, "
             f"SESSION innodb_lock_wait_timeout = {LOCK_S}, SESSION time_zone = '+00:00', "
             f"SESSION lock_wait_timeout = {LOCK_S}, SESSION wait_timeout = {IDLE_S}",
@@ -431,7 +431,7 @@ def _exact_collation(session: mysql.MysqlSession) -> str:
     found = session.exact_collation()
     if not found:
         raise WriteError(
-            "the server is too old: it cannot tell keys with and without trailing blanks apart",
+            "the server is too old: it cannot distinguish keys with and without trailing blanks",
             "Use MySQL 8.0.17, MariaDB 10.2 or newer.",
         )
     return found

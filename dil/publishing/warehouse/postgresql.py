@@ -209,7 +209,7 @@ class PostgresqlDialect(Dialect):
         return len(column.encode()) <= _NAME_BYTES
 
     def index_winners(self, keys: Sequence[str]) -> Sequence[str]:
-        """Tell the planner how many winners there are."""
+        """Let the planner know how many winners there are."""
         del keys
         return ("ANALYZE dil_winners",)
 
@@ -283,7 +283,7 @@ class _Connection(Connection):
             cursor.adbc_ingest(table.name, reader, mode="append", **names)
 
     def close(self) -> None:
-        """Close the connection; the server rolls back what is open."""
+        """Close the connection; the server rolls back an open transaction."""
         with suppress(Exception):
             self._connection.close()
 

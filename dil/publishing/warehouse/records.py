@@ -1,6 +1,6 @@
-"""What a database knows of our commits: ``dil_commit``, and the files loaded, ``dil_part``.
+"""The records of our commits in a database: ``dil_commit``, and the files loaded, ``dil_part``.
 
-Both lie in the schema of the table and belong to the transaction that loads the rows. A row in
+Both are in the schema of the table and belong to the transaction that loads the rows. A row in
 ``dil_commit`` says that a run's commit is done (rule U13).
 """
 
@@ -33,7 +33,7 @@ _IN_A_STATEMENT = 200
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The two tables, as far as they tell of one table of rows, the ``dataset``."""
+    """The two tables, as far as they concern one table of rows, the ``dataset``."""
 
     dialect: Dialect
     schema: str

@@ -30,7 +30,7 @@ _BATCH_ROWS = 16_384
 
 
 class WarehouseFiles:
-    """The staged files of one destination; of which columns a file is, is read once."""
+    """The staged files of one destination; the columns of a file are read once."""
 
     def __init__(self, filesystem: Filesystem) -> None:
         self._filesystem = filesystem
@@ -38,7 +38,7 @@ class WarehouseFiles:
         self._distinct: dict[bytes, pa.Schema] = {}
 
     def schema(self, path: str) -> pa.Schema:
-        """Return the columns of a file; it is written once, so that they stay what they are."""
+        """Return the columns of a file; it is written once, so they do not change."""
         found = self._schemas.get(path)
         if found is None:
             with self.opened(path) as file:

@@ -147,7 +147,7 @@ class SqliteDialect(Dialect):
         if years["min"] is None or (years["min"] >= 0 and years["max"] <= _LAST_YEAR):
             return ""
         return (
-            "holds a time outside of the years 0 to 9999, by which SQLite cannot tell the newer "
+            "holds a time outside of the years 0 to 9999, by which SQLite cannot find the newer "
             "row: times are text there"
         )
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 
 from dil import publishing
 from dil.model.dataset import Commit
+from dil.model.derived import Judged
 from dil.reshaping.files import DatasetFiles
 from dil.reshaping.row_hash import logical_hash
+from dil.run import event_time
 from dil.run.active_run import ActiveRun
 from dil.run.queries.slices import PlannedQuery, require_sound
 from dil.types.schema_text import parse_schema
@@ -27,10 +29,24 @@ def with_query(run: ActiveRun, planned: PlannedQuery, commit: Commit) -> Commit:
     if not planned.runs:
         commit = replace(commit, moves=(), removes=(), schema="", quarantine_removes=())
     hashed = _hash_of(run, commit) if spec.hashes_rows and commit.moves else None
-    step = replace(step, logical_hash=hashed, last_event_ms=planned.last_event_ms)
+    step = replace(
+        step,
+        logical_hash=hashed,
+        judged=_judged(run) if planned.runs else None,
+        last_event_ms=planned.last_event_ms,
+    )
     found = replace(commit, query=step)
     require_sound(run.job, spec, found, run.options.clock)
     return found
+
+
+def _judged(run: ActiveRun) -> Judged | None:
+    """Return by what the rows were judged, None for a job without event column."""
+    spec = run.job.events
+    if spec is None:
+        return None
+    effective = event_time.kept(spec, run.store).watermark.effective
+    return Judged(effective, spec.column, spec.late_action)
 
 
 def _hash_of(run: ActiveRun, commit: Commit) -> str:

@@ -17,6 +17,7 @@ from dil.run.active_run import ActiveRun
 from dil.run.plan import PlannedRun
 from dil.run.queries.slices import PlannedInput, PlannedQuery
 from dil.state.derived.dataset_chain import DatasetChain
+from dil.state.derived.input_rows import InputRows
 from dil.state.derived.inputs import open_input
 from dil.state.derived.published_rows import rows_since
 from dil.state.opening import open_snapshot
@@ -48,7 +49,7 @@ def execute_query(
 
 def view_of_input(item: PlannedInput) -> View:
     """Return the rows that are read of an input, as tasks read them."""
-    return view_of(item.input.view, item.schema, item.parts, item.input.writing)
+    return view_of(item.input.view, item.read, item.input.writing)
 
 
 def published_near(
@@ -76,7 +77,7 @@ def published_near(
         parts, schema = rows_since(dataset, last, near.first_ms), dataset.schema_at(last)
     if not parts:
         return None
-    found = view_of("published", schema, parts, job.writing)
+    found = view_of("published", InputRows(parts, schema), job.writing)
     absent = [name for name in spec.columns if name not in found.known.names]
     if absent:
         raise QueryError(
@@ -110,4 +111,5 @@ def _context(run: ActiveRun, planned: PlannedRun) -> RunContext:
         log_level=options.log_level,
         log_json=options.log_json,
         known_schema=planned.known_schema,
+        events=planned.events,
     )

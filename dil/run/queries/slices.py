@@ -9,14 +9,12 @@ from __future__ import annotations
 import json
 import logging
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from dil.errors import StateError
 from dil.model.dataset import Commit
-from dil.model.derived import MADE_ANEW, InputSlice, QueryStep
-from dil.model.file_rows import FileRows
+from dil.model.derived import InputSlice, QueryStep
 from dil.model.interval import Interval
 from dil.model.job import DatasetInput, Job, QueryMode, QuerySpec
 from dil.model.json import JsonObject, compact
@@ -29,8 +27,8 @@ from dil.state.blocks.canonical import instant_of
 from dil.state.chain.chain_rows import data_event_at
 from dil.state.databases.database import Transaction
 from dil.state.derived.appending import require_sound_query
-from dil.state.derived.dataset_chain import DatasetChain, Position
 from dil.state.derived.earlier_inputs import refuse_inputs_read_before
+from dil.state.derived.input_rows import InputRows, Stretch, place_of
 from dil.state.derived.inputs import StoredInput, open_input
 from dil.state.derived.planning import QueryPlan, SliceLimits, plan_query, transform_in_force
 from dil.state.opening import open_snapshot
@@ -46,21 +44,19 @@ class PlannedInput:
     """What is taken of one input.
 
     ``first`` and ``last`` are the sequences of the block before the slice, -1 for none, and of its
-    last block. ``rows`` are those of the slice, ``parts`` what the query reads: these, or all rows
-    of the dataset. ``schema`` is the text of the schema in force at the end.
+    last block. ``read`` are the rows that the query reads: new ones, or all of the dataset.
     """
 
     input: DatasetInput
     slice: InputSlice
     first: int
     last: int
-    parts: tuple[FileRows, ...] = ()
-    schema: str = ""
+    read: InputRows = field(default_factory=InputRows)
 
     @property
     def rows(self) -> int:
         """Return how many rows the query reads of it."""
-        return sum(part.count for part in self.parts)
+        return sum(part.count for part in self.read.parts)
 
     @property
     def has_news(self) -> bool:
@@ -178,6 +174,7 @@ def _planned(
         inputs=tuple(each.dataset for each in spec.inputs),
         chains=chains,
         takes_all=is_full,
+        whole=frozenset(each.dataset for each in spec.inputs if each.reads_closed),
     )
     if plan is None:
         return PlannedQuery(waits=tuple(f"{each.dataset} has nothing new" for each in spec.inputs))
@@ -190,25 +187,36 @@ def _planned(
     ]
     # Blocks that only take rows away have no new offset, and are looked at all the same.
     runs = again or any(
-        chains[each.input.dataset].has_data_in(each.first, each.last) for each in places
+        _stretch(each, chains[each.input.dataset], spec.mode).has_changes() for each in places
     )
     closed = None
     if spec.windows is not None:
         closed = _closed(own, name, plan, spec.windows)
         runs = closed is not None
     if runs:
-        whole = spec.mode.reads_whole
-        places = [_with_rows(each, chains[each.input.dataset], is_full=whole) for each in places]
+        places = [_with_rows(each, chains[each.input.dataset], spec.mode) for each in places]
         # A compaction gives new offsets to rows that were read before.
-        runs = is_full or any(each.parts for each in places)
+        runs = is_full or any(each.read.parts for each in places)
     return PlannedQuery(
         QueryStep(spec.transform, slices, plan.event.new_watermark),
         runs,
         tuple(places),
-        tuple(f"{each.input.dataset} has nothing new" for each in places if not each.has_news),
+        tuple(_waits(places, chains, spec.mode)),
         closed,
         sum(chains[each.input.dataset].sequence - each.last for each in places),
     )
+
+
+def _waits(
+    places: Iterable[PlannedInput], chains: dict[str, StoredInput], mode: QueryMode
+) -> Iterator[str]:
+    """Yield which inputs have nothing new, those among them that closed no timelabel."""
+    for each in places:
+        name = each.input.dataset
+        if not each.has_news:
+            yield f"{name} has nothing new"
+        elif each.input.reads_closed and not _stretch(each, chains[name], mode).has_changes():
+            yield f"{name} has closed no timelabel since"
 
 
 def _is_changed(own: Transaction, name: str, spec: QuerySpec) -> bool:
@@ -239,41 +247,24 @@ def _place(item: DatasetInput, taken: InputSlice, chain: StoredInput) -> Planned
     return PlannedInput(item, taken, first, first if last is None else last)
 
 
-def _with_rows(place: PlannedInput, chain: StoredInput, *, is_full: bool) -> PlannedInput:
+def _with_rows(place: PlannedInput, chain: StoredInput, mode: QueryMode) -> PlannedInput:
     """Return the place with the rows that the query reads of it."""
-    dataset = DatasetChain(chain)
-    if place.last < 0:
-        return place
-    end = dataset.at(place.last)
-    if is_full:
-        parts = dataset.parts_at(end)
-    elif chain.has_data_in(place.first, place.last):
-        parts = _new_parts(dataset, place, end)
-    else:
-        parts = ()
-    schema = dataset.schema_at(place.last)
-    return PlannedInput(place.input, place.slice, place.first, place.last, parts, schema)
+    return replace(place, read=_stretch(place, chain, mode).rows())
 
 
-def _new_parts(dataset: DatasetChain, place: PlannedInput, end: Position) -> tuple[FileRows, ...]:
-    try:
-        return dataset.parts_between(_reached(place), end)
-    except StateError as error:
-        raise StateError(
-            error.message,
-            "ms.query.mode=full reads the whole input again and replaces this dataset; once:"
-            f" dil run JOB.conf {MADE_ANEW}. New rows alone"
-            " come from jobs with ms.publish.mode=append.",
-        ) from error
-
-
-def _reached(place: PlannedInput) -> Position:
-    """Return the place up to which an input was read."""
-    item = place.slice
-    if item.prev_block_hash is None:
-        return Position()
-    offset = -1 if item.prev_offset is None else item.prev_offset
-    return Position(place.first, offset, item.prev_block_hash)
+def _stretch(place: PlannedInput, chain: StoredInput, mode: QueryMode) -> Stretch:
+    reached = place_of(chain, place.slice.prev_block_hash, place.slice.prev_offset)
+    assert reached is not None  # noqa: S101 - plan_query has found it
+    item = place.input
+    return Stretch(
+        chain,
+        reached,
+        place.last,
+        mode.reads_whole,
+        item.reads_late,
+        item.keeps_changelog,
+        item.reads_closed,
+    )
 
 
 def require_sound(job: Job, spec: QuerySpec, commit: Commit, clock: Clock) -> None:
@@ -297,8 +288,23 @@ def as_plan(job: Job, spec: QuerySpec, planned: PlannedQuery, now_ms: int) -> Pl
     if planned.step is not None:
         whole = Interval(0, max(now_ms, 1))
         name = _signature(planned)
-        units = (WorkUnit(name, whole.low, whole.high, whole, "query", "{}", Reason.INCREMENTAL),)
+        label = _label_of_run(job, now_ms)
+        units = (
+            WorkUnit(
+                name, whole.low, whole.high, whole, "query", "{}", Reason.INCREMENTAL,
+                timelabel=label,
+            ),
+        )  # fmt: skip
     return Plan(now_ms, job.planning.zone, spec.mode is QueryMode.FULL, None, units)
+
+
+def _label_of_run(job: Job, now_ms: int) -> str | None:
+    """Return the label of rows without a time, None where rows have no labels."""
+    if job.planning.timelabel is None or not job.planning.timelabel.column:
+        return None
+    from dil.planning.timelabels import timelabels  # few queries have labels
+
+    return timelabels(job.planning.timelabel, now_ms)(Interval(0, max(now_ms, 1)))
 
 
 def taken_text(planned: PlannedQuery) -> str:

@@ -69,7 +69,7 @@ class AmendedHistory(History):
 
 
 def _record(entry: UnitEntry | None) -> UnitRecord | None:
-    """Return what planning would see of a row; a pending one is no record."""
+    """Return the record that planning sees for a row; a pending row is no record."""
     if entry is None or entry.status == PENDING:
         return None
     failed = entry.status == FAILED

@@ -65,7 +65,7 @@ class ImportLimits:
     now: int | None = None
 
     def broken_by(self, low: int, high: int) -> str:
-        """Return what is wrong with a high of the partition that starts at ``low``."""
+        """Return the problem of a high of the partition that starts at ``low``."""
         end = self.ends.get(low)
         if end is not None and high > end:
             return f"is after the partition's end {end}, as the job is configured now"
@@ -89,7 +89,7 @@ def read_import(
         form: ``csv`` or ``json``.
         job: The job whose rows are wanted.
         spelling: Returns the raw form of a signature as the file spells it.
-        limits: How far highs may reach; a success behind it would hide rows that nobody read.
+        limits: How far highs may reach; a success behind it would hide unread rows.
 
     Raises:
         ConfigError: findings with their lines, at most twenty.

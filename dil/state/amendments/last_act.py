@@ -1,6 +1,6 @@
 """The last act of an operator, read from the chain.
 
-Chains are long: blocks are looked at one by one, and what is kept grows with the number of work
+Chains are long: blocks are read one by one, and the memory grows with the number of work
 units, never with that of blocks.
 """
 
@@ -49,7 +49,7 @@ class LastAct:
     reopened: tuple[LabelWindow, ...] = ()
 
     def settled(self, then: Iterable[UnitEntry]) -> LastAct:
-        """Return the act with what it did to the index distinguished from what it only names.
+        """Return the act, with its changes of the index apart from rows that it only names.
 
         Args:
             then: All rows of the index as they were just before the act.
@@ -117,9 +117,9 @@ class FilesSince:
 
 
 def files_since(blocks: Iterable[JsonObject], sequence: int) -> FilesSince:
-    """Return what the blocks behind ``sequence`` did to files; of each the first word counts.
+    """Return what the blocks after ``sequence`` did to files; the first block counts for each file.
 
-    What left may be there again.
+    A removed file may be there again.
     """
     came: set[str] = set()
     left: set[str] = set()

@@ -80,11 +80,11 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which work units are meant: those that fit every condition that is given.
+    """The selected work units: those that fit every given condition.
 
     ``signatures`` are in stored form (``encoded``), ``units`` compact JSON. ``low`` and ``high``
     bound the partition start, epoch ms UTC, half-open. ``failed_only`` leaves those whose last
-    attempt failed, or of which a part is owed.
+    attempt failed, or that have an unread part.
     """
 
     signatures: frozenset[str] = frozenset()
@@ -285,9 +285,9 @@ def _difference(
 
 
 def _imported(before: UnitEntry | None, high: ImportedHigh) -> UnitEntry:
-    """Return the row of a success that another store kept.
+    """Return the row of a success from another store.
 
-    What failed here stays failed until a success reaches the end that it failed to reach.
+    A failed work unit stays failed until a success reaches the end of the failed reading.
     """
     if before is None:
         return UnitEntry(high.signature, high.low, high.high, high.high, COMMITTED, 0)

@@ -1,7 +1,7 @@
 """The books as a checkpoint keeps them: an index of the CloseBooks and ReopenBooks blocks.
 
-Windows of one schedule follow each other, so that what is closed is one stretch of time with few
-gaps: the document stays small however long the history is.
+Windows of one schedule follow each other, so the closed labels are one stretch of time with few
+gaps: the document stays small for a history of any length.
 """
 
 from __future__ import annotations

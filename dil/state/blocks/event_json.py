@@ -1,9 +1,9 @@
 """The JSON form of the metadata chain's events (rules C11 to C13).
 
 Fields that Open Data Fabric defines are always written, absent ones as null; fields of our own
-(``parts``, ``removes``, ``lateData``, ``stream``, ``lastEventMs``) are left out when absent (rule
-C10). Reading is strict in the type of each field it knows and passes over members that it does not
-know.
+(``parts``, ``removes``, ``lateData``, ``changelogData``, ``judgedBy``, ``stream``,
+``lastEventMs``) are left out when absent (rule C10). Reading is strict in the type of each field it
+knows and passes over members that it does not know.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from dil.model.derived import InputSlice
+from dil.model.derived import InputSlice, Judged
 from dil.model.json import JsonObject, JsonValue
 from dil.model.on_demand import OnDemand
 from dil.state.blocks.events import (
     DATA_KINDS,
+    Changelog,
     Checkpoint,
     ConfigEvent,
     DataEvent,
@@ -47,7 +48,7 @@ def required(fields: Mapping[str, Any], name: str, kind: type[_Field]) -> _Field
 
 
 def optional(fields: Mapping[str, Any], name: str, kind: type[_Field]) -> _Field | None:
-    """Return a field of one type, or None where an explicit null stands.
+    """Return a field of one type, or None for an explicit null.
 
     Raises:
         KeyError: it is missing.
@@ -80,6 +81,15 @@ def to_json(event: Event) -> JsonObject:
         fields["queryInputs"] = [_input_json(item) for item in event.inputs]
     if event.late is not None:
         fields["lateData"] = _late_json(event.late)
+    if event.changelog is not None:
+        parts = [_side_json(part) for part in event.changelog.parts]
+        fields["changelogData"] = {"parts": parts, "isBegun": event.changelog.is_begun}
+    if event.judged is not None:
+        fields["judgedBy"] = {
+            "watermark": event.judged.watermark,
+            "column": event.judged.column,
+            "lateAction": event.judged.action,
+        }
     if event.stream is not None:
         fields["stream"] = event.stream
     if event.last_event_ms is not None:
@@ -111,6 +121,8 @@ def from_json(fields: Mapping[str, Any]) -> Event:
         new_source_state=_read_source_state(fields.get("newSourceState")),
         inputs=inputs,
         late=_read_late(fields.get("lateData")),
+        changelog=_read_changelog(fields.get("changelogData")),
+        judged=_read_judged(fields.get("judgedBy")),
         stream=optional(fields, "stream", dict) if "stream" in fields else None,
         last_event_ms=optional(fields, "lastEventMs", int) if "lastEventMs" in fields else None,
     )
@@ -150,16 +162,17 @@ def _part_json(part: SliceFile) -> JsonObject:
 
 def _late_json(late: SideFiles) -> JsonObject:
     return {
-        "parts": [
-            {
-                "path": part.path,
-                "rows": part.rows,
-                "physicalHash": part.physical_hash,
-                "size": part.size,
-            }
-            for part in late.parts
-        ],
+        "parts": [_side_json(part) for part in late.parts],
         "removes": list(late.removes),
+    }
+
+
+def _side_json(part: SideFile) -> JsonObject:
+    return {
+        "path": part.path,
+        "rows": part.rows,
+        "physicalHash": part.physical_hash,
+        "size": part.size,
     }
 
 
@@ -216,17 +229,34 @@ def _read_part(fields: Mapping[str, Any]) -> SliceFile:
 def _read_late(fields: Mapping[str, Any] | None) -> SideFiles | None:
     if fields is None:
         return None
-    return SideFiles(
-        tuple(
-            SideFile(
-                path=required(part, "path", str),
-                rows=required(part, "rows", int),
-                physical_hash=required(part, "physicalHash", str),
-                size=required(part, "size", int),
-            )
-            for part in required(fields, "parts", list)
-        ),
-        tuple(map(str, required(fields, "removes", list))),
+    return SideFiles(_side_parts(fields), tuple(map(str, required(fields, "removes", list))))
+
+
+def _read_changelog(fields: Mapping[str, Any] | None) -> Changelog | None:
+    if fields is None:
+        return None
+    return Changelog(_side_parts(fields), is_begun=fields["isBegun"] is True)
+
+
+def _read_judged(fields: Mapping[str, Any] | None) -> Judged | None:
+    if fields is None:
+        return None
+    return Judged(
+        optional(fields, "watermark", int),
+        required(fields, "column", str),
+        required(fields, "lateAction", str),
+    )
+
+
+def _side_parts(fields: Mapping[str, Any]) -> tuple[SideFile, ...]:
+    return tuple(
+        SideFile(
+            path=required(part, "path", str),
+            rows=required(part, "rows", int),
+            physical_hash=required(part, "physicalHash", str),
+            size=required(part, "size", int),
+        )
+        for part in required(fields, "parts", list)
     )
 
 

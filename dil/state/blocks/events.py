@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dil.model.derived import InputSlice
+from dil.model.derived import InputSlice, Judged
 from dil.model.json import JsonObject
 
 DATA_KINDS = frozenset({"AddData", "ExecuteQuery"})
@@ -79,6 +79,18 @@ class SideFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class Changelog:
+    """The files of rows that one data event changed, in the order of their rows.
+
+    ``is_begun`` says that they begin with all rows that the dataset had before the event: whoever
+    begins to read the changelog begins here.
+    """
+
+    parts: tuple[SideFile, ...] = ()
+    is_begun: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     """One file of engine state."""
 
@@ -99,10 +111,11 @@ class SourceState:
 class DataEvent:
     """AddData, or ExecuteQuery when ``inputs`` is not None.
 
-    ``late`` is what it does beside the dataset, None for nothing. ``stream`` says which micro-batch
-    an ExecuteQuery is, None for a run of its own; that of AddData is in its source state.
-    ``last_event_ms`` is the greatest event time (epoch ms UTC) of all rows so far, of a dataset
-    that leaves out repeats; None where nobody knows.
+    ``late`` is what it does beside the dataset, None for nothing. ``changelog`` says which rows it
+    changed, None where nobody recorded that. ``judged`` is by what its rows were judged late.
+    ``stream`` says which micro-batch an ExecuteQuery is, None for a run of its own; that of AddData
+    is in its source state. ``last_event_ms`` is the greatest event time (epoch ms UTC) of all rows
+    so far, of a dataset that leaves out repeats; None where nobody knows.
     """
 
     prev_checkpoint: str | None = None
@@ -113,6 +126,8 @@ class DataEvent:
     new_source_state: SourceState | None = None
     inputs: tuple[InputSlice, ...] | None = None
     late: SideFiles | None = None
+    changelog: Changelog | None = None
+    judged: Judged | None = None
     stream: JsonObject | None = None
     last_event_ms: int | None = None
 

@@ -27,19 +27,15 @@ class InputChain(Protocol):
 
 
 def input_violations(
-    block: Block,
-    tip: ChainHead,
-    chains: Mapping[str, InputChain] | None,
-    *,
-    custom_watermark: bool = False,
+    block: Block, tip: ChainHead, chains: Mapping[str, InputChain] | None
 ) -> list[Violation]:
     """Return every rule about inputs that ``block`` breaks as the next block after ``tip``.
 
     Args:
         block: A block with ExecuteQuery.
         tip: The end of the derived dataset's own chain.
-        chains: The input chains by dataset id. None leaves out what only they tell: V34, V37, V38.
-        custom_watermark: Leaves V38 out (``transform.watermark=custom``).
+        chains: The input chains by dataset id. None leaves out the rules that need them: V34, V37,
+            V38.
     """
     event = block.event
     if not isinstance(event, DataEvent) or event.inputs is None:
@@ -58,7 +54,7 @@ def input_violations(
         found += progress
         # Where it is unknown what was taken, there is no watermark to compare with.
         is_known = not {"V34", "V35"} & {broken.code for broken in progress}
-        if is_known and not custom_watermark and _is_raised(event, tip):
+        if is_known and _is_raised(event, tip):
             found += _watermark_rule(item, chain, event.new_watermark)
     return found
 

@@ -32,7 +32,7 @@ _MODULUS = 1 << 256
 class UnitRow:
     """One work unit as the index keeps it; times are epoch ms UTC.
 
-    ``high`` is the last successful high watermark, None when there is none. ``cursor`` says where
+    ``high`` is the last successful high watermark, None without a success. ``cursor`` says where
     a partly read work unit goes on.
     """
 

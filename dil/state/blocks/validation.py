@@ -8,7 +8,7 @@ costs O(1) in the length of the chain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dil.errors import StateError
@@ -79,7 +79,7 @@ def violations(
         block: The new block.
         tip: The chain's end, None for an empty chain.
         horizon: Latest instant, epoch ms, that a watermark may name beside the system time (V18);
-            None leaves V18 out, because later nobody knows it.
+            None leaves V18 out, because later it is unknown.
         replaced: Row hashes that the delta's rows had before, by signature; None leaves V22 out.
         schema: Schema of the new files, as text, to be the one in force (V14); None leaves it out.
     """
@@ -102,27 +102,6 @@ def violations(
     return found
 
 
-def file_violations(event: DataEvent, size_of: Callable[[str], int | None]) -> list[Violation]:
-    """Return which of the files that an event adds are not there with the stated size (V20).
-
-    Args:
-        event: The event; files that it takes away are not looked at.
-        size_of: Returns a size in bytes, None when there is no such file: of a part by its path,
-            of a checkpoint by its hash.
-    """
-    stated = (
-        {part.path: part.size for part in (event.new_data.parts or ())} if event.new_data else {}
-    )
-    if event.new_checkpoint is not None:
-        stated[event.new_checkpoint.physical_hash] = event.new_checkpoint.size
-    found = {name: size_of(name) for name in stated}
-    return [
-        Violation("V20", f"{name} has {found[name]} bytes, not {size}")
-        for name, size in stated.items()
-        if found[name] != size
-    ]
-
-
 def _chain_rules(block: Block, tip: ChainHead | None) -> Iterator[Violation]:
     event = block.event
     if not is_system_time(block.system_time):
@@ -131,7 +110,7 @@ def _chain_rules(block: Block, tip: ChainHead | None) -> Iterator[Violation]:
         yield from _first_rules(block)
         return
     if isinstance(event, Seed):
-        yield Violation("V02", "Seed stands behind another block")
+        yield Violation("V02", "Seed is behind another block")
     if block.previous_hash != tip.hash:
         yield Violation("V03", f"follows {block.previous_hash}, the head is {tip.hash}")
     if block.sequence != tip.head.sequence + 1:

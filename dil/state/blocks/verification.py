@@ -85,7 +85,7 @@ def verify_chain(
             publishes there. Given, the chain must know all of them, or it was truncated.
         is_of_files: Whether rows are in files. Those of late rows are, wherever others go.
         chains: The chains of the inputs of a derived dataset, by name. Of a block with another
-            input only that is checked which the dataset's own chain tells.
+            input only that is checked which the dataset's own chain says.
     """
     report = ChainReport(0, 0, ())
     for _ in range(_MAX_READINGS):
@@ -134,7 +134,7 @@ def late_parts(store: StateStore) -> dict[str, SideFile]:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """What the dataset's folder holds, see ``verify_chain``."""
+    """The content of the dataset's folder, see ``verify_chain``."""
 
     size_of: Callable[[str], int | None] | None
     hash_of: Callable[[str], str] | None
@@ -160,7 +160,8 @@ def _read(
         check.manifest(files.listed, store)
     if files.size_of is not None:
         parts = check.live.values() if files.is_of_files else ()
-        check.files((*parts, *check.late.values()), files.size_of, files.hash_of)
+        beside = (*check.late.values(), *check.changes.values())
+        check.files((*parts, *beside), files.size_of, files.hash_of)
     return ChainReport(check.blocks, len(check.live), tuple(check.problems[:_MAX_PROBLEMS]))
 
 
@@ -173,6 +174,7 @@ class _Check:
     units: dict[bytes, tuple[str, bytes]] = field(default_factory=dict)
     live: dict[str, SliceFile] = field(default_factory=dict)
     late: dict[str, SideFile] = field(default_factory=dict)
+    changes: dict[str, SideFile] = field(default_factory=dict)
     books: Books = field(default_factory=Books)
 
     def block(self, fields: JsonObject) -> None:
@@ -294,7 +296,7 @@ class _Check:
                     self.problems.append(str(violation))
 
     def _absorb(self, block: Block) -> dict[str, str]:
-        """Note what a block says of files and work units; return the row hashes it replaces."""
+        """Note the files and work units of a block; return the row hashes it replaces."""
         event = block.event
         if not isinstance(event, DataEvent):
             return {}
@@ -302,10 +304,7 @@ class _Check:
             for part in event.new_data.removes:
                 self.live.pop(part.path, None)
             self.live.update({part.path: part for part in event.new_data.parts or ()})
-        if event.late is not None:
-            for path in event.late.removes:
-                self.late.pop(path, None)
-            self.late.update({each.path: each for each in event.late.parts})
+        self._absorb_beside(event)
         state = event.new_source_state
         if state is None or state.kind != KIND:
             return {}
@@ -322,6 +321,17 @@ class _Check:
             facts = _facts(*(row[name] for name in names))
             self.units[key] = (row_hash(row), facts)
         return replaced
+
+    def _absorb_beside(self, event: DataEvent) -> None:
+        """Note which files lie beside the dataset after an event."""
+        if event.late is not None:
+            for path in event.late.removes:
+                self.late.pop(path, None)
+            self.late.update({each.path: each for each in event.late.parts})
+        if event.changelog is not None:
+            if event.changelog.is_begun:
+                self.changes.clear()  # nobody begins with what is before
+            self.changes.update({each.path: each for each in event.changelog.parts})
 
 
 def _key(signature: str) -> bytes:

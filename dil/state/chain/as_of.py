@@ -1,8 +1,8 @@
 """State as it was: the block in force at an instant, and the work units at a block.
 
 Blocks never run backwards in time (V05), so an instant is found by binary search on the sequence
-(rule C20). The index itself is only kept as it is now; as it was, it is what the
-deltas up to a block add up to.
+(rule C20). The index itself is only kept as it is now; at a block, it is the
+sum of the deltas up to that block.
 """
 
 from __future__ import annotations

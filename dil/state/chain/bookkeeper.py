@@ -120,7 +120,7 @@ class Bookkeeper:
     def _has(self, status: str, window: LabelWindow) -> bool:
         """Return whether the last work unit of a status that begins before a window's end is in it.
 
-        Partitions follow each other, so that one look tells.
+        Partitions follow each other, so that one look is enough.
         """
         row = self._tx.row(sql.LAST_WITH_STATUS, self._job, status, window.high)
         return row is not None and row[0] > window.low
@@ -175,7 +175,7 @@ class Bookkeeper:
 
 
 def event_body(window: LabelWindow, reason: str | None) -> JsonObject:
-    """Return what CloseBooks and ReopenBooks say of a label; ``windowEnd`` is epoch ms UTC."""
+    """Return the event fields that close or reopen a label; ``windowEnd`` is epoch ms UTC."""
     return {"timelabel": window.label, "windowEnd": window.high, "reason": reason}
 
 

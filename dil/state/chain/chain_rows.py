@@ -117,7 +117,7 @@ def config_event_at(
 
 
 def resets_since(tx: Transaction, job: str, sequence: int | None, head: int) -> frozenset[str]:
-    """Return what ResetState events behind a block, up to the head, allow to be dropped."""
+    """Return what ResetState events after a block, up to the head, allow a commit to drop."""
     since = -1 if sequence is None else sequence
     if head == since:
         return frozenset()

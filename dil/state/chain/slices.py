@@ -6,10 +6,18 @@ from array import array
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
-from dil.model.dataset import Commit, PublishedFile
+from dil.model.dataset import Commit, Move, PublishedFile
 from dil.model.on_demand import OnDemand
 from dil.state.blocks.canonical import SHA2_256, hash_of_pieces, key_hash
-from dil.state.blocks.events import DATA_KINDS, DataEvent, SideFile, SideFiles, Slice, SliceFile
+from dil.state.blocks.events import (
+    DATA_KINDS,
+    Changelog,
+    DataEvent,
+    SideFile,
+    SideFiles,
+    Slice,
+    SliceFile,
+)
 from dil.state.chain.chain_rows import read_stored
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
@@ -42,10 +50,20 @@ def late_of(commit: Commit) -> SideFiles | None:
     """Return the files of late rows of a commit, None when it touches none."""
     if not commit.touches_late_rows:
         return None
-    late = (move.target for move in commit.late_moves)
-    return SideFiles(
-        tuple(SideFile(file.uri, file.rows, SHA2_256 + file.sha256, file.bytes) for file in late),
-        commit.late_removes,
+    return SideFiles(_side_files(commit.late_moves), commit.late_removes)
+
+
+def changelog_of(commit: Commit) -> Changelog | None:
+    """Return which rows a commit changed, None where it does not record that."""
+    if not commit.changelog_dir:
+        return None
+    return Changelog(_side_files(commit.changelog_moves), commit.begins_changelog)
+
+
+def _side_files(moves: Iterable[Move]) -> tuple[SideFile, ...]:
+    files = (move.target for move in moves)
+    return tuple(
+        SideFile(file.uri, file.rows, SHA2_256 + file.sha256, file.bytes) for file in files
     )
 
 

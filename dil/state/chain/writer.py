@@ -26,7 +26,8 @@ class ChainWriter:
 
     ``tip`` is the end with the drafts in place, None for an empty chain. ``horizon`` is the latest
     instant that a watermark may name beside the system time (V18); both are epoch ms UTC.
-    ``chains`` are those of the inputs of a query; without them what only they tell is not checked.
+    ``chains`` are those of the inputs of a query; without them the rules that need them are not
+    checked.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class ChainWriter:
 
     @property
     def summary(self) -> UnitSummary:
-        """Return what the last data event says of the work-unit index."""
+        """Return the summary of the work-unit index in the last data event."""
         data = self.tip.data if self.tip else None
         return UnitSummary.of(data.new_source_state if data else None)
 
@@ -91,7 +92,8 @@ class ChainWriter:
         if commit is None:
             return event
         new_data = slices.slice_of(self._tx, self._dataset_id, commit, event.prev_offset)
-        return replace(event, new_data=new_data, late=slices.late_of(commit))
+        late, changelog = slices.late_of(commit), slices.changelog_of(commit)
+        return replace(event, new_data=new_data, late=late, changelog=changelog)
 
     def draft(self, event: Event, *, replaced: Mapping[str, str] | None = None) -> None:
         """Draft the next block.

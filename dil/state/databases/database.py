@@ -36,7 +36,7 @@ class LongValue:
 
 
 class Transaction(ABC):
-    """Statements of one transaction; ``?`` stands for a value on every engine."""
+    """Statements of one transaction; ``?`` is the place of a value on every engine."""
 
     @abstractmethod
     def change(self, statement: str, *values: SqlValue) -> int:
@@ -87,11 +87,11 @@ class Database(ABC):
 
     @abstractmethod
     def upgrade(self, allow: Allow) -> AbstractContextManager[Transaction]:
-        """Open a transaction like ``write``, in which a store of an older format becomes ours.
+        """Open a transaction like ``write``, in which a store of an older format is upgraded.
 
-        ``allow`` is called only for an older store, inside of the transaction. What the store was
-        is copied to ``copy_place`` first. All of the upgrade and of the block is committed, or
-        nothing.
+        ``allow`` is called only for an older store, inside of the transaction. The old store
+        is copied to ``copy_place`` first. The upgrade and the block are committed as a whole, or
+        not at all.
         """
 
     def problems(self) -> Iterator[str]:

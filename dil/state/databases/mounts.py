@@ -14,7 +14,7 @@ _MOUNTS = Path("/proc/mounts")
 def network_mount_of(folder: Path) -> str | None:
     """Return the network filesystem that holds ``folder``, None for a local one.
 
-    Best effort: only Linux tells, elsewhere the answer is None.
+    Best effort: only Linux shows it, elsewhere the answer is None.
     """
     try:
         table = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")

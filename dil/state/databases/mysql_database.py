@@ -2,7 +2,7 @@
 
 Names are compared bytewise and without padding, so the tables need a collation that older
 servers lack. Tables cannot be made in a transaction here: they are made under a lock of the
-server, and the row that tells their format is written last.
+server, and the row with their format is written last.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ class MysqlStateConnection(ServerConnection):
         found = self._session.exact_collation()
         if not found:
             raise StateError(
-                f"the server of {self._address} is too old: it cannot tell names with and without "
-                "trailing blanks apart",
+                f"the server of {self._address} is too old: it cannot distinguish names with and"
+                " without trailing blanks",
                 "Use MySQL 8.0.17, MariaDB 10.2 or newer.",
             )
         return found

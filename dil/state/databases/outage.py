@@ -25,7 +25,7 @@ _is_patient: ContextVar[bool] = ContextVar("dil_state_is_patient", default=True)
 def without_waiting() -> Iterator[None]:
     """Make calls inside the block fail at once when the server is away.
 
-    For what is tried again anyway, or does no harm undone; it uses up nobody's time.
+    For what is tried again anyway, or does no harm undone; it uses up no time of the run.
     """
     token = _is_patient.set(False)
     try:

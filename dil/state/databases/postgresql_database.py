@@ -158,7 +158,7 @@ class PostgresqlStateConnection(ServerConnection):
         return tables_found
 
     def _require_schema(self) -> None:
-        """Tell a schema that is not there from an empty one, which looks the same."""
+        """Distinguish a schema that is not there from an empty one, which looks the same."""
         if self.rows("SELECT current_schema()") != [(None,)]:
             return
         which = f"no schema {self._address.schema}" if self._address.schema else "no usable schema"

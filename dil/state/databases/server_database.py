@@ -6,7 +6,7 @@ mark of the last transaction that was committed. When the answer to a COMMIT is 
 connection waits until that transaction is over and reads the mark, so that whether it landed is
 known and not guessed.
 
-An upgrade takes the rows of all jobs in ``writer``, so that nobody writes meanwhile. MySQL commits
+An upgrade takes the rows of all jobs in ``writer``, so that no job writes meanwhile. MySQL commits
 each statement about tables at once: copies and new tables are made on a second connection, where
 what a crash left is made again, and the format changes with the transaction itself.
 
@@ -298,7 +298,7 @@ class ServerDatabase(Database):
             self._connection = None
 
     def _is_ready(self, connection: ServerConnection) -> bool:
-        """Return whether the tables are there, of a format that can be read.
+        """Return whether the tables are there, in a readable format.
 
         Raises:
             StateError: they are of another format, or another program's.
@@ -326,7 +326,7 @@ class ServerDatabase(Database):
 
 
 def _attempts(fault: Fault) -> int:
-    """Return how often a transaction is begun that fails in this way."""
+    """Return how often a transaction that fails in this way is tried."""
     if fault in CONFLICTS:
         return _BEGIN_ATTEMPTS
     # A connection may have gone stale since it was used; a new one has not.

@@ -39,7 +39,7 @@ class ServerConnection(ABC):
 
     @abstractmethod
     def change(self, statement: str, *values: SqlValue) -> int:
-        """Run a statement and return how many rows it matched; ``?`` stands for a value."""
+        """Run a statement and return how many rows it matched; ``?`` is the place of a value."""
 
     @abstractmethod
     def rows(self, statement: str, *values: SqlValue) -> list[Row]:
@@ -63,7 +63,7 @@ class ServerConnection(ABC):
 
     @abstractmethod
     def rollback(self) -> None:
-        """End the transaction; nothing of it stays."""
+        """End the transaction without its changes."""
 
     @abstractmethod
     def lift_limits(self) -> None:
@@ -91,7 +91,7 @@ class ServerConnection(ABC):
 
 
 class ServerDriver(ABC):
-    """One server's way to connect and to say what went wrong."""
+    """How to connect to one kind of server, and how to read its errors."""
 
     address: DatabaseAddress
 
@@ -113,7 +113,7 @@ class ServerDriver(ABC):
 
     @abstractmethod
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Say what one of those errors means."""
+        """Return the meaning of one of those errors."""
 
 
 @lru_cache(maxsize=256)

@@ -203,7 +203,7 @@ def refused_format(found: int | None, place: str, otherwise: str) -> StateError:
     """Return the error of a store that this version does not read.
 
     Args:
-        found: Its format, None when it tells none.
+        found: Its format, None when it has none.
         place: The store, as users know it.
         otherwise: What to do when there is no copy to restore.
     """

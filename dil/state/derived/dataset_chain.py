@@ -3,20 +3,22 @@
 Rows have offsets (docs/state.md). What a reader has not seen lies in files that blocks added; a
 file that a later block of the same stretch took away is left out, so that what is read is what is
 there at the end. A block that takes away rows which the reader has seen cannot be read as new rows
-and is refused, but for a compaction: it keeps every row, under new offsets.
+and is refused, but for a compaction: it keeps every row, under new offsets. So does an act that
+brings files back as they were, when another one is taken back: then nothing has changed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dil.errors import StateError
 from dil.model.dataset import is_compaction
 from dil.model.file_rows import FileRows
-from dil.state.blocks.canonical import system_time_text
+from dil.state.blocks.canonical import SHA2_256, system_time_text
 from dil.state.blocks.events import ConfigEvent, Slice, SliceFile
 from dil.state.chain.as_of import sequence_as_of
 from dil.state.chain.chain_rows import config_event_at, read_stored
@@ -141,7 +143,7 @@ class DatasetChain:
         """Refuse a position of another chain.
 
         Raises:
-            StateError: the chain has no such block, so it was restored or begun anew (V40).
+            StateError: the chain has no such block, so it was restored or begun again (V40).
         """
         if position.block == NONE_YET:
             return
@@ -203,11 +205,11 @@ class DatasetChain:
     def _cut(
         self, first: int, end: Position, after: int, *, is_new: bool = True
     ) -> tuple[FileRows, ...]:
-        """Return the rows ``(after, end.offset]`` of what blocks ``(first, end.block]`` added.
+        """Return the rows ``(after, end.offset]`` that blocks ``(first, end.block]`` added.
 
         ``is_new`` says that rows up to ``after`` were read in an earlier state of the dataset.
         """
-        compactions = self._compactions(first, end.block)
+        acts = self.acts(first, end.block)
         seen = after if is_new else NONE_YET
         found = _Added(self.dataset, seen, is_whole=first == NONE_YET and seen == NONE_YET)
         for number, data in self.chain.slices(first, end.block):
@@ -216,29 +218,59 @@ class DatasetChain:
                     f"block {number} of job {json.dumps(self.dataset)} names no files",
                     "It was written by another tool. Its rows cannot be read through the chain.",
                 )
-            found.take(number, data, is_compaction=number in compactions)
+            found.take(number, data, acts.get(number, ""))
+        found.refuse_gone()
         cut = (_cut_part(part, after, end.offset) for part in found.parts.values())
         return tuple(sorted((part for part in cut if part.count), key=lambda part: part.offset))
 
-    def _compactions(self, first: int, last: int) -> frozenset[int]:
-        """Return the blocks ``(first, last]`` in which a compaction put files together.
+    def acts(self, first: int, last: int) -> Mapping[int, str]:
+        """Return the verbs of acts whose files are in blocks ``(first, last]``, by the block.
 
         The block before such a one says so, and a reader may have ended there.
         """
-        found, after = set(), first - 1
+        found: dict[int, str] = {}
+        after = first - 1
         while True:
             page = self.chain.tx.rows(_PAGE_OF_RESETS, self.dataset, after, last, PAGE)
             for number, stored_hash, payload in page:
                 event = read_stored(self.dataset, number, stored_hash, payload).event
-                if isinstance(event, ConfigEvent) and is_compaction(str(event.body.get("act"))):
-                    found.add(number + 1)  # files are in the first block behind
+                if isinstance(event, ConfigEvent) and "act" in event.body:
+                    # Files are in the first block behind.
+                    found[number + 1] = str(event.body["act"])
                 after = number
             if len(page) < PAGE:
-                return frozenset(found)
+                return found
 
     def _last_offset(self, sequence: int) -> int:
         data = self.chain.data_until(sequence)
         return NONE_YET if data is None or data.last_offset is None else data.last_offset
+
+
+@dataclass(slots=True)
+class _GoneFiles:
+    """Files that left, by their content: the same bytes hold the same rows."""
+
+    _blocks: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+
+    def add(self, number: int, files: Iterable[SliceFile]) -> None:
+        """Note files that a block took away."""
+        for file in files:
+            self._blocks.setdefault((file.physical_hash, file.rows), []).append(number)
+
+    def has_back(self, file: SliceFile) -> bool:
+        """Return whether a file is one of them, and count it as back."""
+        if len(file.physical_hash) <= len(SHA2_256):
+            return False  # its content is not on record
+        blocks = self._blocks.get((file.physical_hash, file.rows))
+        if not blocks:
+            return False
+        blocks.pop()
+        return True
+
+    def first(self) -> tuple[int, int] | None:
+        """Return the first block whose files are not back, and how many they are, None for none."""
+        left = Counter(number for blocks in self._blocks.values() for number in blocks)
+        return min(left.items(), default=None)
 
 
 @dataclass(slots=True)
@@ -253,22 +285,21 @@ class _Added:
     seen: int
     is_whole: bool
     parts: dict[str, SliceFile] = field(default_factory=dict)
+    _gone: _GoneFiles = field(default_factory=_GoneFiles)
 
-    def take(self, number: int, data: Slice, *, is_compaction: bool) -> None:
+    def take(self, number: int, data: Slice, act: str) -> None:
         # Who has rows of this very block has seen what it took away.
         is_seen = data.start is not None and data.start <= self.seen
         gone = [] if is_seen else [part for part in data.removes if self._is_seen(part)]
-        if not gone:
+        if not (gone and is_compaction(act)):
+            if any(self._is_unseen(part) for part in gone):
+                raise self._taken_away(number, len(gone))
+            self._gone.add(number, gone)
             for part in data.removes:
                 self.parts.pop(part.path, None)
-            self.parts.update((part.path, part) for part in data.parts or ())
-        elif not is_compaction:
-            raise StateError(
-                f"block {number} of job {json.dumps(self.dataset)} takes rows away that were read"
-                f" before, {len(gone)} files of them: reading what is new since does not tell which"
-                " rows changed",
-                f"{_ANEW} New rows alone come from jobs with ms.publish.mode=append.",
-            )
+            parts = data.parts or ()
+            new = parts if not act else [each for each in parts if not self._gone.has_back(each)]
+            self.parts.update((part.path, part) for part in new)
         elif len(gone) < len(data.removes) or any(self._is_unseen(part) for part in gone):
             raise StateError(
                 f"block {number} of job {json.dumps(self.dataset)} is a compaction, which put rows"
@@ -276,6 +307,23 @@ class _Added:
                 f"{_ANEW} Run `dil compact` when readers have caught up.",
             )
         # Else the same rows are there once more, under new offsets.
+
+    def refuse_gone(self) -> None:
+        """Refuse files that the reader has rows of, that left, and that did not come back.
+
+        Raises:
+            StateError: there are some.
+        """
+        if (first := self._gone.first()) is not None:
+            raise self._taken_away(*first)
+
+    def _taken_away(self, number: int, files: int) -> StateError:
+        return StateError(
+            f"block {number} of job {json.dumps(self.dataset)} takes rows away that were read"
+            f" before, {files} files of them: reading what is new since does not tell which rows"
+            " changed",
+            f"{_ANEW} New rows alone come from jobs with ms.publish.mode=append.",
+        )
 
     def _is_seen(self, part: SliceFile) -> bool:
         """Return whether the reader has rows of a file, or may have."""
@@ -355,7 +403,7 @@ def _cut_part(part: SliceFile, after: int, last: int) -> FileRows:
     start = part.start or 0
     first = max(0, after + 1 - start)
     count = max(0, min(part.rows, last + 1 - start) - first)
-    return FileRows(part.path, part.rows, first, count, part.size, start + first)
+    return FileRows(part.path, part.rows, first, count, part.size, start + first, part.timelabel)
 
 
 def as_json(position: Position) -> Mapping[str, int | str | bool]:
@@ -367,7 +415,7 @@ def from_json(offset: Mapping[str, object]) -> Position:
     """Return the position of a stream's offset.
 
     Raises:
-        StateError: a newer version wrote it, or it is none.
+        StateError: a newer version wrote it, or it is no position.
     """
     match dict(offset):
         case {

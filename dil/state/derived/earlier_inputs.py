@@ -23,10 +23,10 @@ def refuse_inputs_read_before(
 ) -> None:
     """Refuse to begin an input whose rows the dataset has.
 
-    Where no input is new, nothing is read; else one block for each query that the dataset had.
+    It reads nothing if no input is new, else one block for each earlier query of the dataset.
 
     Raises:
-        StateError: an earlier query read it, and the dataset was not made anew since.
+        StateError: an earlier query read it, and the dataset was not rebuilt since.
     """
     new = [item.dataset_id for item in slices if item.prev_block_hash is None]
     own = open_input(tx, dataset_id) if new else None

@@ -7,14 +7,14 @@ are in the chain and its sequence is smaller (V34).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dil.errors import StateError
 from dil.model.derived import InputSlice
 from dil.state.blocks.block import Block
 from dil.state.blocks.event_json import EXECUTE_TRANSFORM
-from dil.state.blocks.events import DataEvent, Slice, SliceFile
+from dil.state.blocks.events import ConfigEvent, DataEvent, Event, Slice, SliceFile
 from dil.state.blocks.input_validation import InputChain, require_known_interval
 from dil.state.chain.chain_rows import damaged, data_event_at, read_stored
 from dil.state.databases import sql
@@ -39,6 +39,18 @@ ANY_DATA = (
     " WHERE dataset_id = ? AND seq > ? AND seq <= ? AND has_data = 1 LIMIT 1"
 )
 PAGE_WITH_DATA = f"{BLOCKS_WITH_DATA} LIMIT ?"
+LAST_WITH_DATA = (
+    "SELECT seq, block_hash, payload FROM mc_block"
+    " WHERE dataset_id = ? AND seq <= ? AND has_data = 1 ORDER BY seq DESC LIMIT 1"
+)
+PAGE_OF_EVENTS = (
+    "SELECT seq, block_hash, payload FROM mc_block WHERE dataset_id = ? AND seq > ? AND seq <= ?"
+    " AND event_kind IN ('AddData', 'ExecuteQuery', 'ExecuteTransform') ORDER BY seq LIMIT ?"
+)
+PAGE_OF_BOOKS = (
+    "SELECT seq, block_hash, payload FROM mc_block WHERE dataset_id = ? AND seq > ? AND seq <= ?"
+    " AND event_kind IN ('CloseBooks', 'ReopenBooks') ORDER BY seq LIMIT ?"
+)
 PAGE = 200
 # A dataset holds only one of them (V08), a root the first.
 DATA_EVENTS = ("AddData", "ExecuteQuery", EXECUTE_TRANSFORM)
@@ -101,13 +113,47 @@ class StoredInput(InputChain):
         Raises:
             StateError: a block is damaged.
         """
+        for number, event in self.events_with_data(first, last):
+            if event.new_data is not None:
+                yield number, event.new_data
+
+    def events_with_data(self, first: int, last: int) -> Iterator[tuple[int, DataEvent]]:
+        """Yield the data events among them that add or take away rows."""
+        return _data(self._events(PAGE_WITH_DATA, first, last))
+
+    def last_with_data(self, last: int) -> Block | None:
+        """Return the newest block up to ``last`` that adds or takes away rows, None without one.
+
+        Raises:
+            StateError: it is damaged.
+        """
+        row = self.tx.row(LAST_WITH_DATA, self.dataset_id, last)
+        return None if row is None else read_stored(self.dataset_id, *row)
+
+    def data_events(self, first: int, last: int) -> Iterator[tuple[int, DataEvent]]:
+        """Yield all data events of blocks ``(first, last]`` with their sequences, page by page.
+
+        Raises:
+            StateError: a block is damaged.
+        """
+        return _data(self._events(PAGE_OF_EVENTS, first, last))
+
+    def books(self, first: int, last: int) -> Iterator[tuple[int, ConfigEvent]]:
+        """Yield what blocks ``(first, last]`` closed and reopened, with their sequences.
+
+        Raises:
+            StateError: a block is damaged.
+        """
+        for number, event in self._events(PAGE_OF_BOOKS, first, last):
+            if isinstance(event, ConfigEvent):
+                yield number, event
+
+    def _events(self, query: str, first: int, last: int) -> Iterator[tuple[int, Event]]:
         after = first
         while True:
-            page = self.tx.rows(PAGE_WITH_DATA, self.dataset_id, after, last, PAGE)
+            page = self.tx.rows(query, self.dataset_id, after, last, PAGE)
             for number, stored_hash, payload in page:
-                event = read_stored(self.dataset_id, number, stored_hash, payload).event
-                if isinstance(event, DataEvent) and event.new_data is not None:
-                    yield number, event.new_data
+                yield number, read_stored(self.dataset_id, number, stored_hash, payload).event
                 after = number
             if len(page) < PAGE:
                 return
@@ -204,6 +250,10 @@ def _parts(dataset_id: str, event: DataEvent) -> Sequence[SliceFile]:
             "It was written by another tool. Its rows cannot be read through the chain.",
         )
     return new_data.parts
+
+
+def _data(events: Iterable[tuple[int, Event]]) -> Iterator[tuple[int, DataEvent]]:
+    return ((number, event) for number, event in events if isinstance(event, DataEvent))
 
 
 def _only(row: Row | None) -> int | None:

@@ -1,7 +1,7 @@
 """The next ExecuteQuery of a derived dataset, from the last data block of each chain alone.
 
 Work grows with the number of inputs, never with the length of a chain (rule C23):
-what was consumed stands in the dataset's own last data block, and what there is to consume in
+the dataset's own last data block says what was consumed, and what there is to consume in
 that of each input.
 """
 
@@ -82,7 +82,7 @@ def plan_query(
     inputs: Sequence[str] | None = None,
     chains: Mapping[str, StoredInput] | None = None,
     takes_all: bool = False,
-    custom_watermark: bool = False,
+    whole: frozenset[str] = frozenset(),
 ) -> QueryPlan | None:
     """Return the next transaction of a derived dataset, None when there is nothing to do.
 
@@ -95,7 +95,7 @@ def plan_query(
         chains: The chains of the inputs, by name; None where the same store holds them.
         takes_all: Whether changes of an input's schema do not end its slice (5.6), because the
             query reads the whole input anew.
-        custom_watermark: Leaves the watermark to the caller (``transform.watermark=custom``).
+        whole: The inputs for which it is so, and which are never cut.
 
     Raises:
         StateError: there is no transform (V30), an input has no chain (V39), or was reset since it
@@ -112,10 +112,10 @@ def plan_query(
     taken = []
     for item in base.inputs or ():
         chain = require_input(tx, item.dataset_id) if chains is None else chains[item.dataset_id]
-        taken.append(_taken(chain, item, limits, takes_all=takes_all))
+        taken.append(_taken(chain, item, limits, takes_all=takes_all or item.dataset_id in whole))
     limit = _least([watermark for _, watermark in taken])
     event = replace(base, inputs=tuple(item for item, _ in taken))
-    if not custom_watermark and limit is not None:
+    if limit is not None:
         event = replace(event, new_watermark=max(limit, base.new_watermark or limit))
     if event == base and not limits.again:
         return None
@@ -181,7 +181,7 @@ def _end(chain: StoredInput, item: InputSlice, first: int, limits: SliceLimits) 
 def _before_new_shape(chain: StoredInput, first: int) -> int:
     """Return the head, or the block before the first change of schema or transform (5.6).
 
-    A change that stands before all data of the slice does not end it: its rows are all of the new
+    A change before all data of the slice does not end it: its rows are all of the new
     shape, and ending there would take nothing for ever.
     """
     newest = max(chain.schema_sequence or 0, chain.source_sequence or 0)

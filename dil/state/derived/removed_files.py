@@ -7,6 +7,9 @@ there is none behind the cut, no block is read.
 
 from __future__ import annotations
 
+from collections import Counter
+
+from dil.state.blocks.events import Slice
 from dil.state.chain.slices import is_live
 from dil.state.derived.inputs import StoredInput
 
@@ -19,6 +22,7 @@ def end_with_files(chain: StoredInput, first: int, end: int) -> int:
     """
     if chain.first_after(end - 1, ("ResetState",)) is None:
         return end
+    end = _end_with_files_back(chain, first, end)
     while gone := _gone(chain, first, end):
         removing = (
             number
@@ -30,6 +34,31 @@ def end_with_files(chain: StoredInput, first: int, end: int) -> int:
             break  # no block took it away: who reads it says that it is gone
         end = later
     return end
+
+
+def _end_with_files_back(chain: StoredInput, first: int, end: int) -> int:
+    """Return the block at or behind ``end`` by which files are back that left before it.
+
+    An act brought them, when another one was taken back. Where they do not come back, who reads
+    the rows says so.
+    """
+    left: Counter[str] = Counter()
+    for _, data in chain.slices(first, end):
+        _count(left, data)
+    if not +left:
+        return end
+    for number, data in chain.slices(end, chain.sequence):
+        _count(left, data)
+        if not +left:
+            return number
+    return end
+
+
+def _count(left: Counter[str], data: Slice) -> None:
+    left.update(part.physical_hash for part in data.removes)
+    for part in data.parts or ():
+        if left[part.physical_hash] > 0:
+            left[part.physical_hash] -= 1
 
 
 def _gone(chain: StoredInput, first: int, end: int) -> set[str]:

@@ -1,7 +1,7 @@
 """The chain as plain files, one per block, for readers without dil (rule C33).
 
-They are written from the journal, after the entry that made them: what a writer that crashed left
-out is added by the next one.
+They are written from the journal, after the entry that made them: the next writer adds files that a
+crashed writer left out.
 """
 
 from __future__ import annotations

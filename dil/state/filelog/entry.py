@@ -1,8 +1,9 @@
 """One entry of a file log's journal: the changes of one transaction, as JSON.
 
 An entry holds the statements themselves, not their names in ``dil.state.databases.sql``, so that a
-later dil, whose statements differ, still replays what an earlier one wrote. How many rows each one
-matched is kept as well: a replay that matches another number is not on the state it was made on.
+later dil, whose statements differ, still replays the entries of an earlier one. The number of rows
+that each one matched is kept, too: a replay that matches another number is not on the state it was
+made on.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def entry_hash(content: bytes) -> str:
 
 
 def damaged(place: str, what: str) -> StateError:
-    """Return the error of a file that is not what was written."""
+    """Return the error of a file that differs from the written one."""
     return StateError(
         f"the state file {place} is damaged: {what}",
         f"Restore the job's folder from a copy. {WITHOUT_COPY}",

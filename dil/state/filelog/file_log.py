@@ -2,7 +2,7 @@
 
 Each job has a journal of numbered entries, one per transaction, and every process replays it into
 SQLite tables in memory. A transaction runs on those tables and then creates the next entry:
-whoever creates a number first has committed, nobody can create it again. That file alone is the
+whoever creates a number first has committed, no writer can create it again. That file alone is the
 compare-and-swap for blocks, work units, intent and lease together (docs/adr/0003-file-log.md).
 
 A log of an older format is upgraded by an entry of this one: releases before refuse that entry, so
@@ -85,8 +85,8 @@ class FileLogDatabase(Database):
     def write(self) -> Iterator[Transaction]:
         """Open a transaction; its entry is created when the block ends, unless it raises.
 
-        When other entries came first meanwhile, ours follows them if they change none of the
-        answers that the block was given; else nothing of it is recorded.
+        If other entries came first, ours follows them if they change none of the
+        answers that the block was given; else it is not recorded.
         """
         with self._written() as recording:
             yield recording
@@ -141,7 +141,7 @@ class FileLogDatabase(Database):
                 self._roll_back()
 
     def snapshot(self) -> Snapshot:
-        """Return a copy of the tables, which nobody else sees."""
+        """Return a copy of the tables, which no other transaction sees."""
         with self._lock:
             return self._caught_up().copied()
 
@@ -155,7 +155,7 @@ class FileLogDatabase(Database):
     def problems(self) -> Iterator[str]:
         """Yield what does not fit between journal, snapshots and the files of the chain.
 
-        A snapshot stands for the entries before it, so an older snapshot and the entries behind it
+        A snapshot replaces the entries before it, so an older snapshot and the entries behind it
         must lead to the same tables.
         """
         from dil.state.filelog.rechecking import log_problems
@@ -297,7 +297,7 @@ class FileLogDatabase(Database):
     def _hash_among_all(self, number: int) -> str | None:
         """Return the hash of the entry that counts under a number, as the newest snapshot knows it.
 
-        A writer that slept may create again what was deleted below a snapshot: nobody comes by
+        A writer that slept may create again what was deleted below a snapshot: no reader comes to
         such an entry.
         """
         self._forget()

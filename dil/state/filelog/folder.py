@@ -3,9 +3,9 @@
 <state.store.dir>/<job>/journal/<20-digit number>.json         one per transaction
 <state.store.dir>/<job>/snapshots/<20-digit number>-<sha>.db   SQLite file after that entry
 <state.store.dir>/<job>/_chain/blocks/<20-digit sequence>.json  canonical bytes of a block
-<state.store.dir>/<job>/_chain/head.json                       a hint, trusted by nobody
+<state.store.dir>/<job>/_chain/head.json                       a hint that no reader trusts
 
-An entry exists when its file does: the file is complete, and nobody can create it again.
+An entry exists when its file does: the file is complete, and no writer can create it again.
 
 A log that was upgraded goes on in a new generation: entries in <job>/journal-<format>, snapshots
 named <20-digit number>-<sha>.format-<format>.db. The journal before ends with the entry that
@@ -41,7 +41,7 @@ class SnapshotFile:
 
     @property
     def name(self) -> str:
-        """Return the file's name without what tells its generation."""
+        """Return the file's name without its generation."""
         return f"{self.number:020}-{self.digest}"
 
 
@@ -160,7 +160,7 @@ class JobFolder:
         """Delete what two snapshots made superfluous, and torn files of writers that crashed.
 
         Args:
-            now: Epoch ms; files that are being written are told from torn ones by their age.
+            now: Epoch ms; their age distinguishes files that are being written from torn ones.
         """
         snapshots = self.snapshots()
         floor = superfluous_until(snapshots)
@@ -227,7 +227,7 @@ class JobFolder:
         return f"{self._chain}/blocks/{sequence:020}.json"
 
     def _landed(self, path: str, content: bytes, error: WriteError) -> bool:
-        """Learn what became of a write that failed at some point."""
+        """Find out the outcome of a write that failed at some point."""
         try:
             found = self._content(path)
             if found == content:

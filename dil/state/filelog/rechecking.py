@@ -1,7 +1,7 @@
 """Rechecks a file log: entries against the snapshots that stand for them, and the chain's files.
 
 Opening a log reads its newest snapshot and the entries behind it, and believes both. What else is
-there was written by the same transactions, so that it tells of a snapshot or an entry that was
+there was written by the same transactions, so that it shows a snapshot or an entry that was
 changed or taken away since.
 """
 

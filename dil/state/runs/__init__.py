@@ -1,1 +1,1 @@
-"""Runs, their leases, and what they intend to publish."""
+"""Runs, their leases, and their intents."""

@@ -1,7 +1,7 @@
 """JSON documents beside the chain: details of a run and checkpoints of a job, by their kind.
 
 A new kind needs no new table and no new format. A reader leaves alone what it does not know: kinds
-that nobody asks for, and members of a checkpoint that this release does not set.
+that no code asks for, and members of a checkpoint that this release does not set.
 """
 
 from __future__ import annotations

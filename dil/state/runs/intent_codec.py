@@ -1,4 +1,4 @@
-"""The intent as text: what was decided, to be finished by anyone (rule C26)."""
+"""The intent as text: a decided publish, which any run can finish (rule C26)."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from dil.model.json import JsonObject, compact, read_number
 
 # Since 2 an intent says what its destination is, since 3 which rows are whose in a file of several
 # work units, since 4 which checkpoints are set with the commit, what it does to the books of
-# timelabels and where its late rows are, since 5 which query made its rows: an older release would
-# pass over them.
-_FORMATS = (1, 2, 3, 4, 5)
+# timelabels and where its late rows are, since 5 which query made its rows, since 6 where the rows
+# are that it changes: an older release would pass over them.
+_FORMATS = (1, 2, 3, 4, 5, 6)
 _ITEMS_OF_PIECE = 256
 _LATER = (
     "act", "quarantine", "quarantine_removes", "skipped", "checkpoints", "books", "late_dir",
-    "query",
+    "query", "changelog_dir", "begins_changelog",
 )  # fmt: skip
 
 
@@ -62,6 +62,8 @@ class _StoredCommit(msgspec.Struct):
     books: BookKeeping | None = None
     late_dir: str = ""
     query: QueryStep | None = None
+    changelog_dir: str = ""
+    begins_changelog: bool = False
 
     def commit(self) -> Commit:
         """Return the commit."""
@@ -108,6 +110,7 @@ def intent_pieces(intent: Intent) -> Iterator[bytes]:
     number = 3 if any(file.is_shared for file in files) else 2 if intent.destination else 1
     number = 4 if commit.checkpoints or commit.books or commit.late_dir else number
     number = 5 if commit.query else number
+    number = 6 if commit.changelog_dir else number
     yield f'{{"format":{number},"intent":{{"commit":{{'.encode()
     shown = [name for name, value in found.items() if value or name not in _LATER]
     for place, name in enumerate(shown):

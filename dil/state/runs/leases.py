@@ -11,6 +11,9 @@ from dil.state.databases import sql
 from dil.state.databases.database import Row, Transaction
 from dil.state.runs.processes import is_gone, is_in_sight, this_process
 
+# What to do about another run of the same job.
+WAIT = "Wait for it to end."
+
 
 def acquire(tx: Transaction, job: str, run_id: str, now: int, lease_s: int) -> Lease:
     """Take the lease when it is free, expired, or its holder on this host is gone.
@@ -56,7 +59,7 @@ def require_idle(tx: Transaction, job: str, now: int) -> None:
                 f"the state store has an older format and is upgraded when no job in it is being "
                 f"run; job {json.dumps(other)} is being run by {found.run_id}: process {found.pid} "
                 f"on {found.host}, since {watermark_text(found.since)}",
-                "Wait for it to end.",
+                "Wait until that run ends.",
             )
 
 
@@ -93,7 +96,7 @@ def _require_free(row: Row, job: str, now: int) -> None:
     found = _holder(row, now)
     if found is None:
         return
-    advice = "Wait for it to end."
+    advice = WAIT
     if not is_in_sight(found):
         # Of another one it is known that it lives.
         advice += f" Should that host have crashed, the lease is free at {watermark_text(row[7])}."

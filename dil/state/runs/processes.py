@@ -1,7 +1,7 @@
 """Who we are, and whether another process of this host is still there (rule C24).
 
-A process id alone is not enough: ids are used again. The start mark tells two processes of one
-id apart, and says in which system it counts: Linux's boot id and pid namespace, so that a
+A process id alone is not enough: ids are used again. The start mark distinguishes two processes
+of one id, and says in which system it counts: Linux's boot id and pid namespace, so that a
 container or a rebooted host never declares a process dead that it merely cannot see.
 """
 

@@ -19,7 +19,7 @@ class JobCounters:
     """One row a job.
 
     ``shape`` is the text of from, zone and partition type, ``era`` counts its changes.
-    ``last_rows`` is what the last run published that published rows.
+    ``last_rows`` is the number of rows of the last run that published any.
     """
 
     shape: str | None = None

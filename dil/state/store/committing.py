@@ -1,7 +1,7 @@
 """Records a commit: blocks, work units, coverage, file offsets and intent in one transaction.
 
-A publish that was begun can always be committed: this depends on the commit, the store and the
-fencing token alone, and blocks are built on whatever the head is.
+A begun publish can always be committed: this depends only on the commit, the store and the
+fencing token, and blocks are built on the current head.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import replace
 from dil.errors import StateError
 from dil.model.dataset import Commit
 from dil.model.derived import QueryStep
-from dil.model.event_tally import EVENT_TIME
 from dil.model.json import JsonObject, JsonValue
 from dil.model.stream import STREAM
 from dil.state.amendments.recording import record_act
@@ -22,14 +21,14 @@ from dil.state.blocks.events import ConfigEvent
 from dil.state.blocks.source_state import UnitRow, UnitSummary
 from dil.state.chain import slices
 from dil.state.chain.bookkeeper import Bookkeeper
+from dil.state.chain.event_limit import event_limits
 from dil.state.chain.writer import ChainWriter
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
-from dil.state.derived.appending import draft_query, stream_of
+from dil.state.derived.appending import draft_query
 from dil.state.runs import details, run_rows
 from dil.state.work_units.stream_offset import offset_of
 from dil.state.work_units.unit_rows import UnitIndex
-from dil.text.zones import iso
 
 
 def check_commit(commit: Commit) -> None:
@@ -80,7 +79,7 @@ def _drop_intent(tx: Transaction, job: str, run_id: str) -> None:
 
 
 def _record_run(tx: Transaction, job: str, commit: Commit) -> int | None:
-    """Record what a run published and learned; return its block's sequence, None without one."""
+    """Record the results of a run; return its block's sequence, None without one."""
     counters = run_rows.read_counters(tx, job)
     sequence = None
     if commit.query is not None:
@@ -135,7 +134,8 @@ def _append_query(tx: Transaction, job: str, commit: Commit, step: QueryStep) ->
     writer = ChainWriter(tx, job, commit.system_time, horizon=commit.horizon)
     sequence = draft_query(writer, commit, step)
     writer.write()  # a changed query is on record, even where its rows are the same
-    stream = stream_of(commit, step)
+    data = writer.tip.data if sequence is not None and writer.tip is not None else None
+    stream = None if data is None else data.stream
     if stream is not None:
         details.change_checkpoint(tx, job, STREAM, {"end": stream["end"]})
     return sequence
@@ -171,7 +171,7 @@ def _watermark(before: str | None, summary: UnitSummary, commit: Commit) -> str 
     end in the future, but what a source will hold then is not committed, so the
     horizon caps it: V18 can never refuse a publish that is already visible.
     """
-    limits = [summary.frontier, commit.horizon, *_event_limit(commit)]
+    limits = [summary.frontier, commit.horizon, *event_limits(commit)]
     if commit.run.left_low is not None:
         limits.append(commit.run.left_low)
     known = [limit for limit in limits if limit is not None]
@@ -181,16 +181,6 @@ def _watermark(before: str | None, summary: UnitSummary, commit: Commit) -> str 
     if before is not None and instant_of(before) >= reached:
         return before
     return watermark_text(reached)
-
-
-def _event_limit(commit: Commit) -> tuple[int | None, ...]:
-    """Return the event watermark that holds the other one back; None for one that is not there."""
-    events = commit.checkpoints.get(EVENT_TIME)
-    if events is None or events.get("strategy") == "none":
-        return ()
-    watermark = events.get("watermark")
-    # Before the calendar there is none that can be written down.
-    return (watermark if isinstance(watermark, int) and iso(watermark) else None,)
 
 
 def _set_status(tx: Transaction, job: str, commit: Commit) -> None:

@@ -60,7 +60,7 @@ class SqlStateStore(StateStore):
         try:
             return acquire(run_id, lease_s)
         except CommitConflictError:
-            # Another took the free lease at the same moment: look again, to tell who.
+            # Another took the free lease at the same moment: look again, to find out which run.
             return acquire(run_id, lease_s)
 
     def _acquire(self, run_id: str, lease_s: int) -> Lease:

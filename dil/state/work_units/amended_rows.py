@@ -1,6 +1,6 @@
 """The work-unit index while an operator's act changes it.
 
-A run records what it read; an act writes rows as the operator wants them, so it may lower highs and
+A run records its readings; an act writes rows as the operator wants them, so it may lower highs and
 take rows away. Coverage is therefore counted again from the rows of each unit concerned.
 """
 
@@ -102,7 +102,7 @@ class AmendedIndex:
         self._tx.change(sql.DROP_UNIT, self._job, key_hash(signature))
 
     def _era_of(self, entry: UnitEntry, known: StoredRow | None) -> int:
-        """Return the era of the success that a row stands for.
+        """Return the era of the success that a row records.
 
         A row that loses its success keeps the era, so that undoing it is exact. A row whose success
         now ends elsewhere is a tile of the present grid only if the operator's entry says so.

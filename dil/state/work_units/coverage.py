@@ -3,7 +3,7 @@
 A *tile* is the partition of a work unit that succeeded. Tiles that follow each other without a
 gap are a *span*: every partition that starts inside it has a successful record. Two spans are
 kept, because a work unit that never succeeds would otherwise stop the first one from growing
-for ever: ``main``, the wider one, which is what planning sees, and ``tail``, the newest that is
+for ever: ``main``, the wider one, which planning sees, and ``tail``, the newest one
 apart from it. A new tile costs O(1); spans that meet are joined by one jump, and tiles that fell
 out of both are found again one by one.
 """
@@ -31,7 +31,7 @@ class Tiles(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """What is covered of one unit; an empty span covers nothing."""
+    """The covered time of one unit; an empty span covers nothing."""
 
     main: Interval = NOTHING
     tail: Interval = NOTHING
@@ -50,7 +50,7 @@ def cover(spans: Spans, tile: Interval, earlier_end: int | None, tiles: Tiles) -
     """Return the spans after one more success that does not contradict them.
 
     Args:
-        spans: What was covered before.
+        spans: The spans so far.
         tile: The partition that succeeded, ``low`` its nominal start.
         earlier_end: The end of the same work unit's earlier tile, None when it is new.
         tiles: All tiles, this one included.
@@ -72,7 +72,7 @@ def cover(spans: Spans, tile: Interval, earlier_end: int | None, tiles: Tiles) -
 def spans_of(tiles: Iterable[Interval]) -> Spans:
     """Return the spans of all tiles of one unit, ascending by start.
 
-    Tiles that overlap are of different grids, and nobody knows which one is meant: then nothing
+    Tiles that overlap are of different grids, and it is unknown which one is meant: then nothing
     counts as covered.
     """
     runs: list[Interval] = []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from dil.text.zones import iso
+
 _FORM = re.compile(r"\[watermark\.(.+?)\.(-?[0-9]{1,18}), watermark\.(.+)\]", re.DOTALL)
 
 
@@ -47,6 +49,12 @@ def parts_of_signature(text: str) -> SignatureParts | None:
         return None
     name, low, unit_key = match.groups()
     return SignatureParts(name, int(low), unit_key)
+
+
+def begin_of(signature: str) -> str:
+    """Return where the partition of a work unit begins, ISO 8601 in UTC; empty where unknown."""
+    parts = parts_of_signature(signature)
+    return (iso(parts.low) or "") if parts else ""
 
 
 def encoded(signature: str) -> str:

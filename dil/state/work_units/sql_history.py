@@ -26,7 +26,7 @@ class SqlHistory(History):
         return self._snapshot.row(sql.ANY_UNIT, self._job) is None
 
     def lowest(self) -> int | None:
-        """Return the earliest partition start of any unit; what an operator made pending counts."""
+        """Return the earliest partition start of any unit; pending work units count."""
         row = self._snapshot.row(sql.LOWEST, self._job)
         return None if row is None else int(row[0])
 

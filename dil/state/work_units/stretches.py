@@ -15,10 +15,10 @@ RecordRow: TypeAlias = tuple[Any, ...]
 
 
 def stretches_of(unit_key: str, rows: Sequence[RecordRow]) -> UnitStretches:
-    """Return what the records of one unit say, given ascending by partition start.
+    """Return the stretches of one unit from its records, ascending by partition start.
 
-    A record is read up to its high, whatever partition it was of; what it failed to reach has
-    failed, and what no run was there for is skipped up to the partition's end.
+    A record counts as read up to its high, for any partition; the time that it failed to reach has
+    failed, and a period without a run is skipped up to the partition's end.
     """
     # Few expressions for each row: there may be a million.
     read = [row for row in rows if row[2] is not None and row[2] > row[0]]

@@ -57,7 +57,7 @@ class UnitChanges:
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """A row as it is stored, with what blocks do not show; ``unit_key`` is the key's hash."""
+    """A stored row, with values that blocks do not show; ``unit_key`` is the key's hash."""
 
     row: UnitRow
     row_hash: str
@@ -182,7 +182,7 @@ class UnitIndex:
     def _write(
         self, outcome: WorkUnitOutcome, row: UnitRow, sequence: int, known: StoredRow | None
     ) -> None:
-        # A failure leaves the era of the success that the row still stands for.
+        # A failure leaves the era of the success that the row still records.
         era = known.era if known is not None and not outcome.succeeded else self.era
         unit = key_hash(outcome.unit_key)
         stored = StoredRow(row, row.hash, era, unit, outcome.timelabel)
@@ -274,7 +274,7 @@ def read_coverage(tx: Transaction, job: str, unit: str, era: int) -> CoverageRow
 def as_coverage(row: CoverageRow) -> Coverage:
     """Return what planning sees of a coverage row.
 
-    A unit that never succeeded has no largest high; its smallest partition start stands there.
+    A unit that never succeeded has no largest high; its smallest partition start takes that place.
     """
     main = row.spans.main
     known_high = row.lowest if row.max_high is None else row.max_high

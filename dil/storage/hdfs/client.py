@@ -51,7 +51,7 @@ _ACCEPTED = range(http.HTTPStatus.OK, http.HTTPStatus.BAD_REQUEST)
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What the name node tells of a file or folder; ``modified`` is epoch milliseconds UTC.
+    """What the name node says about a file or folder; ``modified`` is epoch milliseconds UTC.
 
     ``identity`` is the inode's number, which goes with it from name to name.
     """
@@ -94,7 +94,7 @@ class WebHdfs:
         with _as_write_errors():
             self.user = user_here()
         self._session = new_session()
-        # The name node that answered last, by what stands before the paths of its cluster.
+        # The name node that answered last, by the text before the paths of its cluster.
         self._active: dict[str, str] = {}
         # The clusters that asked for tickets, by the same.
         self._secured: set[str] = set()
@@ -282,7 +282,7 @@ class WebHdfs:
         """Return the answer to one request, if its status is a wanted one."""
         server = _origin(address)
         if server.startswith("https:"):
-            _ = self.tls  # requests would tell in another way that it cannot be read
+            _ = self.tls  # requests would report an unreadable file in another way
         try:
             answer = self._session.request(
                 method, address, timeout=TIMEOUTS_S, allow_redirects=False, **more

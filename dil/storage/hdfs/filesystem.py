@@ -1,7 +1,8 @@
 """HDFS as a filesystem; its paths are ``webhdfs://host:port/path``, ``swebhdfs:`` or ``hdfs:``.
 
-What is written gets its name by a rename, which never takes the place of another file unless it is
-told to. Folders, permissions and moves are real ones. Links are not followed: HDFS has none.
+What is written gets its name by a rename, which never takes the place of another file unless the
+caller asks for it. Folders, permissions and moves are real ones. Links are not followed: HDFS has
+none.
 """
 
 from __future__ import annotations

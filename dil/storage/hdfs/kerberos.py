@@ -31,7 +31,7 @@ _FIND = (
     "Let KRB5_CONFIG, or /etc/krb5.conf, say where the servers of the realm are, and check the"
     " network. Nothing was lost: run again."
 )
-# What stands before the words of Kerberos itself in those of the library.
+# The library puts this before the words of Kerberos itself.
 _MINOR = re.compile(r"Minor \(\d+\): ")
 # Those words, of MIT's and of Heimdal's, and what to do; about all others one logs in.
 _FIXES = (

@@ -1,4 +1,4 @@
-"""Which name nodes a name such as that of ``hdfs://lake`` stands for.
+"""Which name nodes a name such as that of ``hdfs://lake`` means.
 
 Source: hdfs-default.xml of Hadoop 3 (dfs.nameservices, dfs.ha.namenodes,
 dfs.namenode.http-address), and its page "HDFS High Availability".

@@ -31,7 +31,7 @@ _SHORTER = (
 class HdfsPath:
     """A cluster, and the absolute path that it knows.
 
-    ``prefix`` is what stands before that in ours, ``servers`` are the addresses of the HTTP
+    ``prefix`` is the text before that in ours, ``servers`` are the addresses of the HTTP
     interfaces of its name nodes, of which one is active.
     """
 

@@ -23,7 +23,7 @@ _BROKEN = (OSError, http.client.HTTPException)
 def write_hidden(client: WebHdfs, path: str, data: bytes) -> tuple[str, FileState]:
     """Write a file under a hidden name in the same folder; return its path and its state.
 
-    Where an answer is lost nobody knows what came of that file. It gets another name then.
+    Where an answer is lost, the state of that file is unknown. The next try uses another name.
 
     Raises:
         WriteError: HDFS refuses, or cannot be reached.
@@ -89,7 +89,7 @@ class HdfsFileWriter(PartWriter):
         self._upload: _Upload | None = None
 
     def __del__(self) -> None:
-        """Leave a file that nobody ended unnamed."""
+        """Leave a file without end unnamed."""
         upload = getattr(self, "_upload", None)
         if upload is not None:
             upload.close()
@@ -129,7 +129,7 @@ def give_name(
 ) -> None:
     """Rename a file that was written to the name that it is to have, in the place of one ``over``.
 
-    Where an answer was lost, and the file is gone when it is asked again, the inode tells.
+    Where an answer was lost, and the file is gone when it is asked again, the inode decides.
 
     Raises:
         NameTakenError: another one has it, and ours keeps the hidden one.

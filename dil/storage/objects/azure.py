@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # Names of metadata are those of variables in C#.
 _FROM = "dil_moved_from"
-# What Hadoop, and accounts with real folders, note on a blob that stands for a folder.
+# Hadoop, and accounts with real folders, put this note on a blob that represents a folder.
 _FOLDER = "hdi_isfolder"
 # How long, in seconds, a copy is waited for: the first pause, the longest one, and all of them.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _COPY_LIMIT_S = 0.2, 15.0, 900.0
@@ -69,7 +69,7 @@ class AzureContainer(Bucket):
                     raise
                 return self._nothing(key)
         about = answer.properties
-        # The size that the library tells is that of the range.
+        # The size that the library gives is that of the range.
         total = int(str(about.content_range).rpartition("/")[2])
         return ObjectPiece(data, total, str(about.etag))
 
@@ -157,7 +157,7 @@ class AzureContainer(Bucket):
                     yield own
 
     def send_block(self, key: str, name: str, data: bytes) -> None:
-        """Send a block, which nobody sees."""
+        """Send a block, which readers do not see."""
         with self._translated_errors(key):
             self._blob(key).stage_block(name, data, len(data), validate_content="md5")
 

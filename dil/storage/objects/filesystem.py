@@ -1,4 +1,4 @@
-"""Objects as a filesystem; its paths are those of the service, with the key as it stands.
+"""Objects as a filesystem; its paths are those of the service, with the key as it is.
 
 A folder is there while an object is below it. Permissions and links do not exist.
 """

@@ -258,7 +258,7 @@ class _Upload(ObjectUpload):
 
 
 def _arrived(span: str) -> int:
-    """Return how many bytes a Range header tells of, such as ``bytes=0-42``."""
+    """Return how many bytes a Range header names, such as ``bytes=0-42``."""
     end = span.rpartition("-")[2]
     return int(end) + 1 if end else 0
 

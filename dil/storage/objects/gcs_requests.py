@@ -43,7 +43,7 @@ _SERVICE_FIX = f"Check the network, and {_EMULATOR} where it is set. Nothing was
 
 
 class _NoAnswerError(WriteError):
-    """Nobody answered, which the next try may find otherwise."""
+    """No server answered; the next try may get an answer."""
 
 
 class Requests:

@@ -153,8 +153,8 @@ class S3Bucket(Bucket):
     def _require_obedience(self, key: str) -> None:
         """Find out whether the service refuses a second object, before anything relies on it.
 
-        AWS does. Others may ignore the condition without a word, and two writers would each be
-        told that they came first.
+        AWS does. Others may ignore the condition without a word, and two writers would each get
+        the answer that they came first.
         """
         service = f"{self._at} {self._place.bucket}"
         if service in _obeying or is_of_aws(self._client):

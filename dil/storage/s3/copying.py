@@ -15,7 +15,7 @@ _FROM = "dil-moved-from"
 
 
 def noted(metadata: dict[str, str]) -> str:
-    """Return the note of an object, an empty one where nobody copied it here."""
+    """Return the note of an object, an empty one where it was not copied here."""
     return metadata.get(_FROM, "")
 
 

@@ -49,7 +49,12 @@ def test_a_week_of_daily_runs_closes_each_day_and_a_late_row_is_rejected_or_reop
         assert days.run(day + 1).status is RunStatus.SUCCESS
         assert days.closed(8) == list(range(day))
     listed = dil("timelabels")
-    assert "CLOSED" in listed.splitlines()[1]
+    head, first = listed.splitlines()[1:3]
+    assert head.split() == [
+        "timelabel", "from", "to", "state", "rows", "table", "loaded", "closed"
+    ]  # fmt: skip
+    assert "CLOSED" in first
+    assert first.index("CLOSED") == head.index("state")
     assert "LOADED" in listed.splitlines()[-1]
     assert dil.states() == {**{label(day): "CLOSED" for day in range(6)}, label(6): "LOADED"}
 

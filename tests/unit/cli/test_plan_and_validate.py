@@ -179,6 +179,20 @@ def test_validate_as_json_tells_all_problems_with_file_and_line(
     assert wrong["message"] == 'is "dayly"'
 
 
+def test_a_name_of_the_right_words_is_answered_with_the_property_in_a_file_and_by_d(
+    conf: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Path(conf).open("a") as file:
+        file.write("ms.window.time.size=PT1H\n")
+
+    assert main(["validate", conf, "-D", "ms.retry.max.attempts=3"]) == 2
+
+    told = " ".join(capsys.readouterr().err.split())
+    hint = 'Did you mean "ms.http.retry.max" or "ms.http.retry.max.seconds"?'
+    assert f"-D ms.retry.max.attempts is no known property {hint}" in told
+    assert 'ms.window.time.size is no known property Did you mean "ms.window.size"?' in told
+
+
 def test_validate_as_json_shows_no_value_that_is_or_may_be_a_secret(
     conf: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,6 +113,16 @@ def test_people_see_dates_and_states(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.usefixtures("committed")
+def test_each_unit_with_one_work_unit_is_there_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """So are files that are read once: how far a unit is done would be said twice."""
+    assert main(["state", "show", "orders.conf"]) == 0
+
+    text = capsys.readouterr().out
+    assert text.count('{"id":"x"}') == 1
+    assert "done without a hole" not in text
+
+
+@pytest.mark.usefixtures("committed")
 def test_the_log_for_people_is_one_line_a_block(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["state", "log", "orders.conf"]) == 0
 

@@ -44,6 +44,23 @@ source.conn.password=env:SHOP_PASSWORD
 STORE = "source.class=s3\n"
 
 
+MERGED = """
+writer.file.path.type=tablename
+ms.publish.mode=merge
+ms.publish.changelog=true
+extract.primary.key.fields=id
+"""
+CLOSED = """
+writer.file.path.type=tablename
+ms.publish.mode=window_replace
+ms.watermark=[{"name": "system", "type": "datetime", "range": {"from": "2024-01-01", "to": "-"}}]
+ms.work.unit.partition=daily
+ms.parameters=[{"name": "since", "type": "watermark", "value": "low"}]
+ms.timelabel.schedule=@daily
+ms.timelabel.close=auto
+"""
+
+
 def units(name: str) -> str:
     """Return a watermark of units, whose variable an example uses."""
     return f'ms.watermark=[{{"name": "{name}", "type": "unit", "units": "a,b"}}]\n'
@@ -99,8 +116,9 @@ def surroundings(folder: Path) -> Path:
     (folder / "two_step").mkdir()
     (folder / "two_step" / "answers.pull").write_text(JOB + HTTP)
     job.mkdir()
-    for name in ("orders", "readings"):  # what a derived dataset reads
-        (job / f"{name}.conf").write_text(JOB + HTTP)
+    # What derived datasets read.
+    for name, more in {"orders": "", "readings": "", "customers": MERGED, "days": CLOSED}.items():
+        (job / f"{name}.conf").write_text(JOB + HTTP + more)
     shutil.copy(ROOT / "conf" / "examples" / "custom_connector" / "my_connector.py", job)
     return job
 

@@ -38,7 +38,7 @@ def test_all_that_is_wrong_is_said_at_once_with_its_line(lake):
         "big",
         {
             "ms.query.inputs": '[{"job": "orders.conf", "as": "1"}, {"as": "b"},'
-            ' {"dataset": "c", "as": "c"}, {"job": "orders.conf", "as": "d", "late": true}]',
+            ' {"dataset": "c", "as": "c"}]',
             "ms.source.uri": "/in",
             "ms.parameters": '[{"name": "a", "value": "b"}]',
             "ms.query.max.blocks": "4",
@@ -50,7 +50,6 @@ def test_all_that_is_wrong_is_said_at_once_with_its_line(lake):
         '[0].as is "1", which is no name of a view',
         "[1] names neither job nor dataset",
         '[2] lacks the member "state.store"',
-        "[3].late is true",
         "ms.source.uri has no effect beside ms.query.inputs",
         "ms.parameters has no effect beside ms.query.inputs",
         "ms.query.max.blocks",
@@ -156,9 +155,13 @@ def test_a_function_is_found_without_being_imported(lake):
 
 def test_what_a_job_inherits_of_sources_is_passed_over(lake):
     (lake.folder / ".dil-project").touch()
-    (lake.folder / "all.properties").write_text("ms.http.retry.max=3\n")
+    (lake.folder / "all.properties").write_text(
+        "ms.http.retry.max=3\nms.event.column=amount\nms.timelabel.schedule=@daily\n"
+    )
 
-    assert lake.job(lake.derive("big", BIG)).query is not None
+    job = lake.job(lake.derive("big", BIG))
+    assert job.query is not None
+    assert job.events is None
 
 
 def test_full_replaces_and_warehouses_are_appended_to_as_files_are(lake):
@@ -166,6 +169,73 @@ def test_full_replaces_and_warehouses_are_appended_to_as_files_are(lake):
     url = f"sqlite:///{lake.folder}/w.db"
     job = lake.job(lake.derive("big", BIG, ms__warehouse__url=url, writer__file__path__type=""))
     assert job.publishing.mode is PublishMode.APPEND
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"ms.publish.mode": "append"}, "is true, and ms.publish.mode is append"),
+        (
+            {
+                "ms.warehouse.url": "sqlite:////tmp/w.db",
+                "extract.table.type": "SNAPSHOT_APPEND",
+                "writer.file.path.type": "",
+            },
+            "is true, and rows go into a database, which merges them itself",
+        ),
+        (
+            {"data.publisher.appendExtractToFinalDir": "false"},
+            "is true, and the dataset has no folder of its own",
+        ),
+    ],
+)
+def test_a_changelog_is_refused_where_no_merge_here_knows_what_changed(lake, changes, what):
+    merged = {
+        "source.class": "file",
+        "ms.extractor.class": "json",
+        "ms.source.uri": str(lake.folder / "in"),
+        "ms.publish.mode": "merge",
+        "extract.primary.key.fields": "id",
+        "ms.publish.changelog": "true",
+    }
+    lake.job(lake.write("merged", merged))
+    assert f"ms.publish.changelog {what}" in problems(lake.write("merged", {**merged, **changes}))
+
+
+def test_append_reads_a_merged_dataset_by_its_changelog_alone(lake):
+    orders = lake.orders.read_text() + "ms.publish.mode=merge\nextract.primary.key.fields=id\n"
+    lake.orders.write_text(orders)
+    big = lake.derive("big", BIG)
+    assert "Or set ms.publish.changelog=true there" in problems(big)
+
+    lake.orders.write_text(f"{orders}ms.publish.changelog=true\n")
+    assert lake.job(big).query.inputs[0].keeps_changelog
+    windows = {
+        "ms__window__column": "amount",
+        "ms__window__size": "PT1H",
+        "ms__window__aggs": '{"rows": "count(*)"}',
+    }
+    text = problems(lake.derive("big", "", ms__query__mode="windowed", **windows))
+    assert "ms.query.mode=windowed cannot take back what it made of them" in text
+
+
+@pytest.mark.parametrize(
+    ("mode", "what"),
+    [
+        ("full", "ms.query.mode=full reads all rows again each time"),
+        ("windowed", "ms.query.mode=windowed publishes each window once"),
+    ],
+)
+def test_event_time_has_no_sense_where_no_row_of_the_result_comes_late(lake, mode, what):
+    windows = {
+        "ms__window__column": "amount",
+        "ms__window__size": "PT1H",
+        "ms__window__aggs": '{"rows": "count(*)"}',
+    }
+    changes = {"ms__query__mode": mode, "ms__event__column": "amount"}
+    query, more = ("", windows) if mode == "windowed" else (BIG, {})
+    path = lake.derive("big", query, **changes, **more)
+    assert f"ms.event.column is set, and {what}" in problems(path)
 
 
 def test_a_derived_dataset_is_no_stream(lake):

@@ -268,7 +268,7 @@ def test_old_csv_keys_become_members_of_the_new_one():
 
 def test_a_property_is_explained_by_name_alias_and_old_name():
     assert "Did you" not in explain("ms.http.conn.max")
-    assert "0 stands for 50" in explain("ms.http.conn.max")
+    assert "0 means 50" in explain("ms.http.conn.max")
     assert explain("writer.file.pathType").startswith("writer.file.path.type\n")
     assert "ms.csv, member fieldSeparator" in explain("ms.csv.separator")
     with pytest.raises(ConfigError, match=r"ms\.parameters"):

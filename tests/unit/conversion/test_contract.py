@@ -119,7 +119,7 @@ def test_one_unfit_value_leaves_the_rows_around_it_alone() -> None:
     assert (why.row, why.column) == (1, "id")
     assert why.reason == (
         "a value read as string does not fit the column's int32, "
-        'it looks like "aaa" (9 stands for a digit, a for a letter)'
+        'it looks like "aaa" (9 means a digit, a means a letter)'
     )
     assert "two" not in why.reason
 

@@ -53,7 +53,7 @@ def test_the_whole_text_must_fit_the_default_format(word: str) -> None:
     assert caught.value.code == "DIL-CONVERT"
     assert 'column "c", row 2' in caught.value.message
     assert "20200101" not in caught.value.message
-    assert '"99999999" (9 stands for a digit, a for a letter)' in caught.value.message
+    assert '"99999999" (9 means a digit, a means a letter)' in caught.value.message
     assert caught.value.fix.startswith(f"Set converter.avro.{word}.format=yyyyMMdd. ")
 
 

@@ -315,7 +315,7 @@ def test_two_files_in_one_fail(kind, indexes, first, second):
     assert [len(rows_of(extractor(kind).extract(response(file)))) for file in files] == [
         first, second,
     ]  # fmt: skip
-    with pytest.raises(SourceContractError, match=r"another (Parquet|ORC) file stands in front"):
+    with pytest.raises(SourceContractError, match=r"another (Parquet|ORC) file is in front"):
         rows_of(extractor(kind).extract(response(b"".join(files))))
 
 
@@ -326,7 +326,7 @@ def test_a_shorter_file_in_front_of_a_longer_one_fails(kind, wanted):
     files = [file_of(kind, table) for table in (short, TABLE)]
     assert len(files[1]) > 2 * len(files[0])
     reader = extractor(kind, *wanted)
-    with pytest.raises(SourceContractError, match=r"another (Parquet|ORC) file stands in front"):
+    with pytest.raises(SourceContractError, match=r"another (Parquet|ORC) file is in front"):
         rows_of(reader.extract(response(b"".join(files))))
 
 

@@ -1,4 +1,4 @@
-"""Which files a path of secondary input stands for (docs/secondary-input.md)."""
+"""Which files a path of secondary input means (docs/secondary-input.md)."""
 
 from __future__ import annotations
 

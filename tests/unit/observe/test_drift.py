@@ -136,7 +136,7 @@ def test_the_summary_tells_drift_and_left_out_values_in_few_lines() -> None:
     text = report_text(run_report(drift=found, aside=aside))
     assert 'column "id" widened from int32 to int64' in text
     assert 'column "old" (bool) was not seen in this run' in text
-    assert "3 more changes; --json tells all of them" in text
+    assert "3 more changes; --json lists all of them" in text
     assert text.count("refill") == 1
     assert '1 value of column "d4"' in text
     assert "values of 2 more columns" in text

@@ -103,6 +103,16 @@ def test_what_is_not_there_is_said(lake):
         tracer(lake, "third").block(1)
 
 
+def test_a_column_of_lists_or_records_is_no_column_to_look_rows_up_by(lake):
+    lake.derive("nested", "SELECT id, [id] AS ids, {'a': id} AS record FROM orders")
+    lake.run(lake.folder / "nested.conf")
+
+    for column in ("ids", "record"):
+        with pytest.raises(ConfigError, match=f"names {column}, a column of .*plain") as error:
+            tracer(lake, "nested").row(f"{column}=1")
+        assert "Name one of id, or an offset." in str(error.value)
+
+
 def test_the_command_prints_both_forms(lake, capsys):
     path = str(lake.folder / "third.conf")
     assert main(["lineage", path, "--row", "id=12"]) == 0

@@ -540,7 +540,7 @@ def test_a_partition_value_that_would_make_the_table_unreadable_is_refused(tmp_p
     shop = Shop(tmp_path, "delta", fields=("shop",))
     rows = by_shop(Decimal("1.5"), kind=pa.decimal128(10, 1))
     move = shop.move("r1", rows, values=["1.55"])
-    with pytest.raises(WriteError, match="cannot be told apart"):
+    with pytest.raises(WriteError, match="cannot be distinguished"):
         shop.require_fit(shop.intent("r1", move, schema=rows.schema))
 
 

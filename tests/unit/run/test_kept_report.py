@@ -43,7 +43,8 @@ def test_the_report_of_a_run_is_kept_and_shown(
     assert main(["runs", "show", job, "run-1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out, parse_float=Decimal)["report"] == kept.members
     assert main(["runs", "show", job, "run-1"]) == 0
-    assert f"failure     {work_unit(0, 'a')}: " in capsys.readouterr().out
+    found = f"failure     {work_unit(0, 'a')} from 2020-01-01T00:00:00Z: "
+    assert found in capsys.readouterr().out
 
 
 def test_failures_are_kept_under_the_policy_that_commits_nothing(
@@ -158,7 +159,7 @@ def test_what_failed_before_a_signal_is_kept_and_shown(
     assert failure["code"] == "DIL-SRC"
     assert main(["runs", "show", job, "run-1"]) == 0
     shown = capsys.readouterr().out
-    assert f"failure     {work_unit(0, 'a')}: " in shown
+    assert f"failure     {work_unit(0, 'a')} from 2020-01-01T00:00:00Z: " in shown
     source.faults.clear()
     assert story.run(day(2)).status is RunStatus.SUCCESS
     assert main(["state", "show", job, "--json"]) == 0

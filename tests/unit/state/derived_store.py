@@ -10,10 +10,10 @@ from dil.state.blocks.canonical import watermark_text
 from dil.state.blocks.events import ConfigEvent, DataEvent, InputSlice, Seed, Slice, SliceFile
 from dil.state.blocks.validation import require, violations
 from dil.state.chain.chain_rows import append, read_tip
+from dil.state.chain.writer import ChainWriter
 from dil.state.databases.database import Row, SqlValue, Transaction
 from dil.state.databases.sqlite_database import SqliteDatabase
-from dil.state.derived.appending import QueryCommit, append_events, append_query
-from dil.state.derived.inputs import SliceFiles, slice_files
+from dil.state.derived.inputs import SliceFiles, open_input, slice_files
 from dil.state.derived.planning import NO_LIMITS, QueryPlan, SliceLimits, plan_query
 
 NOW = 1_704_067_200_000  # 2024-01-01T00:00:00Z
@@ -45,7 +45,10 @@ class Store:
 
     def config(self, dataset: str, *events: Seed | ConfigEvent, time: int = NOW) -> None:
         with self.database.write() as tx:
-            append_events(tx, dataset, events, time)
+            writer = ChainWriter(tx, dataset, time)
+            for event in events:
+                writer.draft(event)
+            writer.write()
 
     def root(self, dataset: str) -> None:
         self.config(dataset, Seed(dataset, "Root"), schema())
@@ -75,10 +78,8 @@ class Store:
 
     def query(self, dataset: str, plan: QueryPlan, **changes: object) -> DataEvent | None:
         """Append what was planned, with some fields of the event replaced."""
-        commit = QueryCommit(replace(plan.event, **changes), NOW, NOW)
         with self.database.write() as tx:
-            block = append_query(tx, dataset, plan, commit)
-        return None if block is None else block.event
+            return append_query(tx, dataset, replace(plan.event, **changes))
 
     def advance(self, dataset: str, limits: SliceLimits = NO_LIMITS) -> tuple[InputSlice, ...]:
         """Plan and append one transaction without output; return the slices it took."""
@@ -104,6 +105,17 @@ class Store:
         """Return the slice of an input between two sequences."""
         hashes = [None if at is None else self.hash_of(dataset, at) for at in blocks]
         return InputSlice(dataset, *hashes, *offsets)
+
+
+def append_query(tx: Transaction, dataset: str, event: DataEvent) -> DataEvent | None:
+    """Append the block of a query as a run does; None when it changes nothing."""
+    names = {item.dataset_id for item in event.inputs or ()}
+    chains = {name: chain for name in names if (chain := open_input(tx, name)) is not None}
+    writer = ChainWriter(tx, dataset, NOW, horizon=NOW, chains=chains)
+    if not writer.draft_if_changed(event, replaced={}):
+        return None
+    writer.write()
+    return event
 
 
 class CountingTransaction(Transaction):

@@ -384,14 +384,6 @@ def test_an_event_that_changes_nothing_is_v23_in_a_derived_chain_too() -> None:
     assert codes(replace(DERIVED[5], event=event), DERIVED) == ["V23"]
 
 
-def test_a_watermark_of_the_callers_own_may_pass_those_of_the_inputs() -> None:
-    tip = tip_before(DERIVED, 6)
-    assert tip is not None
-    block = damaged(DERIVED, 6, new_watermark=mark("05:00:00"))
-    chains = {"ds:root": RootChain()}
-    assert input_violations(block, tip, chains, custom_watermark=True) == []
-
-
 def test_a_repeated_watermark_is_no_claim_about_an_input_that_was_just_added() -> None:
     """V17 demands the old watermark and the new input has none: V38 must not refuse it."""
     tip = tip_before(DERIVED, 7)

@@ -6,9 +6,8 @@ import pytest
 
 from dil.state.blocks.events import DataEvent
 from dil.state.chain.chain_rows import read_block_at
-from dil.state.derived.appending import QueryCommit, append_query
 from dil.state.derived.planning import SliceLimits, plan_query
-from tests.unit.state.derived_store import NOW, Store, counting
+from tests.unit.state.derived_store import Store, append_query, counting
 from tests.unit.state.long_chains import JANUARY, ROWS, write_long_chains
 
 COMMITS = 200_000
@@ -43,8 +42,7 @@ def test_a_commit_on_it_is_checked_by_every_rule_from_a_handful_of_rows(store: S
     plan = store.plan("out")
     assert plan is not None
     with counting(store.database, writing=True) as tx:
-        block = append_query(tx, "out", plan, QueryCommit(plan.event, NOW, NOW))
-    assert block is not None
+        assert append_query(tx, "out", plan.event) is not None
     assert tx.bodies == {"out": 4, "in": 2}
     assert tx.rows_read <= 16
 

@@ -187,14 +187,6 @@ def test_the_watermark_is_the_least_of_the_inputs(store: Store) -> None:
     assert plan.watermark_limit == plan.event.new_watermark == mark(2)
 
 
-def test_a_watermark_of_the_callers_own_is_left_alone(store: Store) -> None:
-    store.add("in", 10, 5)
-    plan = store.plan("out", custom_watermark=True)
-    assert plan is not None
-    assert plan.event.new_watermark is None
-    assert plan.watermark_limit == mark(5)
-
-
 def test_after_a_new_transform_kept_inputs_carry_over_and_added_ones_start_with_nulls(
     store: Store,
 ) -> None:

@@ -17,7 +17,7 @@ from dil.state.blocks.events import (
     SourceState,
 )
 from dil.state.blocks.source_state import KIND, NO_ROWS, UnitRow, UnitSummary, replace_in_digest
-from dil.state.blocks.validation import MAX_FUTURE, file_violations, require, violations
+from dil.state.blocks.validation import MAX_FUTURE, require, violations
 
 NOW = 1_704_153_600_000
 ROW = UnitRow("[a]", 0, 10, 10, "COMMITTED", 1)
@@ -167,14 +167,6 @@ def test_the_files_schema_must_be_the_one_in_force() -> None:
     assert [each.code for each in violations(block, TIP, schema="t")] == ["V14"]
     without_data = replace(NEXT, new_data=None)
     assert violations(next_block(TIP, without_data, NOW), TIP, schema="t") == []
-
-
-def test_files_must_be_there_with_the_stated_size() -> None:
-    sizes = {"file:///p": 9, "file:///empty": 9, "file:///q": 9, "f1220c": 64}
-    assert file_violations(NEXT, sizes.get) == []
-    assert [each.code for each in file_violations(NEXT, {**sizes, "f1220c": 1}.get)] == ["V20"]
-    assert [each.code for each in file_violations(NEXT, {}.get)] == ["V20"] * 4
-    assert file_violations(DataEvent(), {}.get) == []
 
 
 def test_config_events_between_data_events_change_no_rule() -> None:

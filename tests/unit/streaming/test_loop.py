@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,10 +29,17 @@ def test_it_ends_when_it_has_caught_up(world: World) -> None:
     assert world.clock.slept == []
 
 
-def test_a_failure_ends_it_and_what_was_published_before_stays(world: World) -> None:
+def test_a_failure_ends_it_and_what_was_published_before_stays(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     world.batches.due, world.batches.poison = [1, 2, 3], {2}
+    caplog.set_level(logging.INFO)
 
     report = world.loop(max_units=1).run("run")
+
+    lines = [each for each in caplog.records if each.getMessage().startswith("micro-batch ")]
+    assert [each.levelname for each in lines] == ["INFO", "WARNING"]
+    assert "[2] from 1970-01-03T00:00:00Z: no  [DIL-SRC]" in lines[1].getMessage()
 
     assert world.batches.done == [1]
     assert world.batches.ran == [(1,), (2,)]

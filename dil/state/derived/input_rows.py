@@ -1,0 +1,228 @@
+"""The rows that a query reads of one input: of the dataset, of its changelog, and late ones.
+
+Where an input keeps a changelog, who reads what is new reads that, because rows of the dataset come
+and go. Late rows are beside the dataset, and take no offsets: they follow by the block that brought
+them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from dil.errors import StateError
+from dil.model.beside import LATE_COLUMNS, OP_COLUMN, with_columns
+from dil.model.dataset import is_compaction
+from dil.model.derived import MADE_ANEW
+from dil.model.file_rows import FileRows
+from dil.state.blocks.events import CLOSE_BOOKS, DataEvent, SideFile
+from dil.state.derived.dataset_chain import NONE_YET, DatasetChain, Position
+from dil.state.derived.inputs import StoredInput
+
+_ANEW = (
+    "ms.query.mode=full reads the whole input again and replaces this dataset; once:"
+    f" dil run JOB.conf {MADE_ANEW}."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InputRows:
+    """Rows in the order in which they are read; ``schema`` is the text of their schema.
+
+    ``has_op`` says that it has what happened to each row, and where nothing says so the row came.
+    """
+
+    parts: tuple[FileRows, ...] = ()
+    schema: str = ""
+    has_op: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What a query takes of an input: what came behind ``reached``, up to the block ``last``.
+
+    ``reads_whole`` asks for all rows that are there at the end, ``reads_late`` for late ones, too.
+    ``needs_changelog`` says that the rows are those of the changelog, whatever the blocks keep.
+    ``reads_closed`` asks for the rows of the timelabels that were closed in it, wherever they came,
+    and for none of others.
+    """
+
+    chain: StoredInput
+    reached: Position
+    last: int
+    reads_whole: bool = False
+    reads_late: bool = False
+    needs_changelog: bool = False
+    reads_closed: bool = False
+
+    @property
+    def first(self) -> int:
+        """Return the block before the stretch, -1 for none."""
+        return self.reached.block
+
+    def has_changes(self) -> bool:
+        """Return whether rows came or went in it, or labels were closed whose rows are read."""
+        if self.reads_closed:
+            return any(True for _ in self.chain.books(self.first, self.last))
+        if self.chain.has_data_in(self.first, self.last):
+            return True
+        return self.reads_late and any(True for _ in self._late_events(self.first))
+
+    def rows(self) -> InputRows:
+        """Return the rows that are read.
+
+        Raises:
+            StateError: rows that were read before were taken away or changed, and nothing tells
+                which.
+        """
+        if self.last < 0:
+            return InputRows()
+        dataset = DatasetChain(self.chain)
+        end, schema = dataset.at(self.last), dataset.schema_at(self.last)
+        has_op = False
+        if self.reads_closed:
+            parts = self._of_closed(dataset.parts_at(end))
+        elif self.reads_whole:
+            parts, has_op = dataset.parts_at(end), self._keeps_changelog(dataset)
+        elif (changed := self.changed_files()) is not None:
+            parts, has_op = one_after_the_other(file for _, file in changed), True
+        elif self.chain.has_data_in(self.first, self.last):
+            parts = self._new_parts(dataset, end)
+        else:
+            parts = ()
+        if self.reads_late:
+            start = parts[-1].offset + parts[-1].count if parts else 0
+            parts += one_after_the_other((file for _, file in self.late_files()), start)
+            schema = with_columns(schema, LATE_COLUMNS)
+        return InputRows(parts, with_columns(schema, [OP_COLUMN] if has_op else []), has_op)
+
+    def _of_closed(self, parts: Iterable[FileRows]) -> tuple[FileRows, ...]:
+        labels = self.closed_labels()
+        every = tuple(parts)
+        mixed = next((part for part in every if labels and part.timelabel is None), None)
+        if mixed is not None:
+            raise StateError(
+                f"{mixed.uri} has no timelabel: whether its rows are of a closed one is not known",
+                "It was published before the job had timelabels, or holds rows of several. Leave"
+                " closed out of ms.query.inputs, or read the input anew.",
+            )
+        return tuple(part for part in every if part.timelabel in labels)
+
+    def closed_labels(self) -> frozenset[str]:
+        """Return the timelabels that were closed: in the stretch, or at all for all rows.
+
+        Raises:
+            StateError: one was reopened whose rows were read before.
+        """
+        first = NONE_YET if self.reads_whole else self.first
+        found: set[str] = set()
+        for number, event in self.chain.books(first, self.last):
+            label = str(event.body["timelabel"])
+            if event.kind == CLOSE_BOOKS:
+                found.add(label)
+            elif label in found:
+                found.remove(label)
+            elif first != NONE_YET:
+                what = f"reopens the timelabel {label}, whose rows were read"
+                raise self._broken(number, what)
+        return frozenset(found)
+
+    def schema_beside(self) -> str:
+        """Return the text of the schema of rows beside the dataset, changed and late ones alike."""
+        schema = DatasetChain(self.chain).schema_at(self.last)
+        return with_columns(schema, [OP_COLUMN, *LATE_COLUMNS])
+
+    def _new_parts(self, dataset: DatasetChain, end: Position) -> tuple[FileRows, ...]:
+        try:
+            return dataset.parts_between(self.reached, end)
+        except StateError as error:
+            raise StateError(
+                error.message,
+                f"{_ANEW} New rows alone come from jobs with ms.publish.mode=append, and from the"
+                " changelog of one that merges (ms.publish.changelog=true).",
+            ) from error
+
+    def _keeps_changelog(self, dataset: DatasetChain) -> bool:
+        """Return whether the last change of rows is in a changelog; a compaction changes none."""
+        block = self.chain.last_with_data(self.last)
+        while block is not None:
+            event, number = block.event, block.sequence
+            if isinstance(event, DataEvent) and event.changelog is not None:
+                return True
+            if not is_compaction(dataset.acts(number - 2, number - 1).get(number, "")):
+                return False
+            block = self.chain.last_with_data(number - 1)
+        return False
+
+    def changed_files(self) -> list[tuple[int, SideFile]] | None:
+        """Return the files of the changelog with their blocks, None where no block keeps any.
+
+        Raises:
+            StateError: the changelog begins anew behind rows that were read, or breaks off.
+        """
+        found: list[tuple[int, SideFile]] = []
+        gap, is_kept = None, self.needs_changelog
+        acts = DatasetChain(self.chain).acts(self.first, self.last)
+        for number, event in self.chain.events_with_data(self.first, self.last):
+            changelog = event.changelog
+            if changelog is None:
+                gap = gap if is_compaction(acts.get(number, "")) else number
+                continue
+            is_kept = True
+            if changelog.is_begun:
+                if self.first != NONE_YET:
+                    raise self._broken(
+                        number, "begins the changelog anew, behind rows that were read"
+                    )
+                found, gap = [], None
+            found += ((number, file) for file in changelog.parts)
+        if not is_kept:
+            return None
+        if gap is not None:
+            raise self._broken(gap, "changed rows, and no changelog says which")
+        return found
+
+    def late_files(self) -> list[tuple[int, SideFile]]:
+        """Return the files of late rows with their blocks: all, where everything is read.
+
+        Raises:
+            StateError: some that were read before were taken away.
+        """
+        first = NONE_YET if self.reads_whole else self.first
+        found: dict[str, tuple[int, SideFile]] = {}
+        for number, event in self._late_events(first):
+            late = event.late
+            assert late is not None  # noqa: S101 - _late_events gives no others
+            for path in late.removes:
+                if found.pop(path, None) is None and first != NONE_YET:
+                    raise self._broken(number, "takes late rows away that were read before")
+            found.update((file.path, (number, file)) for file in late.parts)
+        return list(found.values())
+
+    def _late_events(self, first: int) -> Iterator[tuple[int, DataEvent]]:
+        events = self.chain.data_events(first, self.last)
+        return ((number, event) for number, event in events if event.late is not None)
+
+    def _broken(self, number: int, what: str) -> StateError:
+        name = json.dumps(self.chain.dataset_id)
+        return StateError(f"block {number} of job {name} {what}", _ANEW)
+
+
+def place_of(chain: StoredInput, block_hash: str | None, offset: int | None) -> Position | None:
+    """Return the place behind a block and an offset, None where the chain has no such block."""
+    if block_hash is None:
+        return Position()
+    sequence = chain.sequence_of(block_hash)
+    if sequence is None:
+        return None
+    return Position(sequence, NONE_YET if offset is None else offset, block_hash)
+
+
+def one_after_the_other(files: Iterable[SideFile], start: int = 0) -> tuple[FileRows, ...]:
+    """Return all rows of files beside a dataset, in places that begin at ``start``."""
+    found = []
+    for file in files:
+        found.append(FileRows(file.path, file.rows, 0, file.rows, file.size, start))
+        start += file.rows
+    return tuple(found)

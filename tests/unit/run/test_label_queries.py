@@ -1,0 +1,201 @@
+"""Timelabels and derived datasets: closed labels of inputs, and labels of the rows of a query."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pyarrow.parquet as pq
+import pytest
+
+from dil import config
+from dil.cli.main import main
+from dil.errors import ConfigError, StateError
+from dil.operator.lineage import Tracer
+from dil.operator.replaying import ReplayOutcome, replay
+from dil.run.job_run import run_job
+from dil.run.options import RunOptions
+from dil.run.queries.slices import input_chains
+from dil.state import open_store
+from dil.state.blocks.verification import verify_chain
+from dil.testing.in_process import InProcessExecutor
+from tests.books import ClosingDays, label
+from tests.derived import Lake
+from tests.servers.day_rows import DayRows
+from tests.servers.rows import DAY_MS, START_MS
+
+
+class Derived:
+    """A job over the closed days of another one."""
+
+    def __init__(self, days: ClosingDays, **changes: str) -> None:
+        self.days = days
+        found = {
+            "job.name": "final",
+            "extract.table.name": "final",
+            "extract.namespace": "shop",
+            "writer.output.format": "PARQUET",
+            "writer.file.path.type": "namespace_table",
+            "data.publisher.final.dir": str(days.folder / "lake"),
+            "state.store.dir": str(days.folder / "derived"),
+            "ms.query.inputs": json.dumps([{"job": days.path.name, "as": "o", "closed": True}]),
+            "ms.query.sql": "SELECT id FROM o",
+            **{key.replace("__", "."): text for key, text in changes.items()},
+        }
+        self.path = days.folder / "final.conf"
+        self.path.write_text("".join(f"{key}={text}\n" for key, text in found.items()))
+        self.job = config.load(self.path, environ={}).job
+
+    def options(self, day, **changes):
+        now = START_MS + int(day * DAY_MS)
+        return RunOptions(now_ms=now, clock=lambda: now, executor=InProcessExecutor(), **changes)
+
+    def run(self, day, **changes):
+        return run_job(self.job, self.options(day, **changes))
+
+    def ids(self):
+        files = sorted((self.days.folder / "lake" / "shop" / "final").rglob("part-*.parquet"))
+        return Counter(number for file in files for number in pq.read_table(file)["id"].to_pylist())
+
+    def sound(self):
+        """Return what is wrong with the chain, and what replays of its blocks find."""
+        with (
+            open_store(self.job.state, self.job.name, clock=lambda: 0) as store,
+            input_chains(self.job.query, lambda: 0) as chains,
+        ):
+            problems = verify_chain(store, chains=chains).problems
+            found = replay(self.job, self.job.query, store, self.options(9))
+            return problems, {each.outcome for each in found}
+
+
+@pytest.fixture
+def days(tmp_path):
+    with DayRows({}) as source:
+        days = ClosingDays(tmp_path, source, ms__grace__period__days="1")
+        days.fill(0, 1, 2, 3)
+        yield days
+
+
+def test_each_label_is_taken_once_when_it_is_closed(days):
+    final = Derived(days)
+    days.run(2)
+    assert days.closed(4) == [0]
+    assert final.run(2).rows == 3
+    days.fill(1, first=50)  # the grace period reads it again, before it is closed
+    days.run(3)
+    assert final.run(3).rows == 3
+
+    assert days.closed(4) == [0, 1]
+    assert final.ids() == Counter([0, 1, 2, 150, 151, 152])
+    assert final.run(3).status == "nothing_due"
+    assert final.sound() == ((), {ReplayOutcome.SAME})
+
+
+def test_a_run_waits_for_a_closed_label_and_remembers_its_place_without_one(days):
+    final = Derived(days, ms__query__wait="PT10S")
+    days.run(1)
+    waited = []
+
+    report = final.run(1, sleep=waited.append)
+
+    assert (report.rows, waited) == (0, [5, 5])
+    assert final.ids() == Counter()
+
+    def close(seconds):
+        del seconds
+        days.run(2)
+
+    assert final.run(1, sleep=close).rows == 3
+
+
+def test_a_reopened_label_is_refused_and_full_reads_what_is_closed(days):
+    final = Derived(days)
+    days.run(2)
+    final.run(2)
+    assert main(["timelabels", "reopen", str(days.path), label(0), "--yes"]) == 0
+    with pytest.raises(StateError, match=f"reopens the timelabel {label(0)}, whose rows were read"):
+        final.run(3)
+
+    anew = Derived(days, ms__query__mode="full")
+    assert anew.run(3).rows == 0
+    assert anew.ids() == Counter()
+    days.run(3)
+    anew.run(3)
+    assert anew.ids() == Counter([100, 101, 102])
+    assert anew.sound()[0] == ()
+
+
+def test_a_row_of_a_closed_label_leads_to_the_block_that_published_it(days):
+    final = Derived(days)
+    days.run(2)
+    final.run(2)
+    (block,) = Tracer(final.job, lambda: 0, lambda path: config.load(path, environ={}).job).row(
+        "id=1"
+    )
+
+    (above,) = block.inputs[0].blocks
+    assert [(file.first, file.last) for file in above.files] == [(1, 1)]
+    assert f"watermark.system.{START_MS}" in above.units[0].signature
+
+
+@pytest.mark.parametrize(
+    ("root", "changes", "what"),
+    [
+        ({"ms__timelabel__close": "never"}, {}, "closes no timelabels"),
+        (
+            {"ms__publish__mode": "merge", "extract__primary__key__fields": "id"},
+            {},
+            "its files have rows of several timelabels",
+        ),
+        (
+            {},
+            {
+                "ms__query__mode": "windowed",
+                "ms__query__sql": "",
+                "ms__window__column": "id",
+                "ms__window__size": "PT1H",
+                "ms__window__aggs": '{"rows": "count(*)"}',
+            },
+            "[0].closed is true, and ms.query.mode=windowed waits for the watermark",
+        ),
+    ],
+)
+def test_closed_is_refused_where_no_file_has_the_rows_of_one_closed_label(
+    tmp_path, root, changes, what
+):
+    with DayRows({}) as source:
+        days = ClosingDays(tmp_path, source, **root)
+    with pytest.raises(ConfigError) as error:
+        Derived(days, **changes)
+    assert what in str(error.value)
+
+
+def test_rows_of_a_query_go_to_the_folder_of_the_label_of_their_time(tmp_path):
+    lake = Lake(tmp_path)
+    labels = {"ms__timelabel__schedule": "@daily", "ms__publish__layout": "timelabel"}
+    sql = "SELECT id, CASE WHEN id < 3 THEN id * 86400000 END AS day FROM orders"
+    daily = lake.derive("daily", sql, ms__timelabel__column="day", **labels)
+    lake.feed(1, 2)
+    lake.feed(1, 3)
+    assert lake.run(daily).rows == 4
+
+    files = sorted((tmp_path / "lake" / "shop" / "daily").rglob("part-*.parquet"))
+    found = Counter()
+    for file in files:
+        folder = str(file.parent.relative_to(tmp_path / "lake" / "shop" / "daily"))
+        ids = pq.ParquetFile(file).read(columns=["id"])["id"].to_pylist()
+        found.update((folder, number) for number in ids)
+    places = {1: "y=1970/m=01/d=02", 2: "y=1970/m=01/d=03", 3: "y=2023/m=12/d=31"}
+    # Row 3 has no time, and the label of the run's period.
+    assert found == Counter((f"{places[number]}/h=00/n=00", number) for number in (1, 1, 2, 3))
+    parts = lake.data(daily)[-1]["newData"]["parts"]
+    assert {part["timelabel"] for part in parts} == {
+        "19700102000000", "19700103000000", "20231231000000"
+    }  # fmt: skip
+
+    lake.derive("daily", sql, **labels)
+    with pytest.raises(ConfigError, match=r"ms\.timelabel\.column is not set"):
+        lake.job(daily)
+    lake.derive("daily", sql, ms__timelabel__column="day", ms__timelabel__close="auto", **labels)
+    with pytest.raises(ConfigError, match=r"ms\.timelabel\.close has no effect beside"):
+        lake.job(daily)
