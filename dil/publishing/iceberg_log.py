@@ -129,7 +129,7 @@ class IcebergLog:
                 raise WriteError(
                     f"the Iceberg table {'.'.join(self._name)} refused a commit:"
                     f" {type(error).__name__}: {words(error)}",
-                    "Nothing was given up. Try again.",
+                    "The publish was not given up. Try again.",
                 ) from error
         raise gave_up(self._spec)
 
