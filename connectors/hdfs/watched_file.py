@@ -18,7 +18,7 @@ class WatchedFile(RemoteFile):
         self.shown = store.shown(status.path)
 
     def open_at(self, position: int) -> FileStream:
-        """Open the file; later on only when it is still the same."""
+        """Open the file at a position; behind its start only if the file has not changed."""
         if position:
             self._compare()
         with translated_errors(self.shown, listed=True):
