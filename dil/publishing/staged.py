@@ -88,7 +88,7 @@ class StagedPlan:
     """The work units that a run intends to read; ``left_low`` as in ``model.work_unit.Plan``.
 
     ``rests`` are parts of partitions that are still to be read, and would not be due any more once
-    the work units are published. ``missed`` are partitions that no run reads (rule T14).
+    the work units are published. ``missed`` are work units that no run reads (rule T14).
     """
 
     work_units: tuple[WorkUnit, ...] = ()
