@@ -45,7 +45,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 @dataclass(frozen=True, slots=True)
 class LogContext:
-    """What every log line of this context says of its place; None is left out of text lines."""
+    """The place that every log line of this context names; None is left out of text lines."""
 
     run_id: str | None = None
     job: str | None = None

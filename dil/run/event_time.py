@@ -105,7 +105,10 @@ def step(
 
 
 def newest_success(job: Job, history: History, units: Iterable[WorkUnit]) -> int | None:
-    """Return where the newest success among work units ends, None without one or event column."""
+    """Return the greatest high watermark of succeeded work units, None without any.
+
+    It is None, too, for a job without event column.
+    """
     if job.events is None:
         return None
     highs = (_high(unit, history) for unit in units)
