@@ -93,9 +93,9 @@ def configure(
     """Send the log of this process to ``stream``; a second call replaces the first.
 
     Args:
-        level: DEBUG, INFO, WARNING or ERROR, for this project's own loggers and those of plug-ins
-            from INFO on. What installed libraries say below ERROR, and what py4j logs on the root
-            logger, is written with DEBUG alone: whoever catches the error reports it.
+        level: DEBUG, INFO, WARNING or ERROR, for our own loggers. Plug-ins log from INFO on.
+            Records of installed libraries below ERROR, and those of py4j on the root logger,
+            are written with DEBUG alone: whoever catches the error reports it.
         json_lines: One JSON object a line (``ts level run_id job unit attempt event msg``) in
             place of text.
         stream: Where lines go; ``sys.stderr`` is looked up anew for each line, so that a progress

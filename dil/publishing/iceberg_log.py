@@ -81,7 +81,7 @@ class IcebergLog:
         self._listed: Mapping[str, tuple[TableFile, ...]] = {}
 
     def partition_fields(self) -> Sequence[str] | None:
-        """Return the columns that new files of the table are distinguished by."""
+        """Return the columns that distinguish new files of the table, None without a table."""
         table = self._table()
         return None if table is None else list(_partition_fields(table))
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class EventStep:
     """Where the rows that a run publishes move the watermark.
 
-    ``checkpoints`` are set in the transaction of its commit, so that a run that is finished later
-    moves it by what was decided.
+    ``checkpoints`` are set in the transaction of the run's commit: if a later run finishes it, the
+    watermark still moves to what this run decided.
     """
 
     checkpoints: Mapping[str, JsonObject]
