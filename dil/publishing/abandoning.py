@@ -1,7 +1,7 @@
 """A publish that cannot be finished as it was decided, because staged files are gone.
 
-An operator may let it be finished without the work units that lost files (rule C26). They
-count as failed then, and are read again.
+An operator may finish such a publish without the work units that lost files (rule C26). Those work
+units then count as failed and are read again.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ def finish_without_lost(
 ) -> Intent:
     """Finish a publish without the work units that lost files; return what was published.
 
-    Their other files are deleted, staged or moved, so that no driver that wakes up later can
-    bring them in; the work units are read again. What an act was to bring in is not: copies of
-    withdrawn files, files of a backfill, and rows that were put aside go back to where they were.
-    A dumped file that took the place of an earlier one stays and is listed, because
-    the earlier one is no more; the next reading replaces it. A replace or merge takes all or
-    nothing, and so does a compaction, so it is given up as a whole: the files that it was to
-    replace are still there, because they go only after all moves. An act of which nothing is left
-    is not recorded, so that it can be asked for again.
+    The other files of these work units are deleted, staged or moved, so that no driver that wakes
+    up later can publish them; the work units are read again. Files that an operator's act was to
+    publish are not deleted: copies of withdrawn files, files of a backfill, and rows that were put
+    aside go back to where they were. A dumped file that replaced an earlier one stays and is
+    listed, because the earlier one is gone; the next reading replaces it. A replace, a merge or a
+    compaction needs all its files, so it is given up as a whole: the files that it was to replace
+    are still there, because they are deleted only after all moves. An act of which nothing is left
+    is not recorded, so that it can be requested again.
 
     Raises:
         LeaseLostError: another run took over.
-        CommitUnknownError: it goes elsewhere, or names files that are not the job's.
+        CommitUnknownError: the publish goes elsewhere, or names files that are not the job's.
     """
     refuse_other_destination(intent, spec, filesystem)
     refuse_outside_intent(intent, spec, lease.job, filesystem)
@@ -61,7 +61,8 @@ def finish_without_lost(
         return intent
     if not (rest.commit.moves or rest.commit.removes):
         _fence(intent, destination)
-    # Before the intent changes: cut off here, this finds the same work units lost once more.
+    # This comes before the intent changes: a repeat after a crash here finds the same work units
+    # lost.
     for move in withdrawal.keep_copies(filesystem, spec, _dropped(intent, rest)):
         if _is_kept(move, intent.commit, spec, filesystem):
             _return(move, filesystem)
@@ -77,9 +78,10 @@ def finish_without_lost(
 class OmittedFromPublish:
     """What ``finish_without_lost`` would leave out of a publish.
 
-    ``work_units`` lost a file, or share one with those. ``kept`` are files of theirs that would
-    stay where they were before the publish, and ``deleted`` those that would not; the lost ones
-    are in neither. With ``is_all`` nothing of the publish is left, and no act is recorded.
+    ``work_units`` lost a file, or share a file with work units that did. ``kept`` are their files
+    that would stay where they were before the publish, and ``deleted`` their files that would be
+    deleted; the lost files are in neither. If ``is_all``, nothing of the publish is left, and no
+    act is recorded.
     """
 
     work_units: tuple[str, ...]
@@ -91,7 +93,7 @@ class OmittedFromPublish:
 def left_out(
     intent: Intent, lost: Sequence[Move], spec: PublishingSpec, filesystem: Filesystem
 ) -> OmittedFromPublish:
-    """Return what would be left out of a publish of which these moves are lost."""
+    """Return what finishing a publish without these lost moves would leave out."""
     rest = _rest_of(intent, lost, spec, filesystem)
     dropped = _dropped(intent, rest)
     gone = {move.source for move in lost}
@@ -110,19 +112,19 @@ def left_out(
 def abandon(
     store: StateStore, lease: Lease, recorded: Intent, spec: PublishingSpec, filesystem: Filesystem
 ) -> Intent:
-    """Give up a begun publish that cannot be finished, for any reason; return its remains.
+    """Give up a begun publish that cannot be finished; return the intent of the rest.
 
-    If readers see its files already, it is committed, and the files that they replaced are
+    If readers see its files already, the publish is committed, and the files that it replaced are
     deleted. Otherwise its work units count as failed and are read again; its files are deleted,
-    staged or moved. Copies of withdrawn files stay, and so do the files of a backfill, so that
-    either can be repeated. Files outside of the job's folders are not touched.
+    staged or moved. Copies of withdrawn files and files of a backfill stay, so that either act can
+    be repeated. Files outside of the job's folders are not touched.
 
     Raises:
         LeaseLostError: another run took over.
-        CommitUnknownError: the job publishes elsewhere now, so it is unknown what readers see.
+        CommitUnknownError: the job's destination was changed, so it is unknown what readers see.
     """
     refuse_other_destination(recorded, spec, filesystem)
-    # The record may name another folder; what is given up is given up in the job's own.
+    # The record may name another folder; only files in the job's own folder are given up.
     intent = replace(recorded, dataset_dir=dataset_dir(spec))
     commit = intent.commit
     strange = {each.uri for each in outside_files(commit, spec, lease.job, filesystem)}
@@ -138,7 +140,7 @@ def abandon(
     aside = [each for each in commit.quarantine if not {each.source, each.target.uri} & strange]
     going = [uri for uri in commit.quarantine_removes if uri not in strange]
     if destination.has_landed(intent):
-        # Rows aside are placed first; the chain learns which late rows came and which went.
+        # Put-aside rows are placed first; the chain learns which late rows came and which went.
         placed = tuple(each for each in aside if _is_placed(each, filesystem))
         own = replace(own, quarantine=placed, quarantine_removes=tuple(going))
         if not set(commit.changelog_moves) <= set(placed):
@@ -146,7 +148,7 @@ def abandon(
         rest = replace(intent, commit=own)
         store.replace_intent(lease, rest)
         if destination.keeps_versions:
-            carry_out(rest, spec, filesystem, destination)  # its records of whose the files are
+            carry_out(rest, spec, filesystem, destination)  # records which files are whose
         elif spec.keeps_files:
             _delete_replaced(own.removes, spec, filesystem)
         _delete_paths(going, filesystem)
@@ -166,7 +168,7 @@ def abandon(
             _forget_beside(aside, commit, filesystem)
         own = replace(own, removes=tuple(file for file in own.removes if file.uri in kept))
         rest = _without(replace(intent, commit=own), lost, spec.mode, kept)
-        # A publish of rows aside alone may have taken the older ones away.
+        # A publish of put-aside rows alone may have deleted the older ones.
         gone = [uri for uri in going if not filesystem.exists(filesystem.path_of(uri))]
         rest = replace(rest, commit=replace(rest.commit, act=None, quarantine_removes=tuple(gone)))
         store.replace_intent(lease, rest)
@@ -177,10 +179,10 @@ def abandon(
 
 
 def _fence(intent: Intent, destination: Destination) -> None:
-    """Keep a driver that wakes up later from publishing what is given up.
+    """Keep a driver that wakes up later from publishing files that are given up.
 
-    Of dumped files some may stay, and the commit of these takes the number of the intent. Rows
-    aside alone take no number, and their files are gone when the driver looks for them.
+    Some dumped files may stay, and their commit takes the number of the intent. A publish of
+    put-aside rows alone takes no number, and its files are gone when the driver looks for them.
     """
     if not (intent.commit.moves or intent.commit.removes):
         return
@@ -190,7 +192,7 @@ def _fence(intent: Intent, destination: Destination) -> None:
 
 
 def _units(file: PublishedFile) -> frozenset[str]:
-    """Return the signatures of the work units of a file, empty text where they are unknown."""
+    """Return the signatures of a file's work units; one empty text if they are unknown."""
     return file.signatures or frozenset([""])
 
 
@@ -199,10 +201,10 @@ def _all_units(files: Iterable[PublishedFile]) -> set[str]:
 
 
 def _with_sharers(lost: set[str], commit: Commit) -> set[str]:
-    """Return lost work units and those that share a file with them.
+    """Return the lost work units and the work units that share a file with them.
 
-    A published file has the rows of all its work units or of none, and a live one that should
-    be rewritten without some of them stays as it is.
+    A published file has the rows of all its work units or of none. A live file that was to be
+    rewritten without some of them stays as it is.
     """
     files = (*(move.target for move in commit.moves), *commit.removes)
     shared = [file.signatures for file in files if file.is_shared]
@@ -215,7 +217,7 @@ def _with_sharers(lost: set[str], commit: Commit) -> set[str]:
 def _rest_of(
     intent: Intent, lost: Sequence[Move], spec: PublishingSpec, filesystem: Filesystem
 ) -> Intent:
-    """Return a publish without the work units of lost moves; itself where none is lost."""
+    """Return a publish without the work units of lost moves; the same publish if none is lost."""
     units = _all_units(move.target for move in lost)
     if not units:
         return intent
@@ -224,7 +226,7 @@ def _rest_of(
 
 
 def _dropped(intent: Intent, rest: Intent) -> list[Move]:
-    """Return the moves of a publish that are missing in the rest of it."""
+    """Return the moves of a publish that its rest does not have."""
     sources = {move.source for move in rest.commit.all_moves}
     return [move for move in intent.commit.all_moves if move.source not in sources]
 
@@ -245,7 +247,7 @@ def _is_kept(move: Move, commit: Commit, spec: PublishingSpec, filesystem: Files
 
 def _delete(move: Move, spec: PublishingSpec, filesystem: Filesystem) -> None:
     """Delete a file of a publish that is given up, staged or moved."""
-    # A name that was dumped before still holds what an earlier run put there.
+    # A dumped file's name may still hold the file that an earlier run put there.
     is_new = not move.target.is_dump or is_in_place(move, filesystem)
     filesystem.delete_file(move.source)
     if is_new and spec.keeps_files:  # a database has all of a commit or nothing
@@ -261,12 +263,12 @@ def _forget(move: Move, spec: PublishingSpec, filesystem: Filesystem) -> None:
 
 
 def _is_placed(move: Move, filesystem: Filesystem) -> bool:
-    """Return whether a file of rows beside the dataset is where readers find it."""
+    """Return whether a file of rows beside the dataset is at its published path."""
     return filesystem.exists(filesystem.path_of(move.target.uri))
 
 
 def _forget_beside(moves: Iterable[Move], commit: Commit, filesystem: Filesystem) -> None:
-    """Delete files of late and of changed rows of what is read again, staged and placed."""
+    """Delete the files of late and of changed rows of work units that are read again."""
     beside = {*commit.late_moves, *commit.changelog_moves}
     for move in moves:
         if move in beside:
@@ -274,7 +276,7 @@ def _forget_beside(moves: Iterable[Move], commit: Commit, filesystem: Filesystem
 
 
 def _delete_paths(uris: Iterable[str], filesystem: Filesystem) -> None:
-    """Delete files by their URIs; those that cannot be are logged."""
+    """Delete files by their URIs; log the files that cannot be deleted."""
     for uri in uris:
         try:
             filesystem.delete_file(filesystem.path_of(uri))
@@ -283,7 +285,7 @@ def _delete_paths(uris: Iterable[str], filesystem: Filesystem) -> None:
 
 
 def _return(move: Move, filesystem: Filesystem) -> None:
-    """Let a file of a backfill be where it was read to, so that it can be published again."""
+    """Move a file of a backfill back to where it was read to, so that it can be published again."""
     path = filesystem.path_of(move.target.uri)
     if filesystem.exists(move.source):
         if not move.target.is_dump:
@@ -293,7 +295,7 @@ def _return(move: Move, filesystem: Filesystem) -> None:
 
 
 def _put_back(asides: Iterable[Move], strange: Collection[str], filesystem: Filesystem) -> None:
-    """Move rows that an act put aside, or brought back, to where they were before it."""
+    """Move rows that an act put aside or brought back to where they were before the act."""
     for move in asides:
         if {move.source, move.target.uri}.isdisjoint(strange):
             path = filesystem.path_of(move.target.uri)
@@ -304,7 +306,7 @@ def _put_back(asides: Iterable[Move], strange: Collection[str], filesystem: File
 def _delete_replaced(
     files: Sequence[PublishedFile], spec: PublishingSpec, filesystem: Filesystem
 ) -> None:
-    """Delete files that are live no more: who reads the folder would find their rows twice."""
+    """Delete files that are no longer live: a reader of the folder would find their rows twice."""
     live = {file.uri for file in destination_for(spec, filesystem).live()}
     for file in files:
         try:
@@ -315,7 +317,7 @@ def _delete_replaced(
 
 
 def _overwriting(commit: Commit, lost: set[str], filesystem: Filesystem) -> frozenset[str]:
-    """Return the URIs at which dumped files of lost work units took the places of live ones."""
+    """Return the URIs where dumped files of lost work units replaced live files."""
     replaced = {file.uri for file in commit.removes}
     return frozenset(
         move.target.uri
@@ -358,7 +360,7 @@ def _without(
             for move in commit.moves
             if _units(move.target).isdisjoint(lost) or move.target.uri in overwriting
         ),
-        # The old files of what was lost stay, unless their names hold others by now.
+        # The old files of lost work units stay, unless their names hold other files by now.
         removes=tuple(
             file
             for file in commit.removes
@@ -366,7 +368,7 @@ def _without(
             or (not gives_up and not _is_of(file, lost) and file.uri not in dumped)
         ),
         quarantine=tuple(move for move in commit.quarantine if move.target.signature not in lost),
-        # It would tell of rows that are not there: the next merge begins it anew.
+        # A changelog would name rows that are not there: the next merge begins it again.
         changelog_dir="",
         begins_changelog=False,
         quarantine_removes=()
@@ -392,9 +394,9 @@ def _is_of(file: PublishedFile, lost: Collection[str]) -> bool:
 
 
 def _act_without(act: OperatorAct, lost: set[str]) -> OperatorAct:
-    """Return an operator's act that leaves the rows of lost work units as they are.
+    """Return an operator's act without the rows of lost work units.
 
-    The dataset's watermark does not pass what is still to be read.
+    The dataset's watermark does not pass rows that are still to be read.
     """
     lows = [row.low for row in act.changed if row.signature in lost]
     watermark = act.watermark

@@ -16,7 +16,7 @@ from dil.text.windows import Windows, label_start, windows_of
 
 @dataclass(frozen=True, slots=True)
 class CommitWithBooks:
-    """A commit that keeps the books, and how many rows it leaves out of each closed label."""
+    """A commit that keeps the books, and the number of rows that it leaves out per closed label."""
 
     commit: Commit
     rejected: dict[str, int]
@@ -24,10 +24,10 @@ class CommitWithBooks:
 
 @dataclass(frozen=True, slots=True)
 class LabelMark:
-    """What the registry has to learn of a label; window and ``at`` are epoch ms UTC.
+    """The new state of a label for the registry; window and ``at`` are epoch ms UTC.
 
-    ``state`` is CLOSED or REOPENED, since ``at``. One that ``waits`` is to be loaded again by the
-    next run that reads it, also with the rows that it has.
+    ``state`` is CLOSED or REOPENED, since ``at``. If ``waits``, the next run that reads the label
+    loads it again, also the rows that it has.
     """
 
     label: str
@@ -41,19 +41,20 @@ class LabelMark:
 def keep_books(
     job: Job, books: Books | None, commit: Commit, own: Collection[str], *, grace_ms: int
 ) -> CommitWithBooks:
-    """Return a commit with what it does to the books; rows that are rejected are left out of it.
+    """Return a commit with its changes to the books, without the rows that are rejected.
 
-    Rows for closed labels that go beside the dataset are beside it already: tasks took them out of
-    what is published, and what was published of those labels stays. A label that was closed after
-    such rows were staged, which no run reads again because they were sent, is reopened for them.
+    Rows for closed labels that belong beside the dataset are there already: tasks took them out of
+    the files to publish, and the published files of these labels stay. A label that was closed
+    after such rows were staged is reopened for them if no run reads them again because they were
+    sent.
 
     Args:
         job: The job.
-        books: What is closed, None where the job keeps no books.
-        commit: What is to be published.
+        books: The closed labels, None if the job keeps no books.
+        commit: The commit to publish.
         own: The staged files of the work units that were read, by their paths: other files of the
             commit hold rows that are published already.
-        grace_ms: How far back the next run reads what was read.
+        grace_ms: How many milliseconds before its watermark the next run begins to read.
     """
     spec = job.planning.timelabel
     if books is None or spec is None:
@@ -107,14 +108,14 @@ def window_of(label: str, windows: Windows) -> LabelWindow:
     """Return the window of a label.
 
     Raises:
-        ValueError: the text is no timelabel.
+        ValueError: the text is not a timelabel.
     """
     low = label_start(label)
     return LabelWindow(low, windows.at(low).high, label)
 
 
 def _is_read(move: Move, own: Collection[str], read: Collection[str]) -> bool:
-    """Return whether a file has rows that were read: not only what stays of an earlier one."""
+    """Return whether a file has rows that this run read, not only rows of an earlier file."""
     of = move.target.signatures
     return move.source in own and (not of or not of.isdisjoint(read))
 
@@ -122,7 +123,7 @@ def _is_read(move: Move, own: Collection[str], read: Collection[str]) -> bool:
 def _without(
     commit: Commit, labels: Collection[str], own: Collection[str], read: Collection[str]
 ) -> tuple[Commit, dict[str, int]]:
-    """Return a commit that leaves labels as they are, and the rows that it so leaves out."""
+    """Return a commit without changes to these labels, and the rows that it leaves out."""
 
     def stays(move: Move) -> bool:
         return not (move.source in own and move.target.timelabel in labels)

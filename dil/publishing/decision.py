@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """One work unit that ran, or was adopted, with its report."""
+    """One work unit that ran or was adopted, with its report."""
 
     work_unit: WorkUnit
     report: TaskReport
@@ -55,9 +55,10 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class SharedFile:
-    """A staged file with rows of several others (pieces), and the absolute folder that it goes to.
+    """A staged file with rows of several work units (pieces), and its absolute target folder.
 
-    ``units`` say which rows are whose, all of them and in their order; empty where that is unknown.
+    ``units`` say which rows belong to which work unit, in the order of the rows; it is empty if
+    that is unknown.
     """
 
     file: StagedFile
@@ -70,10 +71,11 @@ class PublishableResults:
     """A run's results in the form in which they are published.
 
     ``rewritten`` are staged files that hold the rows of live files which stay, and ``replaced`` are
-    live files that go: where rows are merged, where live files get other types, and where some of
-    their rows are replaced. ``shared`` are files that work units share: what they staged is not
-    among the files of ``finished`` any more. ``merged`` counts what a merge did to rows, and
-    ``changelog`` are staged files with the rows that it changed, None where nobody records them.
+    live files that are removed: when rows are merged, when live files get other types, and when
+    some of their rows are replaced. ``shared`` are files that several work units share: the files
+    that these staged are no longer among the files of ``finished``. ``merged`` counts what a merge
+    did to rows, and ``changelog`` are staged files with the changed rows, None if no changelog is
+    kept.
     """
 
     finished: Sequence[Finished]
@@ -86,14 +88,13 @@ class PublishableResults:
 
 @dataclass(frozen=True, slots=True)
 class PublishTarget:
-    """Where a run publishes: its id, its folder, what is live there, and the clocks.
+    """Where a run publishes: its id, its folder, the live files there, and the clocks.
 
-    ``untracked`` are ``publisher.untracked_files``.
-    ``system_time`` and ``horizon`` are epoch ms UTC, see Commit. ``known_schema`` is the dataset's
-    recorded schema, ``quarantined`` are ``publisher.quarantined_files``, ``late`` those of
-    ``late_files.late_rows_there``. ``missed`` are work units that the run only records.
-    ``is_whole`` says that it read everything that the source has. ``begins_changelog`` says that
-    its changelog begins with all rows that are live.
+    ``untracked`` are ``publisher.untracked_files``. ``system_time`` and ``horizon`` are epoch ms
+    UTC, see Commit. ``known_schema`` is the dataset's recorded schema, ``quarantined`` are
+    ``publisher.quarantined_files``, ``late`` are ``late_files.late_rows_there``. ``missed`` are
+    work units that the run only records. ``is_whole`` says that the run read everything that the
+    source has. ``begins_changelog`` says that the changelog begins with all rows that are live.
     """
 
     run_id: str
@@ -114,11 +115,11 @@ class PublishTarget:
 def decide(
     job: Job, target: PublishTarget, shaped: PublishableResults, filesystem: Filesystem
 ) -> Commit:
-    """Return the commit of a run: files of what succeeded, outcomes of what succeeded or failed.
+    """Return a run's commit: files of work units that succeeded, outcomes of all that ran.
 
-    With mode ``window_replace`` the files of each successful work unit take the place of all that
-    earlier runs published for its signature; with ``replace`` they take the place of everything.
-    Files that a destination has already are left out, where it knows them.
+    With mode ``window_replace`` the files of each successful work unit replace all files that
+    earlier runs published for its signature; with ``replace`` they replace all live files. Files
+    that a destination has already are left out, if the destination knows them.
     """
     finished = shaped.finished
     destination = destination_for(job.publishing, filesystem)
@@ -176,7 +177,7 @@ def _with_changelog(
     commit: Commit,
     filesystem: Filesystem,
 ) -> Commit:
-    """Return a commit with the rows that it changes, where it changes any file."""
+    """Return a commit with the rows that it changes, if it changes any file."""
     if shaped.changelog is None or not (commit.moves or commit.removes):
         return commit
     folder = changelog_dir(job.publishing)
@@ -194,7 +195,7 @@ def _with_changelog(
 
 
 def unchanged_labels(finished: Sequence[Finished], commit: Commit) -> tuple[str, ...]:
-    """Return the labels that a run read and a commit does not touch, in order of time."""
+    """Return the labels that a run read and a commit does not change, in order of time."""
     moved = {move.source for move in commit.moves}
     read = {
         file.timelabel or each.work_unit.timelabel or ""
@@ -221,12 +222,12 @@ def _skipped(unit: WorkUnit) -> WorkUnitOutcome:
 
 
 def _schema(mode: PublishMode, target: PublishTarget, good: Sequence[Finished]) -> str:
-    """Return the schema that the live files fit, those of earlier runs too unless they go."""
+    """Return the schema that all live files fit, also files of earlier runs that stay."""
     texts = [each.report.schema for each in good if each.report.schema]
     known = "" if mode is PublishMode.REPLACE else target.known_schema
     if not texts or {known, *texts} == {known}:
         return known if texts else ""
-    from dil.types.schema_text import merged_text  # Arrow costs a run that needs none of it
+    from dil.types.schema_text import merged_text  # Arrow costs a run time that does not need it
 
     try:
         return merged_text(known, texts)
@@ -255,7 +256,7 @@ def _quarantine_moves(
 def _quarantine_removes(
     mode: PublishMode, target: PublishTarget, good: Sequence[Finished]
 ) -> tuple[str, ...]:
-    """Return the older files of rows that this run read again; never its own."""
+    """Return the older files of put-aside rows that this run read again, never its own files."""
     older = (uri for uri in target.quarantined if f"/part-{target.run_id}-" not in uri)
     if mode is PublishMode.REPLACE:
         return tuple(older)
@@ -268,10 +269,10 @@ def _quarantine_removes(
 def _late_removes(
     mode: PublishMode, target: PublishTarget, good: Sequence[Finished]
 ) -> tuple[str, ...]:
-    """Return the older files of late rows whose rows this run has read again; never its own.
+    """Return the older files of late rows that this run read again, never its own files.
 
-    Under a merge, and under append, a work unit may be read from where an earlier run ended: then
-    what is beside the dataset was not read again, and stays.
+    Under merge and append, a work unit may be read from where an earlier run ended: then the late
+    rows beside the dataset were not read again, and stay.
     """
     older = (uri for uri in target.late if f"/part-{target.run_id}-" not in uri)
     if mode is PublishMode.REPLACE:
@@ -297,10 +298,10 @@ def _moves(
 def check_paths(
     run: RunContext, unit: WorkUnit, files: Sequence[StagedFile], filesystem: Filesystem
 ) -> None:
-    """Refuse files of rows of one work unit whose final paths would be too long; for tasks.
+    """Refuse files of one work unit whose final paths would be too long; for tasks.
 
     Raises:
-        WriteError: one would be.
+        WriteError: a path would be too long.
     """
     spec = run.job.publishing
     if not spec.keeps_files:
@@ -316,14 +317,14 @@ def _path(job: Job, run_id: str, output: str, unit: WorkUnit, number: int, file:
 
 
 def folder_of(job: Job, output: str, unit: WorkUnit, file: StagedFile) -> str:
-    """Return the absolute folder that a file of rows of a work unit goes to."""
+    """Return the absolute folder to which a work unit's file of rows goes."""
     return join(output, file.folder or _label_folder(job, file.timelabel or unit.timelabel))
 
 
 def _rewritten_moves(
     job: Job, target: PublishTarget, rewritten: Iterable[StagedFile], uri: Callable[[str], str]
 ) -> Iterable[Move]:
-    """Move files that hold rows of many work units; they belong to none."""
+    """Return the moves of files that hold rows of many work units; they belong to none."""
     for number, file in enumerate(rewritten):
         name = _name(job, target.run_id, MERGED, number, file)
         path = join(target.output_dir, file.folder, name)
@@ -333,13 +334,13 @@ def _rewritten_moves(
 def shared_moves(
     job: Job, publisher_id: str, files: Iterable[SharedFile], uri: Callable[[str], str]
 ) -> Iterable[Move]:
-    """Move files that hold rows of several others.
+    """Return the moves of files that hold rows of several work units.
 
     Args:
         job: The job.
         publisher_id: The run or act that publishes them.
-        files: The files, in an order that is the same each time.
-        uri: How the destination names a file at a path.
+        files: The files, in an order that is the same at each call.
+        uri: Returns the destination's name for a file at a path.
     """
     for number, shared in enumerate(files):
         signatures = {each.signature for each in shared.units}
@@ -417,7 +418,7 @@ def _missing(
     target: PublishTarget,
     finished: Sequence[Finished],
 ) -> tuple[PublishedFile, ...]:
-    """Return the files that make a database take away the rows that the run did not read."""
+    """Return the files that make a database remove the rows that the run did not read."""
     is_whole = target.is_whole and all(each.report.failure is None for each in finished)
     is_wanted = spec.merge is not None and spec.merge.deletes_missing and is_whole
     missing = destination.missing() if is_wanted else None
@@ -425,7 +426,7 @@ def _missing(
 
 
 def _expired(destination: Destination, target: PublishTarget) -> tuple[PublishedFile, ...]:
-    """Return the files that go because they are kept no longer; only a run that has any asks."""
+    """Return the files that are removed because their retention ended, if the run has any."""
     return destination.expired(target.system_time) if target.live else ()
 
 
@@ -441,7 +442,7 @@ def _names_one(uri: str, hashes: tuple[str, ...]) -> bool:
 
 
 def _outcome(each: Finished, keys: dict[str, str]) -> WorkUnitOutcome:
-    """Return what state remembers; ``keys`` are texts that the outcomes of a unit share."""
+    """Return the outcome for state; ``keys`` are texts that several outcomes share."""
     unit, report = each.work_unit, each.report
     return WorkUnitOutcome(
         signature=unit.signature,

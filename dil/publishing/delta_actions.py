@@ -26,7 +26,7 @@ def add_action(
 ) -> AddAction:
     """Return the action that adds a file; ``path`` is relative to the table, without escapes.
 
-    ``stats`` are those of ``delta_statistics``.
+    ``stats`` is the text that ``delta_statistics`` makes.
     """
     return AddAction(
         path=path,
@@ -39,7 +39,7 @@ def add_action(
 
 
 def remove_action(path: str, commit: Commit) -> RemoveAction:
-    """Return the action that takes a file out of the table; it stays on disk."""
+    """Return the action that removes a file from the table; the file stays on disk."""
     return RemoveAction(
         path, data_change=not commit.is_compaction, deletion_timestamp=commit.system_time
     )
@@ -48,10 +48,10 @@ def remove_action(path: str, commit: Commit) -> RemoveAction:
 def partition_values(table: Schema, texts: Mapping[str, str | None]) -> dict[str, str | None]:
     """Return the values of partition columns as Delta writes them.
 
-    A value that a reader cannot take for the column's type would make the whole table unreadable.
+    A value that a reader cannot parse as the column's type would make the whole table unreadable.
 
     Raises:
-        WriteError: the column's type cannot distinguish files, or the text is none of it.
+        WriteError: the column's type cannot distinguish files, or the text is no value of it.
     """
     kinds = {field.name: field.type for field in pa.schema(table.to_arrow())}
     return {name: _value(name, kinds[name], text) for name, text in texts.items()}
@@ -67,7 +67,7 @@ def _value(name: str, kind: pa.DataType, text: str | None) -> str | None:
 
 
 def _serialized(kind: pa.DataType, text: str) -> str:
-    """Return a value's text in the one form that readers of Delta take."""
+    """Return a value's text in the one form that readers of Delta accept."""
     if pa.types.is_integer(kind):
         return str(pa.scalar(int(text), kind).as_py())
     if pa.types.is_decimal(kind):

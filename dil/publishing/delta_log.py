@@ -1,9 +1,9 @@
 """The log of a Delta table: one transaction for each publish.
 
-It carries an application transaction: the job, and the sequence of the intent (rule U13). A
-table that has it has the publish. Not the dataset but the job is the application, because several
-jobs may append to one dataset. New columns come by a transaction of their own before; until rows
-come they are null.
+The transaction carries an application transaction: the job, and the sequence of the intent (rule
+U13). A table that has the application transaction has the publish. The application is the job and
+not the dataset, because several jobs may append to one dataset. New columns are added by an earlier
+transaction of their own; they are null until rows come.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class DeltaLog:
         """Return the columns that the table is partitioned by.
 
         Raises:
-            ConfigError: the table has properties that a job does not keep to.
+            ConfigError: the table has properties that a job cannot obey.
         """
         table = self._table()
         if table is None:
@@ -78,7 +78,7 @@ class DeltaLog:
         return () if table is None else self._files(table)
 
     def next_sequence(self) -> int:
-        """Return the next version: no commit lands at a version below its own number."""
+        """Return the next version: no commit gets a version below its own number."""
         table = self._table()
         return 0 if table is None else table.version() + 1
 
@@ -88,7 +88,7 @@ class DeltaLog:
         return table is not None and _has(table, intent) and not _is_given_up(table, intent)
 
     def fence(self, intent: Intent) -> None:
-        """Take the application transaction of an intent, and say that it was given up."""
+        """Write the application transaction of an intent with the note that it was given up."""
         for _ in range(ATTEMPTS):
             table = self._table()
             if table is None or _has(table, intent):
@@ -124,7 +124,7 @@ class DeltaLog:
             self._refuse_append_only(table, commit)
             refuse_marked(self._spec, self._stuck(table, commit))
         after = self._schema_after(None if table is None else table.schema(), commit, live)
-        fitting: list[pa.Schema] = []  # mostly the files of a run have one
+        fitting: list[pa.Schema] = []  # the files of a run mostly have one schema
         for move in commit.moves:
             file = self._columns(move.source)
             if not any(file.equals(each) for each in fitting):
@@ -133,7 +133,7 @@ class DeltaLog:
             self._values(after, move)
 
     def commit(self, intent: Intent) -> None:
-        """Let the table have a commit; where another writer comes first, on top of its."""
+        """Commit to the table; if another writer comes first, commit on top of its version."""
         for _ in range(ATTEMPTS):
             try:
                 if self._step(intent):
@@ -146,7 +146,7 @@ class DeltaLog:
         raise gave_up(self._spec)
 
     def make_durable(self, intent: Intent) -> None:
-        """Sync the log as far as it was written since the intent."""
+        """Sync the part of the log that was written since the intent."""
         table = self._table()
         last = -1 if table is None else table.version()
         versions = range(intent.sequence, last + 1)
@@ -169,7 +169,7 @@ class DeltaLog:
         return frozenset() if table is None else self._marked(table)
 
     def unremovable(self, files: Collection[str]) -> frozenset[str]:
-        """Return those that have a deletion vector which cannot be found, or be taken out."""
+        """Return the files with a deletion vector that is missing or cannot be removed."""
         table = self._table()
         if table is None:
             return frozenset()
@@ -177,7 +177,7 @@ class DeltaLog:
         return marked.difference(self._removable(table, marked))
 
     def vacuum(self, hours: int, now_ms: int, *, is_look: bool) -> tuple[str, ...]:
-        """Delete what only old versions need; the library has a clock of its own."""
+        """Delete files that only old versions need; the library uses its own clock."""
         from dil.publishing.delta_vacuum import vacuum
 
         del now_ms
@@ -198,12 +198,12 @@ class DeltaLog:
                 raise ConfigError.single(
                     FORMAT_KEY,
                     f'is "delta", and the table at {self._folder} has the property {name}={value},'
-                    " to which this job does not keep",
+                    " which this job cannot obey",
                     "Publish to another extract.table.name, or drop the property.",
                 )
 
     def _step(self, intent: Intent) -> bool:
-        """Go one step towards a commit; say whether the table has it.
+        """Do one step of a commit; return whether the table has the commit.
 
         Raises:
             CommitFailedError: another writer was first.
@@ -248,7 +248,7 @@ class DeltaLog:
         )
 
     def _write(self, table: DeltaTable, mode: str, schema: Schema, intent: Intent) -> None:
-        """Write the transaction; mode ``overwrite`` takes out all files, and sets the columns."""
+        """Write the transaction; mode ``overwrite`` removes all files and sets the columns."""
         from dil.publishing.delta_actions import add_action, remove_action
 
         commit = intent.commit
@@ -275,10 +275,10 @@ class DeltaLog:
         write_removal(table, self._folder, self._filesystem, adds, intent)
 
     def _explain(self, intent: Intent, error: Exception) -> None:
-        """Say what became of a commit that failed, and not because another writer was first.
+        """Log or raise why a commit failed, if the reason is not another writer's commit.
 
         Raises:
-            WriteError: the table does not have it.
+            WriteError: the table does not have the commit.
             CommitUnknownError: the table cannot be read.
         """
         try:
@@ -287,7 +287,7 @@ class DeltaLog:
             raise CommitUnknownError(
                 f"a commit to the Delta table at {self._folder} failed, and the table cannot be"
                 f" read now: {words(error)}",
-                "Nothing was deleted. Run again when the table can be read: the next run looks"
+                "Nothing was deleted. Run again when the table can be read: the next run checks"
                 " whether the commit is there.",
             ) from unread
         if not is_there:
@@ -295,15 +295,15 @@ class DeltaLog:
                 f"the Delta table at {self._folder} refused a commit: {words(error)}",
                 "Run again: the publish is finished first.",
             ) from error
-        what = "the commit to the Delta table is there; what came after it failed: %s"
+        what = "the Delta table has the commit; a step after it failed: %s"
         log.warning(what, words(error))
 
     def _schema_after(self, known: Schema | None, commit: Commit, live: frozenset[str]) -> Schema:
-        """Return columns that the table has once it has a commit, and nothing but those.
+        """Return the columns that the table has after a commit, and only these.
 
         Raises:
-            WriteError: a column's type would change, and files that have the old one stay; or its
-                name would, in nothing but capital letters.
+            WriteError: a column's type would change while files with the old type stay, or its name
+                would change only in capital letters.
         """
         from dil.types import delta as columns
         from dil.types.schema_text import parse_schema
@@ -344,11 +344,11 @@ class DeltaLog:
             return statistics(file)
 
     def _table(self) -> DeltaTable | None:
-        """Return the table at its newest version, None where there is none."""
+        """Return the table at its newest version, None if there is no table."""
         return self._newest.look()
 
     def _files(self, table: DeltaTable) -> Sequence[TableFile]:
-        """Return the files of a table as the last look found it."""
+        """Return the files of a table as of the last look."""
         state, files = self._listed
         if state != self._newest.state:
             actions = table.get_add_actions()
@@ -372,9 +372,10 @@ class DeltaLog:
         return frozenset(uri for uri in every if uri.rpartition("/")[2] in names)
 
     def _stuck(self, table: DeltaTable, commit: Commit) -> frozenset[str]:
-        """Return the files of a commit that have a deletion vector and cannot be taken out.
+        """Return the files of a commit with a deletion vector that cannot be removed.
 
-        The library cannot, and a transaction that is made without it only takes files out.
+        The library cannot remove them, and a transaction that we write without it can only remove
+        files.
         """
         removed = uris(commit.removes)
         marked = removed & self._marked(table)
@@ -399,7 +400,7 @@ class DeltaLog:
             )
 
     def _uri(self, path: str) -> str:
-        """Return the URI of a file that the log names; what lies elsewhere has one already."""
+        """Return the URI of a file that the log names; a file outside the table has one already."""
         return path if "://" in path else self._filesystem.uri(f"{self._folder}/{path}")
 
     def _relative(self, uri: str) -> str:
@@ -419,10 +420,10 @@ def _is_given_up(table: DeltaTable, intent: Intent) -> bool:
 def _properties(
     commit: Commit, sequence: int | None = None, *, gives_up: bool = False
 ) -> CommitProperties:
-    """Return what the log says of us.
+    """Return our properties in the log.
 
-    The library does not try again by itself: in between another driver may have finished the same
-    intent, so the table is looked at anew.
+    The library does not retry by itself: meanwhile another driver may have finished the same
+    intent, so the table is read again.
     """
     done = [] if sequence is None else [Transaction(commit.source_name, sequence)]
     if gives_up and sequence is not None:

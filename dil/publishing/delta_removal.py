@@ -1,9 +1,9 @@
-"""Files with a deletion vector, taken out of a Delta table as a whole.
+"""Removes files with a deletion vector from a Delta table as a whole.
 
-To the log such a file is another one than the same path without the vector, and the library's
-remove action has no name for it. So a transaction that takes files out and adds none is written
-here, with the vectors that the log's add actions name. Where the log, or what else its writers must
-keep to, is of a kind that is not known here, no such file is taken out.
+The log distinguishes a path with a deletion vector from the same path without it, and the library's
+remove action cannot name the vector. So this module writes a transaction that only removes files,
+with the vectors that the log's add actions name. If the log, or a rule that its writers must obey,
+is of a kind that this module does not know, it removes no such file.
 
 Source: the Delta transaction protocol, "Delta Log Entries", "Checkpoints", "Add File and Remove
 File", "Transaction Identifiers", "Commit Provenance Information", "Table Features".
@@ -26,7 +26,7 @@ from dil.model.dataset import Commit, Intent
 from dil.model.json import JsonObject
 from dil.storage import Filesystem
 
-# Features that ask nothing of a writer who only takes files out and keeps what add actions say.
+# Features that ask nothing of a writer who only removes files and keeps the add actions' members.
 _KNOWN = frozenset(
     {
         "appendOnly", "changeDataFeed", "checkConstraints", "clustering", "columnMapping",
@@ -36,7 +36,7 @@ _KNOWN = frozenset(
     }
 )  # fmt: skip
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
-# Of an add action, and what its remove action repeats.
+# Members of an add action that its remove action repeats.
 _REPEATED = ("partitionValues", "size", "deletionVector", "baseRowId", "defaultRowCommitVersion")
 _COLUMNS = [f"add.{name}" for name in ("path", *_REPEATED)]
 
@@ -48,14 +48,14 @@ def removable(
     wanted: Collection[str],
     uri_of: Callable[[str], str],
 ) -> Mapping[str, JsonObject]:
-    """Return by URI the add actions of those wanted live files that can be taken out.
+    """Return by URI the add actions of those wanted live files that can be removed.
 
     Args:
-        table: At its newest version.
-        folder: Where it is.
-        filesystem: What the folder is on.
+        table: The table at its newest version.
+        folder: The folder of the table.
+        filesystem: The filesystem of the folder.
         wanted: The URIs of files.
-        uri_of: Makes the URI of a path of the log without its escapes.
+        uri_of: Makes the URI of a path in the log, given without its escapes.
     """
     if not _KNOWN.issuperset(table.protocol().writer_features or ()):
         return {}
@@ -92,7 +92,7 @@ def write_removal(
     adds: Iterable[Mapping[str, Any]],
     intent: Intent,
 ) -> None:
-    """Write the next version of a table: without these files, and with the publish of an intent.
+    """Write the next version of a table, which removes these files and has an intent's publish.
 
     Raises:
         CommitFailedError: another writer was first.
@@ -105,7 +105,7 @@ def write_removal(
     except WriteError as error:
         raise DeltaError(error.message) from error
     if not is_written:
-        raise CommitFailedError(f"{path} is there already")
+        raise CommitFailedError(f"{path} exists already")
 
 
 def _removal(adds: Iterable[Mapping[str, Any]], intent: Intent) -> Iterator[JsonObject]:
@@ -145,7 +145,7 @@ def _remove(add: Mapping[str, Any], commit: Commit) -> JsonObject:
 def _newest_checkpoint(filesystem: Filesystem, log: str, version: int) -> tuple[int, list[str]]:
     """Return the version of the newest whole checkpoint and its files; -1 without one.
 
-    One of the kind that names itself by a UUID counts as none.
+    A checkpoint whose name has a UUID does not count.
     """
     parts: dict[tuple[int, int], list[str]] = {}
     for file in filesystem.files(log):
@@ -159,7 +159,7 @@ def _newest_checkpoint(filesystem: Filesystem, log: str, version: int) -> tuple[
 def _adds_of_checkpoint(filesystem: Filesystem, path: str) -> Iterator[dict[str, Any]]:
     """Yield the add actions of a checkpoint's file as the log's JSON has them, without statistics.
 
-    Those that a checkpoint of the second version keeps beside it are not among them.
+    Add actions in the extra files of a checkpoint of version 2 are not among them.
     """
     with filesystem.open_input(path) as stream, pq.ParquetFile(stream) as file:
         for batch in file.iter_batches(columns=_COLUMNS):
@@ -173,7 +173,7 @@ def _adds_of_checkpoint(filesystem: Filesystem, path: str) -> Iterator[dict[str,
 
 
 def _actions(filesystem: Filesystem, path: str) -> list[dict[str, Any]] | None:
-    """Return the actions of a transaction, None where the log does not have it any more."""
+    """Return the actions of a transaction, None if the log no longer has it."""
     try:
         with filesystem.open_input(path) as stream:
             return [json.loads(line) for line in stream.read().splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""A Delta table, opened where its files are."""
+"""Opens the Delta table in a folder."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dil.errors import StateError
 from dil.publishing.table_files import words
 from dil.storage import Filesystem
 
-# This much of a transaction's file identifies it: its time, or names of files.
+# The first bytes of a transaction's file identify it: they have its time or names of files.
 _BEGINNING = 4096
 
 
 class NewestTable:
-    """The table of a folder: loaded once, and later only what was committed since."""
+    """The table of a folder: loaded once; later only its new commits are loaded."""
 
     def __init__(self, filesystem: Filesystem, folder: str) -> None:
         self._filesystem = filesystem
@@ -29,7 +29,7 @@ class NewestTable:
 
     @property
     def state(self) -> object:
-        """Return the mark of the table's state, as of the last look."""
+        """Return the mark of the table's state at the last look."""
         return self._version, self._beginning
 
     def look(self) -> DeltaTable | None:
@@ -39,7 +39,7 @@ class NewestTable:
             StateError: the table cannot be read.
             WriteError: its store cannot be reached.
         """
-        # Those of some stores are credentials, which expire while rows are read.
+        # The options of some stores are credentials, which expire while rows are read.
         options = dict(self._filesystem.options_of(self._folder))
         if self._table is None or options != self._options or not self._is_continued():
             self._table = self._opened(options)
@@ -52,14 +52,14 @@ class NewestTable:
         return self._table
 
     def _is_continued(self) -> bool:
-        """Return whether the log still has the transaction that was its newest.
+        """Return whether the log still has the transaction that was the newest.
 
-        Somebody may have moved the folder away, and another table may be in its place.
+        Somebody may have moved the folder away and put another table in its place.
         """
         return self._beginning is not None and self._beginning == self._transaction()
 
     def _transaction(self) -> bytes | None:
-        """Return the beginning of the newest known transaction, None where it is gone."""
+        """Return the first bytes of the newest known transaction, None if it is gone."""
         path = f"{self._folder}/_delta_log/{self._version:020}.json"
         try:
             with self._filesystem.open_input(path) as stream:
@@ -82,5 +82,5 @@ def _translated_errors(folder: str) -> Iterator[None]:
     except (DeltaError, OSError) as error:
         raise StateError(
             f"the Delta table at {folder} cannot be read: {words(error)}",
-            "Look at its _delta_log; nothing was changed.",
+            "Check its _delta_log; nothing was changed.",
         ) from error

@@ -1,4 +1,4 @@
-"""Files of a Delta table that only replaced versions need, and those with deleted rows."""
+"""Deletes files of a Delta table that only replaced versions need; finds deletion vectors."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dil.storage import Filesystem
 
 
 def marks_deleted_rows(table: DeltaTable) -> bool:
-    """Return whether files may be beside those of rows that say which rows are deleted."""
+    """Return whether the table may have files that mark rows of other files as deleted."""
     return "deletionVectors" in (table.protocol().reader_features or ())
 
 
 def marked_names(table: DeltaTable) -> frozenset[str] | None:
     """Return the names of files with a deletion vector; None where the library does not know."""
-    if not hasattr(table, "deletion_vectors"):  # of an earlier release
+    if not hasattr(table, "deletion_vectors"):  # a table of an earlier release
         return None
     reader = pa.RecordBatchReader.from_stream(table.deletion_vectors())
     paths = (path for batch in reader for path in batch.column("filepath").to_pylist())
@@ -34,20 +34,20 @@ def vacuum(
     """Delete the files of versions that were replaced more than ``hours`` ago.
 
     Args:
-        table: At its newest version.
-        folder: Where it is.
-        filesystem: What the folder is on.
-        hours: How long files are kept.
-        is_look: Whether nothing is to be deleted.
+        table: The table at its newest version.
+        folder: The folder of the table.
+        filesystem: The filesystem of the folder.
+        hours: How many hours files are kept after their version was replaced.
+        is_look: Whether the files are only listed, not deleted.
 
     Returns:
-        The paths of the files.
+        The absolute paths of the files.
 
     Raises:
         WriteError: the log or the store refused.
     """
     try:
-        # The log goes on naming files that an earlier vacuum deleted.
+        # The log still names files that an earlier vacuum deleted.
         listed = table.vacuum(hours, enforce_retention_duration=False)
         present = {file.path for file in filesystem.files(folder)}
         gone = present.intersection(_paths(folder, listed))
@@ -56,13 +56,13 @@ def vacuum(
     except (DeltaError, OSError) as error:
         raise WriteError(
             f"the Delta table at {folder} cannot be vacuumed: {words(error)}",
-            "Its rows are as they were, but some of the files may be gone. Look at what the store"
-            " says, and at the rights to delete there, then run again.",
+            "Its rows are as they were, but some of the files may be gone. Check the store's"
+            " message and your rights to delete there, then run again.",
         ) from error
     return tuple(sorted(gone))
 
 
 def _paths(folder: str, listed: Iterable[str]) -> Iterator[str]:
-    """Yield absolute paths of files, which the library names in more than one way."""
+    """Yield absolute paths of files; the library names files in more than one way."""
     for path in listed:
         yield path if path.startswith(folder) else f"{folder}/{path}"

@@ -29,7 +29,7 @@ _KINDS = {
 
 
 def destination_for(spec: PublishingSpec, filesystem: Filesystem) -> Destination:
-    """Return where rows are published; ``filesystem`` holds staging, and files of tables."""
+    """Return the destination of the rows; ``filesystem`` has the staging and the tables' files."""
     if spec.destination is not None:
         from dil.publishing.plugged import plugged_destination
 
@@ -41,10 +41,10 @@ def destination_for(spec: PublishingSpec, filesystem: Filesystem) -> Destination
 
 
 def described(spec: PublishingSpec, filesystem: Filesystem) -> str:
-    """Return where and how rows are published, in words of the job and without its secrets.
+    """Return the destination and the publish mode in the job's words, without secrets.
 
-    An intent is only finished where this is as it was: final names, transactions and what a
-    replace takes away are those of one destination.
+    An intent is only finished if this text is unchanged: its final names, its transactions and the
+    files that a replace removes belong to one destination.
     """
     table = spec.table
     words = {"ms.publish.mode": spec.mode.value, "ms.table.format": table.format.value}
@@ -88,7 +88,7 @@ def place(moves: Collection[Move], spec: PublishingSpec, filesystem: Filesystem)
 
 
 def _between(dataset_dir: str, folders: Iterable[str]) -> set[str]:
-    """Return folders below a dataset's own, with those on the way to them."""
+    """Return these folders below a dataset's own folder, and the folders between them."""
     found: set[str] = set()
     for lowest in folders:
         folder = lowest

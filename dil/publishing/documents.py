@@ -1,4 +1,4 @@
-"""Documents that later versions read: JSON whose member ``format`` says what the others mean."""
+"""Documents that later versions read: JSON whose member ``format`` gives the format's number."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def decoded(data: bytes, kind: type[T], path: str, known: int) -> T:
     Args:
         data: The whole file.
         kind: The type of a document of a known format.
-        path: Of the file, for messages.
+        path: The path of the file, for messages.
         known: The highest format that this version reads.
 
     Raises:
@@ -38,7 +38,7 @@ def decoded(data: bytes, kind: type[T], path: str, known: int) -> T:
 
 
 def read_known(filesystem: Filesystem, path: str, kind: type[T], known: int) -> T | None:
-    """Return what a document says, None where there is none, a damaged one or an older one.
+    """Return the content of a document; None if it is missing, damaged or of an older format.
 
     Raises:
         StateError: a newer version wrote it.
@@ -54,11 +54,11 @@ def read_known(filesystem: Filesystem, path: str, kind: type[T], known: int) -> 
 
 
 def refuse_newer(data: bytes, path: str, known: int) -> int:
-    """Return the format of a document, unless this version does not know it yet.
+    """Return the number of a document's format, unless this version does not know it yet.
 
     Raises:
         StateError: a newer version wrote it.
-        msgspec.MsgspecError: it names no format.
+        msgspec.MsgspecError: the document has no format.
     """
     found = msgspec.json.decode(data, type=_Format).format
     if found > known:

@@ -1,7 +1,7 @@
 """Dumped files, whose names the source or the job chose (rule U6).
 
-Their names come back: a later file takes the place of an earlier one. So a file there shows only
-by its content whether it was moved already.
+Their names can repeat: a later file replaces an earlier one. So only its content shows whether a
+    file at its name was moved already.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FIX = "Choose another ms.extractor.target.file.name or data.publisher.final.dir
 def check_places(spec: PublishingSpec, filesystem: Filesystem, files: Iterable[StagedFile]) -> None:
     """Refuse dumped files that could not be published under their names.
 
-    Before anything is decided: a publish that was begun has to be finished.
+    The check comes before the commit is decided: a publish that was begun has to be finished.
 
     Raises:
         WriteError: a name leads through a link out of the folder, into another dataset, through a
@@ -43,7 +43,7 @@ def check_places(spec: PublishingSpec, filesystem: Filesystem, files: Iterable[S
             raise WriteError(f"{path[:200]}...: the path has too many bytes", _FIX)
         filesystem.check_path(path)
         if filesystem.is_folder(path):
-            raise WriteError(f"{path} is a folder, no file can be there", _FIX)
+            raise WriteError(f"{path} is a folder, so no file can have this path", _FIX)
         _check_folders(spec.final_dir.rstrip("/"), path, filesystem)
 
 
@@ -52,21 +52,21 @@ def _check_folders(root: str, path: str, filesystem: Filesystem) -> None:
     real, inside = filesystem.real_path(folder), filesystem.real_path(root)
     if real != inside and not real.startswith(f"{inside}/"):
         raise WriteError(
-            f"{folder} is a link out of {root}: dumped files stay below it",
-            "Take the link away, or choose another data.publisher.final.dir.",
+            f"{folder} is a link out of {root}, and dumped files must stay below it",
+            "Delete the link, or choose another data.publisher.final.dir.",
         )
     while folder != root:
         if filesystem.exists(f"{folder}/{META}"):
-            raise WriteError(f"{folder} is a dataset of its own: nothing is dumped there", _FIX)
+            raise WriteError(f"{folder} is another dataset, so nothing is dumped there", _FIX)
         if filesystem.exists(folder) and not filesystem.is_folder(folder):
             raise WriteError(f"{folder} is a file, so no file can be below it", _FIX)
         folder = folder.rpartition("/")[0]
 
 
 def folds_names(spec: PublishingSpec, filesystem: Filesystem) -> bool:
-    """Return whether the store takes names for one that differ in letter case, as macOS does.
+    """Return whether the store ignores letter case in names, as macOS does.
 
-    To be asked while a run has a staging folder.
+    Call it while a run has a staging folder.
     """
     root = spec.final_dir.rstrip("/")
     return filesystem.exists(f"{root}/{STAGING}") and filesystem.exists(f"{root}/{STAGING.upper()}")
@@ -75,11 +75,11 @@ def folds_names(spec: PublishingSpec, filesystem: Filesystem) -> bool:
 def without_clashes(
     reports: Sequence[TaskReport], *, folds_names: bool = False
 ) -> tuple[TaskReport, ...]:
-    """Return the reports of a run; work units that dumped under one name become failures, all.
+    """Return a run's reports; all work units that dumped under one name become failures.
 
-    Which file were to stay would be chance: the first one, published, would be replaced by the
-    other one's next attempt. A file whose name is a folder of another file's name is a clash, too.
-    With ``folds_names`` so are names that differ only in letter case or in the form of accents.
+    Chance would decide which file stays: the first one, published, would be replaced by the other
+    one's next attempt. A file also clashes with a file whose path needs its name as a folder. With
+    ``folds_names``, names that differ only in letter case or in the form of accents clash, too.
     """
     key = _folded if folds_names else str
     owners: dict[str, set[str]] = defaultdict(set)
@@ -125,7 +125,7 @@ def _without_clash(
 
 
 def _above(name: str) -> Iterable[str]:
-    """Yield the folders that a name is in."""
+    """Yield the folders that contain a name."""
     folder = name.rpartition("/")[0]
     while folder:
         yield folder
@@ -149,19 +149,19 @@ def without_seizures(
     *,
     folds_names: bool = False,
 ) -> tuple[TaskReport, ...]:
-    """Return the reports of a run; dumps under names of other work units' live files are checked.
+    """Return a run's reports, checked for names of other work units' live files.
 
-    A name that belongs to another file which the source still lists makes the work unit a failure:
-    each of them would take the place of the other. Files of any other work unit are replaced, with
-    one note for all. With ``folds_names`` a name that is a live file's but for letter case makes
-    it a failure, too: the store would put the one in the place of the other.
+    A work unit fails if its file has the name of another file which the source still lists: each of
+    the two would replace the other. Files of any other work unit are replaced, and one note counts
+    them all. With ``folds_names``, a work unit also fails if its name differs from a live file's
+    name only in letter case: the store would replace one by the other.
 
     Args:
-        job: Whose run it is.
-        reports: Without clashes among themselves.
-        listed: The units that the source lists, as JSON, where each of its files is read once.
-        filesystem: Where the dataset is.
-        folds_names: As in ``without_clashes``.
+        job: The job of the run.
+        reports: The reports, without clashes among themselves.
+        listed: The units that the source lists, as JSON, if each of its files is read once.
+        filesystem: The filesystem of the dataset.
+        folds_names: See ``without_clashes``.
     """
     if folds_names:
         reports = without_case_clashes(job.publishing, reports, filesystem)
@@ -196,7 +196,7 @@ def without_seizures(
 def without_case_clashes(
     spec: PublishingSpec, reports: Sequence[TaskReport], filesystem: Filesystem
 ) -> Sequence[TaskReport]:
-    """Return the reports; one whose file would replace a live one of another spelling failed."""
+    """Return the reports; a work unit fails if its file's name differs from a live one in case."""
     if not any(map(_names, reports)):
         return reports
     root = dump_path(spec, "")
@@ -217,7 +217,7 @@ def without_case_clashes(
 
 
 def _owners(job: Job, reports: Sequence[TaskReport], filesystem: Filesystem) -> Mapping[str, str]:
-    """Return the signatures of the live files that have these reports' names, by name."""
+    """Return, by name, the signatures of the live files that have these reports' names."""
     names = {name for report in reports for name in _names(report)}
     if not names:
         return {}
@@ -228,10 +228,10 @@ def _owners(job: Job, reports: Sequence[TaskReport], filesystem: Filesystem) -> 
 
 
 def _is_other(job: Job, owner: str | None, report: TaskReport) -> bool:
-    """Return whether a file of the work unit ``owner`` is another one than a report's.
+    """Return whether the work unit ``owner`` has another source file than a report.
 
-    Another version of the same file is none, nor is, where there are no time partitions, the same
-    unit, whose range begins elsewhere by now.
+    Another version of the same file does not count as another file. Without time partitions, the
+    same unit with another begin of its range does not count, either.
     """
     if owner is None or owner == report.signature:
         return False
@@ -246,7 +246,7 @@ def _unit_key(signature: str) -> str:
 
 
 def _identity(unit: str) -> str:
-    """Return what stays of a unit, its name in front or not, over the versions of its file."""
+    """Return the part of a unit's text that stays equal over the versions of its file."""
     text = unit[max(unit.find("{"), 0) :]
     if not text.startswith('{"file":'):
         return text
@@ -271,7 +271,7 @@ def lost_moves(moves: Sequence[Move], filesystem: Filesystem) -> tuple[Move, ...
 
 
 def is_in_place(move: Move, filesystem: Filesystem) -> bool:
-    """Return whether a dumped file is at its name already, and not staged any more."""
+    """Return whether a dumped file is at its name already and no longer staged."""
     return (
         move.target.is_dump and not filesystem.exists(move.source) and not is_lost(move, filesystem)
     )

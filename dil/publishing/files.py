@@ -17,10 +17,10 @@ from dil.spi.destination import Destination, DestinationContext
 from dil.storage import Filesystem
 from dil.storage.side_by_side import call_each
 
-# How old, in seconds, what is known of the live files may be when a file is deleted; no other run
-# can have taken the lease over in so short a time.
+# The largest age, in seconds, of our knowledge of the live files when a file is deleted; no other
+# run can have taken the lease over in so short a time.
 _FRESH_S = 1.0
-# Where tables of our own, and any of Delta, keep their logs.
+# The folders in which our tables, and all Delta tables, keep their logs.
 _LOGS = {"_delta_log": TableFormat.DELTA, "_iceberg": TableFormat.ICEBERG}
 
 
@@ -36,19 +36,19 @@ class FileDestination(Destination):
         self._folder = layout.dataset_dir(spec)
 
     def check(self) -> None:
-        """Refuse a table's folder; files of any columns may lie beside each other.
+        """Refuse a folder that holds a table; files of different columns may be in one folder.
 
         Raises:
-            ConfigError: a table's log is there, which would not contain the published files.
+            ConfigError: a table's log is there, and it would not list the published files.
         """
         for name, word in _LOGS.items():
             if self._filesystem.is_folder(f"{self._folder}/{name}"):
                 raise ConfigError.single(
                     "ms.table.format",
                     f"is {self._spec.table.format}, and {self._folder} holds a table of format"
-                    f" {word}, which would not have the rows",
+                    f" {word}, which would not list the rows",
                     f"Set ms.table.format={word}. Or choose another extract.table.name, or move"
-                    " the folder away and let the state be forgotten.",
+                    " the folder away and run dil state forget.",
                 )
 
     def live(self) -> tuple[PublishedFile, ...]:
@@ -60,7 +60,7 @@ class FileDestination(Destination):
         return manifest.newest(self._filesystem, self._folder).sequence + 1
 
     def landed(self, source: str) -> int:
-        """Return the largest number of a commit of a source, -1 without one."""
+        """Return the largest number of a commit of a source, -1 if it has none."""
         return manifest.newest(self._filesystem, self._folder).landed.get(source, -1)
 
     def uri(self, path: str) -> str:
@@ -78,7 +78,7 @@ class FileDestination(Destination):
         return landed >= intent.sequence and not found.is_given_up(intent)
 
     def fence(self, intent: Intent) -> None:
-        """Let the intent land no more, unless a manifest has it."""
+        """Keep the intent from landing later, unless a manifest has it."""
         manifest.fence(self._filesystem, intent)
 
     def is_given_up(self, intent: Intent) -> bool:
@@ -86,7 +86,7 @@ class FileDestination(Destination):
         return manifest.newest(self._filesystem, self._folder).is_given_up(intent)
 
     def carry_out(self, intent: Intent) -> None:
-        """Move files in, switch the manifest, take files away."""
+        """Move files in, write the next manifest, delete the replaced files."""
         commit = intent.commit
         place(commit.moves, self._spec, self._filesystem)
         if commit.moves or commit.removes:
@@ -96,8 +96,8 @@ class FileDestination(Destination):
     def _delete(self, files: Iterable[PublishedFile], folder: str) -> None:
         """Delete files that are not live.
 
-        A dumped file took the place of the one that it replaces. Others may have been brought back
-        by an undo, if others finished the publish while we slept.
+        A dumped file has overwritten the file that it replaces. Other files may be live again
+        through an undo, if another driver finished the publish while we slept.
         """
         known = _LiveFiles(self._filesystem, folder)
 
@@ -109,7 +109,7 @@ class FileDestination(Destination):
 
 
 class _LiveFiles:
-    """What is live, looked up again where that was known too long ago."""
+    """The live files; read again when they were read too long ago."""
 
     def __init__(self, filesystem: Filesystem, folder: str) -> None:
         self._filesystem = filesystem
@@ -120,7 +120,7 @@ class _LiveFiles:
 
     def uris(self) -> frozenset[str]:
         with self._lock:
-            # Unlike a monotonic clock this one goes on while the machine sleeps.
+            # Unlike a monotonic clock, this clock continues while the machine sleeps.
             if abs(time.time() - self._looked) > _FRESH_S:
                 self._looked = time.time()
                 found = manifest.live_files(self._filesystem, self._folder)

@@ -41,12 +41,12 @@ _DRIVERS = {
 
 
 def open_catalog(spec: TableSpec, filesystem: Filesystem) -> Catalog:
-    """Return the catalog; what the URI does not say comes from PyIceberg's own settings.
+    """Return the catalog; settings that the URI does not give come from PyIceberg's own settings.
 
-    Metadata is read and written as ``filesystem``, that of published files, does it.
+    Metadata is read and written through ``filesystem``, as published files are.
 
     Raises:
-        StateError: it cannot be reached.
+        StateError: the catalog cannot be reached.
     """
     url = spec.catalog_uri or SecretUrl("")
     uri = url.reveal()
@@ -58,11 +58,11 @@ def open_catalog(spec: TableSpec, filesystem: Filesystem) -> Catalog:
         FILESYSTEM: filesystem,
     }
     if scheme not in {"http", "https"}:
-        # To a service this is the name of a catalog, which only its users know.
+        # A service takes this for the name of a catalog, which only its users know.
         properties |= {"type": "sql", "warehouse": spec.catalog_warehouse}
     try:
         return load_catalog(NAME, **properties)
-    except Exception as error:  # libraries of databases and of HTTP raise what they like
+    except Exception as error:  # database and HTTP libraries raise errors of any class
         raise StateError(
             f"the Iceberg catalog at {shown(url)}, which {_KEY} names, cannot be opened:"
             f" {_cause(error, uri)}",
@@ -71,9 +71,9 @@ def open_catalog(spec: TableSpec, filesystem: Filesystem) -> Catalog:
 
 
 def _cause(error: Exception, uri: str) -> str:
-    """Return what a driver says, in one line and without the password."""
+    """Return a driver's message in one line and without the password."""
     origin = getattr(error, "orig", None) or error
-    # Of MySQL's errors the first member is a number.
+    # The first member of MySQL's errors is a number.
     last = origin.args[-1] if origin.args else ""
     text = words(last if isinstance(last, str) and last else origin)
     login, _, host = urlsplit(uri).netloc.rpartition("@")
@@ -82,7 +82,7 @@ def _cause(error: Exception, uri: str) -> str:
         return text
     secrets = (re.escape(secret) for secret in (password, unquote(password)) if secret)
     hidden = (
-        # What a driver takes for the host may begin with the rest of a password with an @ in it.
+        # If a password has an @, a driver may take its last part for the beginning of the host.
         rf"[^\s'\"]*@(?={re.escape(host)})",
         *(rf"(?<!\w){secret}(?!\w)" for secret in secrets),
     )
@@ -90,9 +90,9 @@ def _cause(error: Exception, uri: str) -> str:
 
 
 def metadata_location(catalog: Catalog, name: Identifier) -> str | None:
-    """Return where the newest metadata of a table is; every change is a file of its own.
+    """Return the location of a table's newest metadata; every change writes a new file.
 
-    None where there is no table, or where a catalog gives it only with the metadata.
+    None if there is no table, or if the catalog gives the location only with the metadata.
     """
     if catalog.properties.get("type") != "sql":
         return None

@@ -1,8 +1,8 @@
-"""Files of an Iceberg table's metadata, read and written as published files are.
+"""Reads and writes files of an Iceberg table's metadata as published files are.
 
-So they are durable once they are closed, wherever they are, and no second set of credentials is
-needed. Tables name files by URIs without escapes; other writers name local ones as they like, and
-those of S3 as Hadoop does.
+So these files are durable once they are closed, on any store, and need no second set of
+credentials. Tables name files by URIs without escapes; other writers name local files in several
+ways, and files on S3 as Hadoop does.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStrea
 
 from dil.storage import Filesystem, LocalFilesystem, filesystem_for
 
-# Property of a catalog: the filesystem of the job's final directory, whose client is used again.
+# Property of a catalog: the filesystem of the job's final directory, whose client is reused.
 FILESYSTEM = "dil.filesystem"
 _S3 = re.compile(r"s3[an]?://", re.IGNORECASE)
 
 
 def path_of(location: str) -> str:
-    """Return the path that a table's name for a file means; what is elsewhere stays as it is."""
+    """Return the path of a table's name for a file; a name in another store stays as it is."""
     scheme, colon, rest = location.partition(":")
     if not colon or scheme == "file":
         return "/" + (rest if colon else location).lstrip("/")
@@ -29,19 +29,19 @@ def path_of(location: str) -> str:
 
 
 def uri_of(location: str) -> str:
-    """Return the URI of a file by the name that a table has for it."""
+    """Return the URI of a file, given the table's name for it."""
     path = path_of(location)
     return filesystem_for(path).uri(path) if path.startswith("/") else path
 
 
 def location_of(filesystem: Filesystem, uri: str) -> str:
-    """Return the name for a file that tables are given."""
+    """Return the name of a file for use in tables."""
     is_local = isinstance(filesystem, LocalFilesystem)
     return f"file://{filesystem.path_of(uri)}" if is_local else uri
 
 
 class PublishingFileIO(FileIO):
-    """Files through the filesystems that rows are published by."""
+    """Opens files through the filesystems that publish rows."""
 
     def new_input(self, location: str) -> _File:
         """Return a file to be read."""

@@ -1,8 +1,8 @@
 """The log of an Iceberg table: one snapshot for each publish.
 
-One transaction of the catalog brings new columns, the snapshot, and the job's last sequence as a
+One transaction of the catalog adds new columns, the snapshot, and the job's last sequence as a
 property of the table. A table whose property has reached an intent's sequence has its publish:
-snapshots are expired one day, the property stays (rule U13).
+snapshots expire some day, the property stays (rule U13).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class IcebergLog:
         self._listed: Mapping[str, tuple[TableFile, ...]] = {}
 
     def partition_fields(self) -> Sequence[str] | None:
-        """Return the columns that distinguish new files of the table, None without a table."""
+        """Return the columns that distinguish new files of the table, None if there is no table."""
         table = self._table()
         return None if table is None else list(_partition_fields(table))
 
@@ -91,7 +91,7 @@ class IcebergLog:
         return () if table is None else self._files(table)
 
     def next_sequence(self) -> int:
-        """Return the number after the largest that any job's commit to the table has."""
+        """Return the largest number of any job's commit to the table, plus one."""
         table = self._table()
         known = {} if table is None else table.properties
         numbers = [int(value) for name, value in known.items() if name.startswith(_SEQUENCE)]
@@ -103,10 +103,10 @@ class IcebergLog:
         return table is not None and _has(table, intent) and not _is_given_up(table, intent)
 
     def fence(self, intent: Intent) -> None:
-        """Take the number of an intent, and say that it was given up.
+        """Take the number of an intent, and record that it was given up.
 
-        In an empty snapshot: of changed properties alone a driver that read the table before would
-        not learn, as commits to a table only compare its snapshots.
+        The record is in an empty snapshot: a driver that read the table earlier would not notice a
+        change of properties alone, because commits to a table only compare its snapshots.
         """
         commit, sequence = intent.commit, str(intent.sequence)
         source = commit.source_name
@@ -125,7 +125,7 @@ class IcebergLog:
                 transaction.commit_transaction()
             except CommitFailedException as error:
                 log.info("another writer changed the Iceberg table: %s", error)
-            except Exception as error:  # catalogs raise what their libraries do
+            except Exception as error:  # catalogs raise errors of their libraries
                 raise WriteError(
                     f"the Iceberg table {'.'.join(self._name)} refused a commit:"
                     f" {type(error).__name__}: {words(error)}",
@@ -153,7 +153,7 @@ class IcebergLog:
             self._data_file(io, metadata, self._filesystem.uri(move.source))
 
     def commit(self, intent: Intent) -> None:
-        """Let the table have a commit; where another writer comes first, on top of its."""
+        """Commit to the table; if another writer comes first, commit on top of its snapshot."""
         for _ in range(ATTEMPTS):
             try:
                 if self._step(intent):
@@ -162,7 +162,7 @@ class IcebergLog:
                 log.info("another writer changed the Iceberg table: %s", error)
             except CommitUnknownError:
                 raise
-            except Exception as error:  # noqa: BLE001 - catalogs raise what their libraries do
+            except Exception as error:  # noqa: BLE001 - catalogs raise errors of their libraries
                 self._explain(intent, error)
                 return
         raise gave_up(self._spec)
@@ -175,17 +175,17 @@ class IcebergLog:
             make_durable(self._filesystem, [path_of(table.metadata_location)])
 
     def marks_deleted_rows(self) -> bool:
-        """Return whether the table has files of deletes."""
+        """Return whether the table has delete files."""
         table = self._table()
         return table is not None and marks_deleted_rows(table)
 
     def marked_files(self) -> frozenset[str]:
-        """Return the URIs of files with rows that files of deletes name."""
+        """Return the URIs of files with rows that delete files name."""
         table = self._table()
         return frozenset() if table is None else self._marked(table)
 
     def unremovable(self, files: Collection[str]) -> frozenset[str]:
-        """Return none: files of deletes are of no effect once what they name is gone."""
+        """Return none: a delete file has no effect once the file that it names is gone."""
         del files
         return frozenset()
 
@@ -198,13 +198,13 @@ class IcebergLog:
         return act.carry_out(now_ms - hours * HOUR_MS, is_look=is_look)
 
     def close(self) -> None:
-        """Close the connections to the catalog; the next call opens others."""
+        """Close the connections to the catalog; the next call opens new ones."""
         catalog = vars(self).pop("_catalog", None)
         if catalog is not None:
             catalog.close()
 
     def _step(self, intent: Intent) -> bool:
-        """Go one step towards a commit; say whether the table has it.
+        """Do one step of a commit; return whether the table has the commit.
 
         Raises:
             CommitFailedException: another writer was first.
@@ -249,10 +249,10 @@ class IcebergLog:
         self._tidy(transaction.commit_transaction(), commit)
 
     def _tidy(self, table: Table, commit: Commit) -> None:
-        """Put manifests together, and drop those of which nothing is live any more.
+        """Merge manifests, and drop manifests that list no live file.
 
-        The library keeps such manifests in a snapshot that replaces files: without this each
-        publish would read those of all before it.
+        The library keeps such manifests in a snapshot that replaces files: without this step each
+        publish would read the manifests of all earlier ones.
         """
         snapshot = table.current_snapshot()
         if snapshot is None or len(snapshot.manifests(table.io)) < _MOST_MANIFESTS:
@@ -267,7 +267,7 @@ class IcebergLog:
             log.info("manifests stay as they are: %s", error)
 
     def _evolve(self, transaction: Transaction, commit: Commit) -> None:
-        """Let the table's columns become those of a commit, and be found by their names.
+        """Change the table's columns to those of a commit, and let readers find them by name.
 
         Raises:
             WriteError: a column's type would change in a way that the format does not know.
@@ -299,7 +299,7 @@ class IcebergLog:
         )
 
     def _planned_metadata(self, commit: Commit) -> TableMetadata:
-        """Return what a new table begins with; its metadata is in a folder that is no data."""
+        """Return the first metadata of a new table; its own folder has no data."""
         schema = iceberg_schema(parse_schema(commit.schema))
         location = location_of(self._filesystem, self._filesystem.uri(self._folder))
         return new_table_metadata(
@@ -328,12 +328,12 @@ class IcebergLog:
             raise self._unfit(error) from error
 
     def _undated(self, uri: str, error: OverflowError) -> WriteError:
-        """Return the error for a file of dates whose bounds the library cannot take."""
+        """Return the error for a file with dates for which the library has no bounds."""
         with self._filesystem.open_input(self._filesystem.path_of(uri)) as stream:
             found = undated_column(pq.read_metadata(stream))
         if found is None:
             return self._unfit(error)
-        return unfit(*found, "of which a value is not in the years 1 to 9999")
+        return unfit(*found, "because a value is not in the years 1 to 9999")
 
     def _unfit(self, error: Exception) -> WriteError:
         return WriteError(
@@ -343,20 +343,20 @@ class IcebergLog:
         )
 
     def _explain(self, intent: Intent, error: Exception) -> None:
-        """Say what became of a commit that failed, and not because another writer was first.
+        """Log or raise why a commit failed, if the reason is not another writer's commit.
 
         Raises:
-            WriteError: the table does not have it.
-            CommitUnknownError: the catalog cannot be asked.
+            WriteError: the table does not have the commit.
+            CommitUnknownError: the catalog does not answer.
         """
         name = ".".join(self._name)
         try:
             is_there = self.has(intent)
         except (StateError, WriteError) as unread:
             raise CommitUnknownError(
-                f"a commit to the Iceberg table {name} failed, and its catalog cannot be asked"
-                f" now: {type(error).__name__}",
-                "Nothing was deleted. Run again when the catalog answers: the next run looks"
+                f"a commit to the Iceberg table {name} failed, and its catalog does not"
+                f" answer: {type(error).__name__}",
+                "Nothing was deleted. Run again when the catalog answers: the next run checks"
                 " whether the commit is there.",
             ) from unread
         if not is_there and isinstance(error, DilError):
@@ -367,7 +367,7 @@ class IcebergLog:
                 f" {words(error)}",
                 "Run again: the publish is finished first.",
             ) from error
-        log.warning("the commit to the Iceberg table is there; what came after it failed")
+        log.warning("the Iceberg table has the commit; a step after it failed")
 
     @cached_property
     def _catalog(self) -> Catalog:
@@ -378,10 +378,10 @@ class IcebergLog:
         return load_file_io(self._catalog.properties, self._spec.table.catalog_warehouse)
 
     def _table(self) -> Table | None:
-        """Return the table as the catalog has it, None where it has none.
+        """Return the catalog's table, None if it has none.
 
         Raises:
-            StateError: there is one that cannot be read.
+            StateError: the table exists but cannot be read.
         """
         try:
             location = metadata_location(self._catalog, self._name)
@@ -392,11 +392,11 @@ class IcebergLog:
             return None
         except DilError:
             raise
-        except Exception as error:  # catalogs raise what their libraries do
+        except Exception as error:  # catalogs raise errors of their libraries
             raise StateError(
                 f"the Iceberg table {'.'.join(self._name)} cannot be read:"
                 f" {type(error).__name__}: {words(error)}",
-                "Look at its catalog and its metadata; nothing was changed.",
+                "Check its catalog and its metadata; nothing was changed.",
             ) from error
         held = self._held
         return Table(held.name(), held.metadata, held.metadata_location, held.io, self._catalog)
@@ -418,7 +418,7 @@ class IcebergLog:
         return frozenset(map(uri_of, marked))
 
     def _data_files(self, table: Table, wanted: frozenset[str]) -> list[DataFile]:
-        """Return all that the table knows of some of its files, once ``_files`` was asked."""
+        """Return the table's full records of some of its files; call ``_files`` first."""
         found: list[DataFile] = []
         for manifest in _manifests(table) if wanted else ():
             are_wanted = [file.uri in wanted for file in self._listed[manifest.manifest_path]]
@@ -470,9 +470,9 @@ def _given_up_property(source: str) -> str:
 
 
 def _never_repeated(table: Table) -> Table:
-    """Return a table whose commits the library does not try again.
+    """Return a table whose commits the library does not retry.
 
-    In between another driver may have finished the same intent, so the table is looked at anew.
+    Meanwhile another driver may have finished the same intent, so the table is read again.
     """
     properties = {**table.properties, TableProperties.COMMIT_NUM_RETRIES: "0"}
     metadata = table.metadata.model_copy(update={"properties": properties})

@@ -1,4 +1,4 @@
-"""Vacuum of an Iceberg table: snapshots that were replaced go, and files that no other needs."""
+"""Vacuum of an Iceberg table: deletes replaced snapshots, and files that no other needs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LIST = "vacuum.json"
 
 
 def marks_deleted_rows(table: Table) -> bool:
-    """Return whether files beside those of rows say which rows are deleted."""
+    """Return whether the table has delete files, which say which rows are deleted."""
     snapshot = table.current_snapshot()
     return snapshot is not None and any(
         each.content == ManifestContent.DELETES
@@ -31,7 +31,7 @@ def marks_deleted_rows(table: Table) -> bool:
 
 
 def marked_files(table: Table) -> frozenset[str] | None:
-    """Return the paths of files that have rows which are marked as deleted; None for any file."""
+    """Return the paths of files with rows that are marked as deleted; None if unknown."""
     if not marks_deleted_rows(table):
         return frozenset()
     try:
@@ -44,8 +44,8 @@ def marked_files(table: Table) -> frozenset[str] | None:
 class IcebergVacuum:
     """One vacuum of an Iceberg table.
 
-    The files are listed in the dataset's folder before their snapshots go: after a crash nothing
-    else would name them.
+    The files are listed in the dataset's folder before their snapshots are expired: after a crash
+    nothing else would name them.
     """
 
     def __init__(self, table: Table, folder: str, filesystem: Filesystem) -> None:
@@ -55,14 +55,14 @@ class IcebergVacuum:
         self._list = f"{folder}/{META}/{_LIST}"
 
     def carry_out(self, before_ms: int, *, is_look: bool) -> tuple[str, ...]:
-        """List the files, let the snapshots go, delete the files.
+        """List the files, expire the snapshots, delete the files.
 
         Args:
-            before_ms: Snapshots that were replaced until then go, epoch ms UTC.
-            is_look: Whether nothing is to be deleted.
+            before_ms: Snapshots that were replaced until then are expired, epoch ms UTC.
+            is_look: Whether the files are only listed, not deleted.
 
         Returns:
-            The paths of the files.
+            The absolute paths of the files.
 
         Raises:
             WriteError: the catalog or the store refused.
@@ -85,7 +85,7 @@ class IcebergVacuum:
         return tuple(gone)
 
     def _replaced(self, before_ms: int) -> Iterator[Snapshot]:
-        """Yield the snapshots that another one took the place of before the given time."""
+        """Yield the snapshots that another one replaced before the given time."""
         metadata = self._table.metadata
         named = {ref.snapshot_id for ref in metadata.refs.values()}
         known = sorted(metadata.snapshots, key=lambda each: each.sequence_number or 0)
@@ -106,7 +106,7 @@ class IcebergVacuum:
             ) from error
 
     def _files(self, snapshots: Iterable[Snapshot]) -> Iterator[str]:
-        """Yield the paths of all files that snapshots name: lists, manifests, data."""
+        """Yield the paths of all files that snapshots name: manifest lists, manifests, data."""
         io, seen = self._table.io, set()
         for snapshot in snapshots:
             yield path_of(snapshot.manifest_list)
@@ -115,12 +115,12 @@ class IcebergVacuum:
                     continue
                 seen.add(manifest.manifest_path)
                 yield path_of(manifest.manifest_path)
-                # What a snapshot took out is none of its files.
+                # A file that a snapshot removed is not one of its files.
                 for entry in manifest.fetch_manifest_entry(io, discard_deleted=True):
                     yield path_of(entry.data_file.file_path)
 
     def _left(self) -> list[str]:
-        """Return what an earlier vacuum was about to delete."""
+        """Return the paths of the files that an earlier vacuum was about to delete."""
         try:
             with self._filesystem.open_input(self._list) as stream:
                 return msgspec.json.decode(stream.read(), type=list[str])
