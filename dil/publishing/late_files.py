@@ -1,8 +1,8 @@
 """Files of rows beside a dataset, in ``<dataset>_late``, for any current handling of such rows.
 
-A job that put late rows beside its dataset may handle them differently today, and its earlier
-files are still its own: rows that are read again must not be in both places. So the folder is
-always checked, and so is the table of late rows of a warehouse.
+A job that put late rows beside its dataset may handle them differently today, and its earlier files
+still belong to it: rows that are read again must not be in both places. So the folder is always
+checked, and so is a warehouse's table of late rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dil.publishing.owner import owning_jobs
 from dil.spi.destination import Destination
 from dil.storage import FileInfo, Filesystem
 
-# A folder of late rows has none of these, and a dataset, of ours or of another program, has one.
+# A dataset of ours or of another program has one of these; a folder of late rows has none.
 _OF_DATASETS = (layout.META, "_delta_log", "metadata")
 _NAME = re.compile(r"part-.+-[0-9a-f]{16}-\d+\.\w+")
 # Under these modes other jobs may publish into the same dataset, or load into the same table.
@@ -24,9 +24,9 @@ _SHARED = frozenset({PublishMode.APPEND, PublishMode.MERGE})
 
 
 def late_files(spec: PublishingSpec, filesystem: Filesystem) -> tuple[FileInfo, ...]:
-    """Return the files of late rows beside a dataset, none where the folder is another dataset."""
+    """Return the files of late rows beside a dataset, none if the folder is another dataset."""
     if not spec.dataset_path.strip("/"):
-        return ()  # what lies beside data.publisher.final.dir is not the job's
+        return ()  # files beside data.publisher.final.dir are not the job's
     folder = layout.late_dir(spec)
     files = iter(filesystem.files(folder))
     first = next(files, None)
@@ -36,17 +36,17 @@ def late_files(spec: PublishingSpec, filesystem: Filesystem) -> tuple[FileInfo, 
 
 
 def is_other_dataset(folder: str, filesystem: Filesystem) -> bool:
-    """Return whether the folder where late rows would go is that of a dataset."""
+    """Return whether the folder for late rows is itself a dataset."""
     return any(filesystem.exists(f"{folder}/{name}") for name in _OF_DATASETS)
 
 
 def late_rows_there(job: Job, filesystem: Filesystem, destination: Destination) -> tuple[str, ...]:
-    """Return the URIs of the files of late rows that a run of a job may take away.
+    """Return the URIs of the files of late rows that a run of a job may delete.
 
-    Also of files that were deleted, as long as their rows are in a table. Under append, a run
-    only takes away files of closed timelabels: otherwise each reading adds its rows, and files of
-    an earlier one do not come again. Where other jobs publish into the same dataset, no record says
-    of which work unit a file is, so none is taken away.
+    URIs of deleted files are among them, as long as their rows are in a table. Under append, a run
+    only deletes files of closed timelabels: otherwise each reading adds its rows, and the rows of
+    an earlier file are not read again. If other jobs publish into the same dataset, no record says
+    which work unit a file belongs to, so no file is deleted.
     """
     spec = job.publishing
     labels = job.planning.timelabel

@@ -22,21 +22,21 @@ CHANGELOG = "_changelog"
 AUDIT = "_audit"
 SENDING = "_sending"
 BACKFILL = "_backfill"
-# In names of files with rows of several work units, in place of one's hash: of files whose manifest
-# says which rows are whose, and of others.
+# These stand for a work unit's hash in names of files with rows of several work units: the first if
+# the manifest says which rows belong to which work unit, the second if not.
 SHARED = "shared"
 MERGED = "merged"
-# In names of files with changed rows, in the same place.
+# This stands for the hash in names of files with changed rows.
 CHANGES = "changes"
 
 
 def dataset_dir(spec: PublishingSpec) -> str:
-    """Return the folder that holds the dataset's files, or its run folders."""
+    """Return the folder that holds the dataset's files or its run folders."""
     return join(spec.final_dir, spec.dataset_path)
 
 
 def run_staging_dir(spec: PublishingSpec, job_name: str, run_id: str) -> str:
-    """Return the folder below which one run stages everything."""
+    """Return the folder below which one run stages all its files."""
     return join(spec.final_dir, STAGING, job_name, run_id)
 
 
@@ -46,40 +46,40 @@ def sending_dir(spec: PublishingSpec, job_name: str) -> str:
 
 
 def backfills_dir(spec: PublishingSpec) -> str:
-    """Return the folder with a folder for each backfill, where it is read to."""
+    """Return the folder that holds one folder of read files for each backfill."""
     return join(spec.final_dir, BACKFILL)
 
 
 def quarantine_dir(spec: PublishingSpec) -> str:
-    """Return the folder of rows that were put aside; it is no part of the dataset's data."""
+    """Return the folder of rows that were put aside; its rows are not part of the dataset."""
     return join(dataset_dir(spec), QUARANTINE)
 
 
 def late_dir(spec: PublishingSpec) -> str:
-    """Return the folder of late rows, beside that of the dataset."""
+    """Return the folder of late rows, which is beside the dataset's folder."""
     return f"{dataset_dir(spec).rstrip('/')}{LATE}"
 
 
 def changelog_dir(spec: PublishingSpec) -> str:
-    """Return the folder of changed rows, beside that of the dataset."""
+    """Return the folder of changed rows, which is beside the dataset's folder."""
     return f"{dataset_dir(spec).rstrip('/')}{CHANGELOG}"
 
 
 def aside_dirs(spec: PublishingSpec) -> tuple[str, ...]:
-    """Return the folders of rows that were published beside those of the dataset.
+    """Return the folders of rows that were published beside the dataset.
 
-    That of late rows is one of them whatever the job does with late rows now.
+    The folder of late rows is one of them, however the job handles late rows now.
     """
     return (quarantine_dir(spec), refused_dir(spec), late_dir(spec))
 
 
 def refused_dir(spec: PublishingSpec) -> str:
-    """Return the folder of payload rows that the receiver refused; no data of the dataset."""
+    """Return the folder of payload rows that the receiver refused; they are not in the dataset."""
     return join(dataset_dir(spec), REFUSED)
 
 
 def dump_path(spec: PublishingSpec, name: str) -> str:
-    """Return where a dumped file of this name goes."""
+    """Return the path of a dumped file with this name."""
     return join(spec.final_dir, name)
 
 
@@ -91,9 +91,9 @@ def audit_dir(spec: PublishingSpec) -> str:
 def output_dir(spec: PublishingSpec, *, now: int, full: bool, taken: frozenset[str]) -> str:
     """Return the folder that a run's files go to.
 
-    For path type default this is a folder of the run's own, named by its extract id: ``now``
-    (epoch ms UTC) in the configured zone and the load style; a second run in the same second
-    counts up by one second (rule U2). ``taken`` are the folder names that exist.
+    For path type default this is a new folder, named by the run's extract id: ``now`` (epoch ms
+    UTC) in the configured zone and the load style; a second run in the same second adds one second
+    (rule U2). ``taken`` are the names of the folders that exist.
     """
     base = dataset_dir(spec)
     if not spec.run_folder:
@@ -116,7 +116,7 @@ def final_name(
     extension: str,
     prefix: str = "part",
 ) -> str:
-    """Return a published file's name; ``rows`` is put before the extension when given."""
+    """Return a published file's name; if ``rows`` is given, it is put before the extension."""
     count = "" if rows is None else f".{rows}"
     return f"{prefix}-{run_id}-{unit_hash}-{number}{count}.{extension}"
 
@@ -124,11 +124,11 @@ def final_name(
 def unit_hash_in(path: str) -> str:
     """Return the work unit's hash in the name of a published file, as ``final_name`` put it there.
 
-    A file with rows of several work units has other text in that place.
+    A file with rows of several work units has another text there.
     """
     return path.rpartition("/")[2].rpartition("-")[0].rpartition("-")[2]
 
 
 def join(*parts: str) -> str:
-    """Return one path of parts that may be empty."""
+    """Return one path, joined from parts that may be empty."""
     return "/".join([parts[0].rstrip("/"), *(part.strip("/") for part in parts[1:] if part)])

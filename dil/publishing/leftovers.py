@@ -1,8 +1,8 @@
-"""Files in a dataset's own folders that no run reads: found by their age, and deleted.
+"""Finds old files in a dataset's own folders that no run reads, and deletes them.
 
-These are copies of files that acts withdrew and rows that their undo took away (``_dil/withdrawn``,
-``_dil/aside``), rows that were put aside or refused (``_quarantine``, ``_failed``), and records of
-requests (``_audit``). Nothing is followed out of the dataset's folder.
+These are copies of files that acts withdrew, rows that the undo of an act removed
+(``_dil/withdrawn``, ``_dil/aside``), rows that were put aside or refused (``_quarantine``,
+``_failed``), and records of requests (``_audit``). No link out of the dataset's folder is followed.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from dil.storage.side_by_side import call_each
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """Old files in one folder; ``folder`` is relative to the dataset's."""
+    """Old files in one folder; ``folder`` is relative to the dataset's folder."""
 
     folder: str
     files: tuple[FileInfo, ...]
 
     @property
     def bytes(self) -> int:
-        """Return the bytes of the files."""
+        """Return the total size of the files in bytes."""
         return sum(file.size for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """Whose leftovers a job may delete.
+    """Says which leftovers a job may delete.
 
-    ``acts`` are the ids of its own acts, and ``last_act`` is the one that can be undone, empty
-    without one. ``is_alone`` says that no other job publishes to the dataset; ``has_audit`` that
-    the job's records of requests go to the dataset's folder.
+    ``acts`` are the ids of its own acts, and ``last_act`` is the act that can be undone, empty if
+    there is none. ``is_alone`` says that no other job publishes to the dataset; ``has_audit`` says
+    that the job's records of requests are in the dataset's folder.
     """
 
     acts: Collection[str]
@@ -48,9 +48,10 @@ class Ownership:
 def old_leftovers(
     filesystem: Filesystem, spec: PublishingSpec, owner: Ownership, before_ms: int
 ) -> tuple[Leftovers, ...]:
-    """Return what was last changed at or before an instant, epoch ms UTC, and is needed no more.
+    """Return files last changed at or before an instant, epoch ms UTC, that are no longer needed.
 
-    What the last act put away or aside stays: undo asks for it. What an act withdrew goes together.
+    Files that the last act put away or aside stay: its undo needs them. All files that one act
+    withdrew are returned together or not at all.
     """
     found: dict[str, list[FileInfo]] = {}
     for root in (withdrawal.act_folder(spec, ""), set_aside.act_folder(spec, "")):
@@ -74,7 +75,7 @@ def old_leftovers(
 
 
 def delete(filesystem: Filesystem, spec: PublishingSpec, leftovers: Iterable[Leftovers]) -> None:
-    """Delete leftovers, and the folders below theirs that are empty then; may be done again.
+    """Delete leftovers, and then their empty folders; may be repeated.
 
     Raises:
         WriteError: the store refused.
@@ -93,9 +94,10 @@ def delete(filesystem: Filesystem, spec: PublishingSpec, leftovers: Iterable[Lef
 def _of_acts(
     filesystem: Filesystem, spec: PublishingSpec, root: str, owner: Ownership, before_ms: int
 ) -> Iterator[FileInfo]:
-    """Yield the files of acts of which all are old; of an act that the chain does not know, too.
+    """Yield the files of each act whose files are all old.
 
-    It was cut off before it was decided, or another job did it.
+    An act that the chain does not know counts, too: a crash came before it was decided, or another
+    job did it.
     """
     by_act: dict[str, list[FileInfo]] = defaultdict(list)
     for file in _own_files(filesystem, spec, root):
@@ -107,7 +109,7 @@ def _of_acts(
 
 
 def _own_files(filesystem: Filesystem, spec: PublishingSpec, root: str) -> Iterator[FileInfo]:
-    """Yield the files below a folder of the dataset that no link leads out of it."""
+    """Yield the files below a folder of the dataset, without files that a link leads out of it."""
     base = layout.dataset_dir(spec)
     real = filesystem.real_path(base)
     is_here: dict[str, bool] = {}
@@ -128,7 +130,7 @@ def _is_of(file: FileInfo, act_id: str) -> bool:
 
 
 def _between(path: str, root: str) -> Iterator[str]:
-    """Yield the folders of a path below a folder."""
+    """Yield the folders on a path below a root folder."""
     folder = path.rpartition("/")[0]
     while folder.startswith(f"{root}/"):
         yield folder

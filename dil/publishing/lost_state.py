@@ -1,9 +1,9 @@
 """Compares the last publish in state with that of the dataset.
 
-With each intent, and in its transaction, the state store keeps the number of the publish and
-its destination. A dataset with a later commit of the same job was published to from a newer
-state: this one is an older copy. It would read the rows of those commits again. A state that knows
-of no publish at all was lost, or is a copy from before the first one.
+With each intent, and in the same transaction, the state store keeps the number of the publish and
+its destination. If a dataset has a later commit of the same job, a newer state published it: this
+state is an older copy, and would read the rows of those commits again. A state that knows of no
+publish at all was lost, or is a copy from before the first publish.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dil.storage import Filesystem
 
 log = logging.getLogger(__name__)
 
-# What a run is given once to make everything anew of a source; of inputs see dil.model.derived.
+# The option that lets one run read a whole source again; dil.model.derived has that for inputs.
 ANEW = "-D ms.publish.mode=replace"
 
 
@@ -32,9 +32,9 @@ def newer_dataset(
     filesystem: Filesystem,
     destination: Destination | None = None,
 ) -> str:
-    """Return what is wrong where the dataset has commits that the state does not know, else "".
+    """Return the problem if the dataset has commits that the state does not know, else "".
 
-    ``destination`` is that of ``spec``, where the caller has it.
+    ``destination`` belongs to ``spec``; the caller may give it if it has it.
     """
     destination = destination or destination_for(spec, filesystem)
     older = _older_copy(job, store, spec, filesystem, destination)
@@ -48,9 +48,9 @@ def lost_state(
     filesystem: Filesystem,
     destination: Destination,
 ) -> str:
-    """Return what is wrong where the dataset has rows of a job whose state knows of no publish.
+    """Return the problem if the dataset has rows of a job whose state knows of no publish, else "".
 
-    Nothing is wrong where an operator has set the state since, as an import of watermarks does.
+    There is no problem if an operator has set the state since, for example by importing watermarks.
     """
     if store.checkpoint(LAST_PUBLISH):
         return ""
@@ -74,9 +74,9 @@ def _older_copy(
     filesystem: Filesystem,
     destination: Destination,
 ) -> str:
-    """Return what is wrong where the state is a copy that misses later publishes.
+    """Return the problem if the state is a copy that misses later publishes, else "".
 
-    A dataset elsewhere is none of the state's; ``refuse_other_place`` looks at that.
+    A dataset elsewhere does not count here; ``refuse_other_place`` checks that.
     """
     known = store.checkpoint(LAST_PUBLISH)
     number = known.get("sequence")
@@ -90,7 +90,7 @@ def _older_copy(
         return ""
     return (
         f"the dataset at {_place(here)} has commit {landed} of {job}, and its state knows of"
-        f" none after {number}: the state is an older copy"
+        f" no commit after {number}: the state is an older copy"
     )
 
 
@@ -101,7 +101,7 @@ def is_newest_state(
     filesystem: Filesystem,
     destination: Destination,
 ) -> bool:
-    """Return whether the state has the last commit of the job that the dataset has."""
+    """Return whether the state has the job's last commit in the dataset."""
     known = store.checkpoint(LAST_PUBLISH)
     if _place(str(known.get("destination"))) != _place(described(spec, filesystem)):
         return False
@@ -118,20 +118,20 @@ def refuse_older_state(
     *,
     anew: str = ANEW,
 ) -> None:
-    """Refuse to append from an older copy of the state; warn where rows are replaced.
+    """Refuse to append with an older copy of the state; warn if rows are replaced.
 
     Raises:
-        StateError: rows that are published would be read and appended once more.
+        StateError: published rows would be read and appended a second time.
     """
     destination = destination or destination_for(spec, filesystem)
     problem = _older_copy(job, store, spec, filesystem, destination)
     if not problem:
         return
     if spec.mode is not PublishMode.APPEND:
-        log.warning("%s. Rows that are read again take the place of those", problem)
+        log.warning("%s. Rows that are read again replace the published ones", problem)
         return
     raise StateError(
-        f"{problem}. Rows that were published since would be read and appended once more",
+        f"{problem}. Rows that were published since would be read and appended a second time",
         _ways_out(anew),
     )
 
@@ -145,27 +145,27 @@ def refuse_lost_state(
     *,
     anew: str = ANEW,
 ) -> None:
-    """Refuse to append from a state that knows of no publish, where the job's rows are there.
+    """Refuse to append with a state that knows of no publish, if the dataset has the job's rows.
 
     Raises:
-        StateError: all rows would be read and appended once more.
+        StateError: all rows would be read and appended a second time.
     """
     problem = lost_state(job, store, spec, filesystem, destination)
     if problem and spec.mode is PublishMode.APPEND:
         raise StateError(
-            f"{problem}. All rows would be read and appended once more",
+            f"{problem}. All rows would be read and appended a second time",
             f"{_ways_out(anew)} To append all the same: dil run JOB.conf --accept-new-signatures.",
         )
 
 
 def _ways_out(anew: str) -> str:
-    """Return how to bring state and dataset together.
+    """Return the ways to make state and dataset agree, as the fix of a message.
 
-    A window_replace is none: what one run of it leaves, the next run would append.
+    A run with window_replace is not one of them: the next run would append the rows that it leaves.
     """
     return (
         "Nothing was changed. Restore the newest copy of the state: dil state restore JOB.conf"
-        f" FILE. Where there is none, run once with {anew}, which reads everything anew"
+        f" FILE. Where there is none, run once with {anew}, which reads everything again"
         " (of a stream with -D ms.stream.mode=none, too). A job with"
         " ms.source.files.once refuses that: move its dataset away, and run dil state forget"
         " JOB.conf --all --keep-files --yes, then the job, which reads what its source still has."
@@ -173,7 +173,7 @@ def _ways_out(anew: str) -> str:
 
 
 def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> None:
-    """Refuse to publish elsewhere than before, where watermarks say that rows are there already.
+    """Refuse to publish elsewhere than before, if watermarks say that rows are published already.
 
     Raises:
         ConfigError: the job's rows so far are in another place.
@@ -190,20 +190,20 @@ def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> N
         key,
         f"leads to {now}, and what {job.name} has read so far is in {before}: rows that count as"
         " published would be missing here",
-        "Set it back. To begin anew in the new place: dil state forget JOB.conf --all --keep-files;"
-        " everything is read again, or from a later date on that you give in ms.watermark. The"
+        "Set it back. To start over in the new place: dil state forget JOB.conf --all --keep-files;"
+        " everything is read again, or only from the date in ms.watermark. The"
         " rows in the old place stay there.",
         job.properties.origin(key),
     )
 
 
 def _has_moved(job: Job, store: StateStore, filesystem: Filesystem) -> bool:
-    """Return whether the dataset there has the job's last commit: it was moved with its records."""
+    """Return whether the dataset has the job's last commit: it was moved with its records."""
     destination = destination_for(job.publishing, filesystem)
     landed = destination.landed(source_name(job.name))
     return landed is not None and landed == store.checkpoint(LAST_PUBLISH).get("sequence")
 
 
 def _place(destination: str) -> str:
-    """Return where ``described`` says that rows go, without how."""
+    """Return the place that ``described`` names, without the publish mode and options."""
     return destination.partition(" with ")[0].partition("?mode=")[0].rstrip("/")

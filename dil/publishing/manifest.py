@@ -1,9 +1,9 @@
 """The dataset's own list of live files: ``_dil/manifest-<n>.json``, newest wins.
 
 A manifest is written once and never changed; creating number n + 1 is the switch that readers of
-manifests see. ``current.json`` is a hint where to begin (rule U5). Because the manifest,
-not the state store, says which files belong to which work unit, a lost state store never leads to
-doubled rows where files are replaced.
+manifests see. ``current.json`` is a hint where to begin the search (rule U5). The manifest and not
+the state store says which files belong to which work unit, so a lost state store never leads to
+doubled rows if files are replaced.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dil.publishing.documents import decoded
 from dil.publishing.layout import META
 from dil.storage import Filesystem
 
-# Since 2 a manifest says which rows are whose in a file of several work units.
+# Since format 2 a manifest says which rows of a shared file belong to which work unit.
 FORMAT = 2
 _WITHOUT_UNITS = 1
 _KEPT = 20
@@ -32,8 +32,8 @@ _GIVEN_UP = "given-up/"
 class Manifest:
     """All live files of a dataset after one run.
 
-    ``landed`` is the largest sequence of an intent that each job's commits have brought here, and,
-    under the name of ``given_up_name``, that of one which was given up instead.
+    ``landed`` is, per job, the largest sequence of an intent whose commit is in the dataset. Under
+    the name of ``given_up_name`` it has the largest sequence that was given up instead.
     """
 
     format: int
@@ -43,7 +43,7 @@ class Manifest:
     landed: Mapping[str, int] = field(default_factory=dict)
 
     def is_given_up(self, intent: Intent) -> bool:
-        """Return whether an intent was given up, so that it can land no more."""
+        """Return whether an intent was given up, so that it can never land."""
         return self.landed.get(given_up_name(intent.commit.source_name)) == intent.sequence
 
 
@@ -54,7 +54,7 @@ class _Hint:
 
 
 def given_up_name(source: str) -> str:
-    """Return the name under which records keep the last intent of a source that was given up."""
+    """Return the name under which records keep a source's last intent that was given up."""
     return f"{_GIVEN_UP}{source}"
 
 
@@ -64,11 +64,12 @@ EMPTY = Manifest(_WITHOUT_UNITS, -1, "", ())
 def newest(filesystem: Filesystem, dataset_dir: str) -> Manifest:
     """Return the newest manifest, EMPTY when the dataset has none.
 
-    Numbers have no gaps, so probing on from the hint finds what a crash kept out of it.
+    Numbers have no gaps, so the search upwards from the hint finds manifests that a crash kept out
+    of the hint.
 
     Raises:
         StateError: a newer version wrote one, or it is damaged.
-        WriteError: its files are on a cluster or in a bucket of another name than the folder.
+        WriteError: its files are listed under another cluster or bucket than the folder's.
     """
     sequence = _hinted(filesystem, dataset_dir)
     found = _at(filesystem, dataset_dir, sequence)
@@ -78,13 +79,13 @@ def newest(filesystem: Filesystem, dataset_dir: str) -> Manifest:
 
 
 def _hinted(filesystem: Filesystem, dataset_dir: str) -> int:
-    """Return a number close to that of the newest manifest, -1 without a hint."""
+    """Return a number near the newest manifest's, -1 if there is no hint."""
     hint = _content(filesystem, f"{_meta(dataset_dir)}/current.json")
     return -1 if hint is None else msgspec.json.decode(hint, type=_Hint).sequence
 
 
 def _last_from(known: Manifest, filesystem: Filesystem, dataset_dir: str) -> Manifest:
-    """Return the last manifest of those that follow a known one without a gap."""
+    """Return the last manifest that follows a known one without a gap."""
     found = known
     while (later := _at(filesystem, dataset_dir, found.sequence + 1)) is not None:
         found = later
@@ -93,19 +94,19 @@ def _last_from(known: Manifest, filesystem: Filesystem, dataset_dir: str) -> Man
 
 
 def _require_one_address(manifest: Manifest, dataset_dir: str) -> None:
-    """Refuse what would not be known again by its URI: a cluster can have several names."""
+    """Refuse files whose URIs would not be recognized: a cluster can have several names."""
     here = _address(dataset_dir)
     for file in manifest.files:
         if _address(file.uri) != here:
             raise WriteError(
                 f"{dataset_dir}: the live files are listed under another address: {file.uri}",
-                "Name the place as the runs did that published them. A DNS name that follows the"
-                " active name node stays right when another one takes over.",
+                "Use the address of the runs that published the files. A DNS name that follows the"
+                " active name node stays valid when another node takes over.",
             )
 
 
 def _address(place: str) -> str:
-    """Return scheme and host of a URI, one and the same for all paths of this machine."""
+    """Return scheme and host of a URI, the same text for all local paths."""
     scheme, is_uri, rest = place.partition("://")
     return f"{scheme}://{rest.partition('/')[0]}" if is_uri else "file://"
 
@@ -130,9 +131,9 @@ def live_paths(filesystem: Filesystem, dataset_dir: str) -> tuple[str, ...] | No
 
 
 def fence(filesystem: Filesystem, intent: Intent) -> None:
-    """Let an intent land no more, unless it has; done again, change nothing.
+    """Keep an intent from ever landing, unless it has landed; repeating it changes nothing.
 
-    The manifest takes its number, and says that it was given up.
+    A new manifest takes the intent's number, and says that the intent was given up.
     """
     commit = replace(intent.commit, moves=(), removes=())
     advance(filesystem, intent.dataset_dir, commit, intent.sequence, gives_up=True)
@@ -146,11 +147,11 @@ def advance(
     *,
     gives_up: bool = False,
 ) -> None:
-    """Write the manifest of a commit, numbered ``first`` or later; done again, change nothing.
+    """Write the manifest of a commit, numbered ``first`` or later; repeating it changes nothing.
 
-    Losing the race for a number to another job that appends to the same dataset means trying the
-    next one on top of its files. A driver that wakes up after others finished its commit finds
-    that it has landed and leaves it at that.
+    If another job that appends to the same dataset takes the number first, the next number is tried
+    on top of its files. A driver that wakes up after others finished its commit finds that the
+    commit has landed, and writes nothing.
     """
     before = newest(filesystem, dataset_dir)
     while before.landed.get(commit.source_name, -1) < first:
@@ -162,9 +163,10 @@ def advance(
         else:
             before = newest(filesystem, dataset_dir)
         if is_written and before.sequence - after.sequence >= _KEPT:
-            # We slept, and the number was free because others took it and dropped it long ago.
+            # We slept, and the number was free because another driver used it and its manifest was
+            # deleted.
             filesystem.delete_file(path)
-    # Once more where it was written: a crash may have come before the hint, and some read only it.
+    # The hint is written once more: a crash may have come before it, and some readers read only it.
     hint = _Hint(before.sequence, f"manifest-{before.sequence}.json")
     filesystem.put(f"{_meta(dataset_dir)}/current.json", msgspec.json.encode(hint))
     filesystem.delete_file(_path(dataset_dir, before.sequence - _KEPT))
@@ -175,7 +177,7 @@ def _after(before: Manifest, commit: Commit, first: int, *, gives_up: bool) -> M
     if gives_up:
         landed[given_up_name(commit.source_name)] = first
     files = _files_after(before, commit)
-    # A manifest that says nothing new can be read by earlier releases.
+    # A manifest without new members can be read by earlier releases.
     number = FORMAT if any(file.is_shared for file in files) else _WITHOUT_UNITS
     return Manifest(number, before.sequence + 1, commit.run_id, files, landed)
 

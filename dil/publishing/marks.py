@@ -1,4 +1,4 @@
-"""Marks in the registry of a database which timelabels are closed and which are reopened."""
+"""Marks timelabels in the registry of a database as closed or as reopened."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dil.storage import Filesystem
 
 
 def mark_labels(spec: PublishingSpec, filesystem: Filesystem, marks: Sequence[LabelMark]) -> None:
-    """Write into the registry which labels are closed and reopened, in this order; may be repeated.
+    """Write into the registry which labels are closed or reopened, in this order; may be repeated.
 
     Raises:
         WriteError: the database refused.

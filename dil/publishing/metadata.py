@@ -1,4 +1,4 @@
-"""``_dil_metadata.json`` beside the rows: what their readers must know (rule U8)."""
+"""``_dil_metadata.json`` beside the rows: facts that their readers need (rule U8)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dil.publishing.layout import join
 from dil.storage import Filesystem
 
 NAME = "_dil_metadata.json"
-# Spark takes files whose names begin so for Parquet, and fails to read a folder that has one.
+# Spark takes files with such names for Parquet, and fails to read a folder that has one.
 _FORMER_NAME = "_metadata.json"
 FORMAT = 1
 
@@ -29,10 +29,10 @@ class _Metadata:
 def write_metadata(
     filesystem: Filesystem, folder: str, job: Job, run_id: str, *, is_full: bool
 ) -> None:
-    """Say what the rows of the newest run are: all there is or changes, and their keys.
+    """Write whether the newest run's rows are all rows or only changes, and which keys they have.
 
-    It is no part of the publish: a crash before it leaves the one of the run before. The file of
-    that kind that earlier releases wrote is deleted.
+    The file is not part of the publish: after a crash before this call, the file of the earlier run
+    stays. The metadata file that earlier releases wrote is deleted.
     """
     metadata = _Metadata(
         FORMAT,

@@ -1,8 +1,8 @@
-"""The folders of a job: nothing outside of them is moved or deleted.
+"""The folders of a job: no file outside of them is moved or deleted.
 
-Run rows, intents, results in staging and manifests name files by absolute paths, and each of them
-can be edited, damaged, or copied from another place. So their paths are compared with where the job
-stages and publishes, links resolved, before the first file is touched.
+Run rows, intents, results in staging and manifests name files by absolute paths, and each of these
+can be edited, damaged, or copied from another place. So before the first file is touched, their
+paths, with links resolved, are compared with the folders where the job stages and publishes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dil.storage.side_by_side import call_each
 
 @dataclass(frozen=True, slots=True)
 class OutsideFile:
-    """A file that a commit names and that is not the job's to touch; ``why`` ends a sentence."""
+    """A file in a commit that the job must not touch; ``why`` is the end of a sentence."""
 
     uri: str
     why: str
@@ -44,9 +44,9 @@ class OutsideFile:
 def split_runs(
     runs: Iterable[RunRecord], spec: PublishingSpec, job_name: str, filesystem: Filesystem
 ) -> tuple[list[RunRecord], list[RunRecord]]:
-    """Return the runs that staged where the job stages, and those whose row names another folder.
+    """Return the runs that staged in the job's staging, and the runs whose row has another folder.
 
-    Such a row was edited, or the job published elsewhere before. What lies there is left alone.
+    Such a row was edited, or the job published elsewhere before. The files there are left alone.
     """
     runs = list(runs)
     if not runs:
@@ -70,7 +70,7 @@ def split_runs(
 def own_runs(
     runs: Iterable[RunRecord], spec: PublishingSpec, job_name: str, filesystem: Filesystem
 ) -> list[RunRecord]:
-    """Return the runs that staged where the job stages."""
+    """Return the runs that staged in the job's staging folder."""
     return split_runs(runs, spec, job_name, filesystem)[0]
 
 
@@ -81,7 +81,7 @@ def outside_files(
     limits = _Limits(spec, job_name, filesystem)
     for move in commit.all_moves:
         yield from limits.source(move)
-    if spec.keeps_files:  # rows of a database lie in no file
+    if spec.keeps_files:  # rows of a database are in no file
         yield from limits.targets([move.target for move in commit.moves], is_new=True)
         yield from limits.targets(commit.removes)
     yield from limits.asides([move.target.uri for move in commit.quarantine])
@@ -94,7 +94,7 @@ def refuse_outside_files(
     """Refuse a commit that touches a file outside of the job's folders, before it is decided.
 
     Raises:
-        WriteError: names the first such file; nothing was changed.
+        WriteError: the message has the first such file; nothing was changed.
     """
     found = next(outside_files(commit, spec, job_name, filesystem), None)
     if found is not None:
@@ -109,10 +109,10 @@ def refuse_outside_files(
 def refuse_outside_intent(
     intent: Intent, spec: PublishingSpec, job_name: str, filesystem: Filesystem
 ) -> None:
-    """Refuse to finish a publish that would touch what is not the job's.
+    """Refuse to finish a publish that would touch files outside of the job's folders.
 
     Raises:
-        CommitUnknownError: its record was changed; nothing was touched.
+        CommitUnknownError: the publish's record was changed; nothing was touched.
     """
     folder = dataset_dir(spec)
     places = outside_files(intent.commit, spec, job_name, filesystem)
@@ -125,7 +125,7 @@ def refuse_outside_intent(
         raise CommitUnknownError(
             f"run {intent.commit.run_id} began to publish, and its record was changed since:"
             f" {found}",
-            "Nothing was moved or deleted. Restore the state store from a copy. Or give the"
+            "Nothing was moved or deleted. Restore the state store from a copy. Or give this"
             " publish up: dil runs abandon JOB.conf",
         )
 
@@ -133,14 +133,14 @@ def refuse_outside_intent(
 def outside_files_of(
     files: Sequence[PublishedFile], spec: PublishingSpec, job_name: str, filesystem: Filesystem
 ) -> tuple[OutsideFile, ...]:
-    """Return those of some published files that are not in the job's dataset."""
+    """Return the published files that are outside of the job's dataset."""
     return tuple(_Limits(spec, job_name, filesystem).targets(files))
 
 
 def is_inside(path: str, folder: str, filesystem: Filesystem) -> bool:
     """Return whether a path is below a folder, whatever links and ``..`` it goes through.
 
-    The file itself may be a link: it is moved or deleted, not what it leads to.
+    The file itself may be a link: then the link is moved or deleted, not its target.
     """
     if "\0" in path or ".." in path.split("/"):
         return False
@@ -150,7 +150,7 @@ def is_inside(path: str, folder: str, filesystem: Filesystem) -> bool:
 
 
 class _Limits:
-    """Where one job's files may be, looked up once for each folder."""
+    """The folders where one job's files may be, each looked up once."""
 
     def __init__(self, spec: PublishingSpec, job_name: str, filesystem: Filesystem) -> None:
         self._spec = spec
@@ -159,7 +159,7 @@ class _Limits:
         self._staging = run_staging_dir(spec, job_name, "").rstrip("/")
         self._beside = (late_dir(spec), changelog_dir(spec))
         self._asides = (*aside_dirs(spec), self._beside[1], f"{self._dataset}/{META}/aside")
-        # What an act takes back was put away by another one, and a backfill has its own folder.
+        # An act takes back files that another act put away, and a backfill has its own folder.
         self._sources = (
             self._staging,
             f"{self._dataset}/{META}/withdrawn",
@@ -170,7 +170,7 @@ class _Limits:
         self._staged: dict[str, bool] = {}
 
     def source(self, move: Move) -> Iterator[OutsideFile]:
-        """Yield a staged file that is not below the job's staging, or is a link."""
+        """Yield the move's staged file if it is not below the job's staging, or is a link."""
         folder, _, name = move.source.rpartition("/")
         if name in {"", ".", ".."} or "\0" in name or not self._is_staging(folder):
             yield OutsideFile(move.source, f"is not in {self._staging}, where the job stages")
@@ -180,7 +180,7 @@ class _Limits:
     def targets(
         self, files: Sequence[PublishedFile], *, is_new: bool = False
     ) -> Iterator[OutsideFile]:
-        """Yield published files that are not of the dataset; dumps may lie beside its folder."""
+        """Yield published files outside of the dataset; dumped files may be beside its folder."""
         inside: dict[str, list[PublishedFile]] = {}
         for file in files:
             root = self._spec.final_dir.rstrip("/") if file.is_dump else self._dataset
@@ -194,7 +194,7 @@ class _Limits:
             else:
                 inside.setdefault(path.rpartition("/")[0], []).append(file)
         if is_new:
-            return  # names that this release makes itself; dumps are looked at by their own rules
+            return  # this release makes these names itself; dumps are checked by their own rules
         roots = {self._dataset, self._spec.final_dir.rstrip("/")}
         between = sorted({above for folder in inside for above in _up_to(folder, roots)})
         is_other = dict(zip(between, call_each(self._filesystem, self._is_dataset, between),
@@ -205,7 +205,7 @@ class _Limits:
                     yield OutsideFile(file.uri, "is in the folder of another dataset")
 
     def asides(self, uris: Iterable[str]) -> Iterator[OutsideFile]:
-        """Yield files of rows that were put aside which are not where such rows go."""
+        """Yield files of put-aside rows that are outside of the folders for such rows."""
         for uri in uris:
             path = self._path(uri)
             if path is None or not any(self._is_below(path, folder) for folder in self._asides):
@@ -215,11 +215,11 @@ class _Limits:
 
     @cached_property
     def _of_others(self) -> tuple[str, ...]:
-        """Return the folders beside the dataset that belong to another one of that name."""
+        """Return the folders beside the dataset that belong to another dataset of that name."""
         return tuple(each for each in self._beside if is_other_dataset(each, self._filesystem))
 
     def _path(self, uri: str) -> str | None:
-        """Return the path of a URI, None where it is of another store or no URI at all."""
+        """Return the path of a URI, None if it is of another store or not a URI at all."""
         try:
             return self._filesystem.path_of(uri)
         except (ValueError, WriteError):
@@ -236,7 +236,7 @@ class _Limits:
         return parent == real or parent.startswith(f"{real}/")
 
     def _is_staging(self, folder: str) -> bool:
-        """Return whether a folder is one that files are published from, without a link to it."""
+        """Return whether files are published from a folder, and no link leads to it."""
         if folder not in self._staged:
             file = f"{folder}/file"
             root = next((root for root in self._sources if self._is_below(file, root)), None)
@@ -252,13 +252,13 @@ class _Limits:
 
 
 def _is_where_it_says(folder: str, base: str, filesystem: Filesystem) -> bool:
-    """Return whether no link below ``base`` leads a folder elsewhere."""
+    """Return whether no link below ``base`` leads to another folder."""
     below = folder[len(base.rstrip("/")) :]
     return filesystem.real_path(folder) == join(filesystem.real_path(base), below)
 
 
 def _up_to(folder: str, roots: set[str]) -> Iterator[str]:
-    """Yield a folder and those above it, as far as a root, which is left out."""
+    """Yield a folder and the folders above it, up to a root, which is left out."""
     while folder and folder not in roots:
         yield folder
         folder = folder.rpartition("/")[0]

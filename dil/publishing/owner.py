@@ -1,8 +1,8 @@
-"""Who may publish into a dataset: ``_dil/owner.json`` and ``_dil/owners`` (rule U21).
+"""Says which jobs may publish into a dataset: ``_dil/owner.json``, ``_dil/owners`` (rule U21).
 
-The first job is named by ``owner.json``. Each further one, and one that changed its mode, has a
-file of its own in ``owners``. A job enters itself first and then looks for others: of two that
-come at the same moment at least one sees the other, however long it was stopped in between.
+The first job is named by ``owner.json``. Each further job, and a job that changed its mode, has its
+own file in ``owners``. A job enters itself first and then looks for other jobs: if two come at the
+same moment, at least one sees the other, however long it was stopped in between.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Owners:
 
 @dataclass(slots=True)
 class _Entry:
-    """What is known of one job in one state store, and the files that say so, the newest last."""
+    """The owner entry of one job in one state store, and the paths of its files, newest last."""
 
     owner: Owner
     paths: list[str] = field(default_factory=list)
@@ -51,17 +51,18 @@ def claim(
     group: str = "",
     is_newest_state: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Enter a job as an owner of the dataset; a folder that is made for it gets ``dir_mode``.
+    """Enter a job as an owner of the dataset; a folder that this creates gets ``dir_mode``.
 
-    With ``group`` the dataset's folder is given to it, made before or not. A job whose state was
-    copied to another store takes the place of what it was entered as, where ``is_newest_state``.
+    With ``group`` the dataset's folder is given to that group, even if it exists already. If a
+    job's state was copied to another store, its new entry replaces its old one, provided that
+    ``is_newest_state`` holds.
 
     Only the run that holds the job's lease may call it.
 
     Raises:
-        ConfigError: another job owns it, and not both of them only append.
-        StateError: a newer version wrote who owns it, or the file is damaged.
-        WriteError: the folder cannot be made, or not be given to the group.
+        ConfigError: another job owns the dataset, and not both jobs append.
+        StateError: a newer version wrote the owners, or a file of them is damaged.
+        WriteError: the folder cannot be created, or cannot be given to the group.
     """
     meta = f"{dataset_dir}/{META}"
     filesystem.make_folder(dataset_dir, mode=dir_mode)
@@ -72,7 +73,7 @@ def claim(
     taken_over = copied if copied and is_newest_state() else []
     replaced = [path for key in taken_over for path in before.pop(key).paths]
     _enter(filesystem, dataset_dir, owner, before, taken_over)
-    # Last, so that a dataset is never without an owner.
+    # This comes last, so that a dataset is never without an owner.
     for path in replaced:
         filesystem.delete_file(path)
 
@@ -84,7 +85,7 @@ def _enter(
     before: _Entries,
     taken_over: Sequence[tuple[str, str]],
 ) -> None:
-    """Write the entry of an owner, where those that it does not take over let it."""
+    """Write an owner's entry, unless another entry that it does not replace forbids it."""
     meta = f"{dataset_dir}/{META}"
     _refuse_others(before, owner, dataset_dir)
     known = before.get((owner.job, owner.store))
@@ -112,7 +113,7 @@ def refuse_other_owners(
     owner: Owner,
     is_newest_state: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Refuse as ``claim`` does, and enter no owner.
+    """Refuse in the cases of ``claim``, but enter no owner.
 
     Raises:
         ConfigError: another job owns it, and not both of them only append.

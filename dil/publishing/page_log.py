@@ -1,9 +1,9 @@
-"""How far an unfinished attempt came, page by page: kept beside its staged files.
+"""The progress of an unfinished attempt, page by page: kept beside its staged files.
 
 Each checkpoint of an attempt is one file ``page-<n>.json``, written as a whole or not at all and
-never changed, so that a kill at any moment leaves the checkpoints before it as they are. No task
-touches the state store (rule C32); what is logged is read by a later attempt of the same
-work unit, of this run or of a later one, and is never published by itself.
+never changed, so that a kill at any moment leaves the earlier checkpoints as they are. No task
+touches the state store (rule C32); the log is read by a later attempt of the same work unit, in
+this run or in a later one, and is never published by itself.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _COPIED_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class LogOwner:
-    """What must be equal for a later attempt to go on; times are epoch ms UTC.
+    """The values that must be equal for a later attempt to continue; times are epoch ms UTC.
 
-    ``low`` and ``high`` are 0 where no request depends on the window. ``full_extract`` is set only
-    where a full run asks the source for something else. ``last_high`` is how far the work unit had
-    been read before: a reading again never goes on from one that a publish came after.
+    ``low`` and ``high`` are 0 if no request depends on the window. ``full_extract`` is set only if
+    a full run makes other requests. ``last_high`` is the end of the earlier reading of the work
+    unit: a second reading never continues an attempt that began before the last publish.
     """
 
     signature: str
@@ -55,9 +55,9 @@ class LoggedFile:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRequest:
-    """A payload row that was put aside, by the number of its request, and the answer to it.
+    """A payload row that was put aside, by the number of its request, and the receiver's answer.
 
-    The row itself is read again from the payload input.
+    A later attempt reads the row itself again from the payload input.
     """
 
     number: int
@@ -66,12 +66,12 @@ class RefusedRequest:
 
 @dataclass(frozen=True, slots=True)
 class LoggedCheckpoint:
-    """What one checkpoint adds to those before it.
+    """The additions of one checkpoint to the checkpoints before it.
 
-    ``position`` is where paging goes on. ``files`` and ``refused`` are those that were not logged
-    before. The others replace what the checkpoint before says: requests so far, the schema and what
-    was seen of each column, notes for the report. ``read_since`` is the now, epoch ms UTC, of the
-    run that read the first page; 0 where it is not known.
+    Paging continues at ``position``. ``files`` and ``refused`` are those that no earlier checkpoint
+    has. The other members replace their values in the earlier checkpoint: the number of requests so
+    far, the schema, the findings for each column, notes for the report. ``read_since`` is the now,
+    epoch ms UTC, of the run that read the first page; 0 if it is unknown.
     """
 
     owner: LogOwner
@@ -88,7 +88,7 @@ class LoggedCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class PageLog:
-    """The log of one attempt as it was found: its last checkpoint, and the files of all.
+    """The log of one attempt as it was found: its last checkpoint, and all files.
 
     ``refused`` are the rows that were put aside, of all checkpoints.
     """
@@ -99,7 +99,7 @@ class PageLog:
     refused: tuple[RefusedRequest, ...] = ()
 
     def path(self, file: LoggedFile) -> str:
-        """Return where a file lies."""
+        """Return the path of a file."""
         return f"{self.folder}/{file.name}"
 
 
@@ -108,7 +108,7 @@ def write_checkpoint(
 ) -> None:
     """Add checkpoint ``number``, counted from 0, to the log of an attempt.
 
-    Durable when this returns, together with the files that it names, which are finished.
+    When this returns, the checkpoint and the finished files that it names are durable.
 
     Raises:
         WriteError: the file system refused.
@@ -121,14 +121,14 @@ def write_checkpoint(
 
 
 def read_log(filesystem: Filesystem, folder: str) -> PageLog | None:
-    """Return the log of an attempt, None without one that can be used.
+    """Return the log of an attempt, None if there is none that can be used.
 
-    It ends before the first checkpoint that is missing, cannot be read, is of another owner than
-    the first, or names a file that is not there in its full size.
+    It ends before the first checkpoint that is missing, cannot be read, has another owner than the
+    first checkpoint, or names a file that does not exist in its full size.
     """
     sizes = {file.path: file.size for file in filesystem.files(folder)}
     if f"{folder}/{RESULT_NAME}" in sizes:
-        return None  # complete, and its files may have been put together since
+        return None  # the attempt is complete, and its files may have been merged since
     files: list[LoggedFile] = []
     refused: list[RefusedRequest] = []
     last: LoggedCheckpoint | None = None
@@ -145,7 +145,7 @@ def read_log(filesystem: Filesystem, folder: str) -> PageLog | None:
 
 
 def best_log(filesystem: Filesystem, unit_folder: str, owner: LogOwner) -> PageLog | None:
-    """Return the log among a work unit's attempts that came farthest, None without a fit one."""
+    """Return the log with the most progress among a work unit's attempts, None if none fits."""
     found = [
         log
         for attempt in filesystem.folders(unit_folder)
@@ -158,7 +158,7 @@ def best_log(filesystem: Filesystem, unit_folder: str, owner: LogOwner) -> PageL
 def page_logs(filesystem: Filesystem, staging_dir: str) -> dict[str, PageLog]:
     """Return the logs that tasks left below a run's staging, by signature.
 
-    Of several attempts of a work unit the one that came farthest.
+    If a work unit has several attempts, the log of the attempt with the most progress is returned.
     """
     found: dict[str, PageLog] = {}
     for log in _logs(filesystem, staging_dir):
@@ -180,15 +180,15 @@ def drop_logs(filesystem: Filesystem, staging_dir: str, signatures: Collection[s
 
 
 def keep_logs(filesystem: Filesystem, staging_dir: str, owed: Collection[str]) -> bool:
-    """Delete a run's staging but for the logs of work units that are still owed.
+    """Delete a run's staging, except the logs of work units that are still owed.
 
     Args:
         filesystem: Where staging is.
         staging_dir: The run's staging folder.
-        owed: The signatures of work units that are to go on.
+        owed: The signatures of work units that are to be continued.
 
     Returns:
-        Whether anything was kept; False where nothing was worth it, and nothing was deleted.
+        Whether anything was kept; if False, no log was worth keeping, and nothing was deleted.
     """
     logs = _logs(filesystem, staging_dir)
     kept = {log.folder for log in logs if log.last.owner.signature in owed}
@@ -202,9 +202,9 @@ def keep_logs(filesystem: Filesystem, staging_dir: str, owed: Collection[str]) -
 
 
 def take_over(filesystem: Filesystem, log: PageLog, paths: Sequence[str]) -> bool:
-    """Copy the files of a log, each to its path; say whether all are there and undamaged.
+    """Copy the files of a log, each to its path; return whether all exist and are undamaged.
 
-    The log stays as it is: it counts until the new attempt has a checkpoint of its own.
+    The log stays as it is: it is valid until the new attempt has a checkpoint of its own.
 
     Raises:
         WriteError: the file system refused.
@@ -235,7 +235,7 @@ def _logs(filesystem: Filesystem, staging_dir: str) -> Iterator[PageLog]:
 
 
 def _checkpoints(paths: Collection[str], folder: str) -> Iterator[str]:
-    """Yield the checkpoints of a folder in order, up to the first gap."""
+    """Yield the paths of a folder's checkpoints in order, up to the first gap."""
     numbers = sorted(
         int(found[1])
         for path in paths
@@ -252,5 +252,5 @@ def _read(filesystem: Filesystem, path: str) -> LoggedCheckpoint | None:
         with filesystem.open_input(path) as stream:
             found = msgspec.json.decode(stream.read(), type=LoggedCheckpoint)
     except (OSError, DilError, msgspec.MsgspecError):
-        return None  # damaged, or of another version of dil
+        return None  # the file is damaged, or of another version of dil
     return found if found.format == LOG_FORMAT else None

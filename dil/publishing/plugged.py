@@ -19,10 +19,10 @@ T = TypeVar("T")
 def plugged_destination(
     spec: PublishingSpec, named: DestinationSpec, filesystem: Filesystem
 ) -> Destination:
-    """Return the destination that a job names, whose failures name its file and line.
+    """Return the destination that a job names; its errors name the class's file and line.
 
     Raises:
-        PluginFailureError: it cannot be made.
+        PluginFailureError: the destination cannot be created.
     """
     what = named.ref.qualname
     kind = cast("type[Destination]", load(named.ref))
@@ -32,9 +32,9 @@ def plugged_destination(
 
 
 class _Translating(Destination):
-    """Asks a destination of the job's own, and makes errors of ours of what it raises.
+    """Calls a destination class of the job's own, and translates its errors to ours.
 
-    What only tables of files have is not asked: such a class keeps no earlier versions.
+    Methods for tables of files are not called: such a class keeps no earlier versions.
     """
 
     def __init__(self, inner: Destination, what: str) -> None:
@@ -116,14 +116,14 @@ class _Translating(Destination):
             return self._is(bool, self._inner.is_given_up(intent), "is_given_up")
 
     def _is(self, kind: type[T], found: T, method: str) -> T:
-        """Return an answer; a wrong one, such as None for False, would lose or double rows.
+        """Return an answer of the right type; a wrong one, such as None for False, could lose rows.
 
         Raises:
-            PluginFailureError: it is none of the type.
+            PluginFailureError: the answer is of another type.
         """
         if isinstance(found, kind):
             return found
         raise PluginFailureError(
             f"{self._what}.{method} returned {type(found).__name__}, and not {kind.__name__}",
-            "Mend the class that ms.destination.class names.",
+            "Correct the class that ms.destination.class names.",
         )

@@ -1,7 +1,7 @@
-"""Staged files become the dataset: record the intent, carry it out, commit (rule C26).
+"""Makes staged files visible: record the intent, carry it out, commit (rule C26).
 
-Before the intent nothing is visible and a crash costs nothing. After it, the publish is only ever
-finished, by this run or by the next: each step, done again, changes nothing.
+Before the intent is recorded, nothing is visible and a crash has no effect. After that, this run or
+the next one only ever finishes the publish: repeating a step changes nothing.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def publish(
     filesystem: Filesystem,
     destination: Destination | None = None,
 ) -> JsonObject | None:
-    """Make a commit of an operator visible and remember it; return the new block, if one was due.
+    """Make an operator's commit visible and record it; return the new block, if one was due.
 
     Raises:
         StateError: the state is older than the dataset.
-        DilError: as ``make_visible`` and ``append_block`` do.
+        DilError: see ``make_visible`` and ``append_block``.
     """
     refuse_older_state(lease.job, store, spec, filesystem, destination)
     make_visible(store, lease, commit, spec, filesystem, destination)
@@ -57,16 +57,16 @@ def make_visible(
 ) -> None:
     """Record a commit's intent, then put its files where readers find them.
 
-    A commit that moves and removes nothing needs neither. ``destination`` is that of ``spec``,
-    if the caller has it: it may have cached facts about a table.
+    A commit that moves and removes nothing needs neither. ``destination`` belongs to ``spec``; the
+    caller gives it if it has it, because it may have cached facts about a table.
 
     Raises:
         LeaseLostError: another run took over before anything became visible.
-        WriteError: a file could not be moved, and the next run finishes the rest; or one does not
-            fit its destination, or its path is too long, and nothing was decided.
-        CommitConflictError: another program changed what is published; nothing was decided.
+        WriteError: a file could not be moved, and the next run finishes the rest; or a file does
+            not fit its destination, or its path is too long, and nothing was decided.
+        CommitConflictError: another program changed published files; nothing was decided.
         StateError: the state is older than the dataset, or rows that another program marked as
-            deleted would be back; nothing was decided.
+            deleted would come back; nothing was decided.
     """
     if not (commit.all_moves or commit.removes or commit.quarantine_removes):
         return
@@ -76,7 +76,7 @@ def make_visible(
     folder = layout.dataset_dir(spec)
     intent = Intent(commit, lease.token, folder, sequence, described(spec, filesystem))
     if commit.act is not None or commit.run.watermarks:
-        # A run with another copy of the state may have published since this one began.
+        # A run with another copy of the state may have published since this run began.
         refuse_older_state(lease.job, store, spec, filesystem, destination)
     store.record_intent(lease, intent)
     carry_out(intent, spec, filesystem, destination)
@@ -85,13 +85,13 @@ def make_visible(
 def refuse_unpublishable(
     job: str, store: StateStore, commit: Commit, spec: PublishingSpec, filesystem: Filesystem
 ) -> None:
-    """Raise what ``make_visible`` raises while nothing is decided; for previews.
+    """Raise the errors that ``make_visible`` raises before anything is decided; for previews.
 
     Raises:
-        WriteError: a file does not fit, or is not the job's to touch.
-        CommitConflictError: another program changed what is published.
+        WriteError: a file does not fit, or is outside of the job's folders.
+        CommitConflictError: another program changed published files.
         StateError: the state is older than the dataset, or rows that another program marked as
-            deleted would be back.
+            deleted would come back.
     """
     destination = destination_for(spec, filesystem)
     refuse_older_state(job, store, spec, filesystem, destination)
@@ -113,10 +113,10 @@ def _refuse_unfit(
 
 
 def _refuse_unfit_names(commit: Commit, filesystem: Filesystem) -> None:
-    """Refuse files that could not be moved to their names, while nothing is decided.
+    """Refuse files that could not be moved to their names, before anything is decided.
 
     Raises:
-        WriteError: a path is too long, or a folder of it is a file.
+        WriteError: a path is too long, or a folder on it is a file.
     """
     paths = [filesystem.path_of(move.target.uri) for move in commit.all_moves]
     for path in paths:
@@ -129,18 +129,18 @@ def _refuse_unfit_names(commit: Commit, filesystem: Filesystem) -> None:
     for folder in compress(folders, call_each(filesystem, is_file, folders)):
         raise WriteError(
             f"{folder} is a file, so no file can be below it",
-            "Move it away, then run again: nothing was published.",
+            "Nothing was published. Move that file away, then run again.",
         )
 
 
 def append_block(
     store: StateStore, lease: Lease, commit: Commit, spec: PublishingSpec, filesystem: Filesystem
 ) -> int | None:
-    """Remember a commit that is visible; return its block's sequence, None when none was due.
+    """Record a commit that is visible; return its block's sequence, None if none was due.
 
     Raises:
-        LeaseLostError: another run took over; the next one finishes what was begun.
-        CommitConflictError: the head of the chain moved, and the plan does not hold any more.
+        LeaseLostError: another run took over; the next run finishes this publish.
+        CommitConflictError: the head of the chain moved, so the plan is no longer valid.
     """
     sequence = store.commit(lease, commit)
     start_marker.forget(filesystem, layout.sending_dir(spec, lease.job), commit)
@@ -150,7 +150,7 @@ def append_block(
 def finish_pending(
     store: StateStore, lease: Lease, spec: PublishingSpec, filesystem: Filesystem
 ) -> Commit | None:
-    """Finish what an earlier run decided; return its commit, None when nothing was pending.
+    """Finish the publish that an earlier run decided; return its commit, None if none was pending.
 
     Raises:
         CommitUnknownError: the job publishes elsewhere now, or files are gone; nothing was done.
@@ -169,21 +169,21 @@ def finish_pending(
 
 
 def refuse_given_up(intent: Intent, destination: Destination) -> None:
-    """Refuse to finish a publish that was being given up: it can land no more.
+    """Refuse to finish a publish that was being given up: it can no longer land.
 
     Raises:
-        CommitUnknownError: it was; nothing was touched.
+        CommitUnknownError: the publish was being given up; nothing was touched.
     """
     has_files = bool(intent.commit.moves or intent.commit.removes)
     if has_files and destination.is_given_up(intent):
         raise CommitUnknownError(
-            f"the publish of run {intent.commit.run_id} was being given up, and that was cut off",
-            "Give it up to the end: dil runs abandon JOB.conf --yes",
+            f"the publish of run {intent.commit.run_id} was being given up, but not to its end",
+            "Finish giving it up: dil runs abandon JOB.conf --yes",
         )
 
 
 def lost_moves(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> tuple[Move, ...]:
-    """Return the moves whose file is neither staged nor published any more.
+    """Return the moves whose file is neither staged nor published.
 
     Raises:
         CommitUnknownError: the job publishes elsewhere now, so the outcome is unknown.
@@ -194,30 +194,30 @@ def lost_moves(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> 
 
 
 def refuse_other_destination(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> None:
-    """Refuse to finish under a job that publishes elsewhere now.
+    """Refuse to finish a publish if the job publishes elsewhere now.
 
     Raises:
-        CommitUnknownError: it does; nothing was touched.
+        CommitUnknownError: the job publishes elsewhere; nothing was touched.
     """
     now = described(spec, filesystem)
     if intent.destination not in ("", now):
         raise CommitUnknownError(
             f"run {intent.commit.run_id} began to publish to {intent.destination}, and the job now"
             f" publishes to {now}",
-            "Nothing was changed. Set back what differs and run again: the publish is finished. "
+            "Nothing was changed. Set the destination back and run again: the publish is finished. "
             "Then change it.",
         )
 
 
 def _refuse_lost_files(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> None:
-    """Stop when a file that was to be published is neither staged nor published any more."""
+    """Refuse to finish if a file of the publish is neither staged nor published."""
     for move in lost_moves(intent, spec, filesystem):
         raise CommitUnknownError(
             f"run {intent.commit.run_id} began to publish, and its file {move.source} is gone; "
             f"it is not at {move.target.uri} either",
             "Nothing was deleted and no watermark moved. Restore the file from a copy of the "
-            "staging folder, then run again: the publish is finished first. Or let it be "
-            "finished without it: dil runs finish JOB.conf --without-lost",
+            "staging folder, then run again: the publish is finished first. Or finish the "
+            "publish without it: dil runs finish JOB.conf --without-lost",
         )
 
 
@@ -227,9 +227,9 @@ def carry_out(
     filesystem: Filesystem,
     destination: Destination | None = None,
 ) -> None:
-    """Publish what an intent says, rows that were put aside first; each step may be done again.
+    """Publish the files of an intent, rows that were put aside first; each step may be repeated.
 
-    ``destination`` as in ``make_visible``.
+    For ``destination`` see ``make_visible``.
     """
     place(intent.commit.quarantine, spec, filesystem)
     (destination or destination_for(spec, filesystem)).carry_out(intent)
@@ -238,10 +238,10 @@ def carry_out(
 
 
 def quarantined_files(spec: PublishingSpec, filesystem: Filesystem) -> tuple[str, ...]:
-    """Return the URIs of the rows put aside so far, where a run may take such files away.
+    """Return the URIs of the rows put aside so far, if a run may delete such files.
 
-    Those that broke the contract and those that the receiver refused; late rows have a way of
-    their own.
+    These are rows that broke the contract and rows that the receiver refused; late rows are handled
+    separately.
     """
     if spec.mode is PublishMode.APPEND:
         return ()
@@ -258,10 +258,11 @@ def untracked_files(
 ) -> tuple[PublishedFile, ...]:
     """Return the visible files of the dataset that no manifest lists.
 
-    A replace removes them (rule U16). A window replace removes those whose names are of
-    its own work units, because a manifest may have been lost. Other datasets below this one are
-    left alone, and so is what links lead to. A table knows all its live files, and keeps others for
-    readers of its earlier versions; a window replace is given the live ones without a work unit.
+    A replace removes them (rule U16). A window replace removes those whose names belong to its own
+    work units, because a manifest may have been lost. Other datasets below this one are left alone,
+    and so are files behind links. A table knows all its live files, and keeps other files for
+    readers of its earlier versions; for it, a window replace gets the live files without a work
+    unit.
     """
     if spec.mode in (PublishMode.APPEND, PublishMode.MERGE) or spec.destination is not None:
         return ()
@@ -286,7 +287,7 @@ def untracked_files(
 
 
 def _without_links(files: Iterable[FileInfo], base: str, filesystem: Filesystem) -> list[FileInfo]:
-    """Return the files whose folders are where their paths say, seen from a folder."""
+    """Return the files that are reached from a base folder without following a link."""
     root = filesystem.real_path(base)
     by_folder: dict[str, list[FileInfo]] = defaultdict(list)
     for file in files:
@@ -300,7 +301,7 @@ def _without_links(files: Iterable[FileInfo], base: str, filesystem: Filesystem)
 
 
 def sweep(filesystem: Filesystem, staging_dir: str) -> bool:
-    """Delete a run's staging folder; say whether it is gone.
+    """Delete a run's staging folder; return whether it is gone.
 
     A task of a crashed run may still write there for a moment; then the next run sweeps.
     """
@@ -313,5 +314,5 @@ def sweep(filesystem: Filesystem, staging_dir: str) -> bool:
 
 
 def is_hidden(relative: str) -> bool:
-    """Return whether a path in the dataset's folder belongs to no published data."""
+    """Return whether a path in the dataset's folder is not published data."""
     return any(part.startswith(("_", ".")) for part in relative.split("/") if part)

@@ -1,4 +1,4 @@
-"""What the chain of a dataset has recorded: its schema (rule U20), and its changelog."""
+"""The chain's records of a dataset: its schema (rule U20), and its changelog."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dil.spi.state_store import StateStore
 
 
 def recorded_schema(store: StateStore) -> str:
-    """Return the schema of the rows published so far, one line a column; empty without one."""
+    """Return the schema of the rows published so far, one line a column; empty if there is none."""
     block = next(iter(store.blocks_of_kind("SetDataSchema")), None)
     event = None if block is None else block["event"]
     schema = event.get("schema") if isinstance(event, Mapping) else None
@@ -19,7 +19,7 @@ def recorded_schema(store: StateStore) -> str:
 def goes_on_with_changelog(store: StateStore) -> bool:
     """Return whether the last change of the dataset's rows is in its changelog.
 
-    A compaction changes none. Blocks are read down to that change.
+    A compaction changes no rows. Blocks are read back to the last change.
     """
     after: Mapping[str, object] = {}
     for block in store.blocks():
@@ -27,7 +27,7 @@ def goes_on_with_changelog(store: StateStore) -> bool:
         if not isinstance(event, Mapping):
             continue
         if is_compaction(str(event.get("act"))):
-            after = {}  # it put the files of the block behind it together
+            after = {}  # it merged the files of the earlier block
         elif after:
             break
         if event.get("newData") is not None:

@@ -1,4 +1,4 @@
-"""What earlier runs left in staging, and which of it a run can use (rules C26 to C32)."""
+"""Finds the staged work of earlier runs, and says what of it a run can use (rules C26 to C32)."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def finished(
     spec: PublishingSpec,
     filesystem: Filesystem,
 ) -> tuple[Finished, ...]:
-    """Return staged results in the form that publishing decides on, in the order of their plan.
+    """Return staged results in the form that ``decide`` takes, in the order of their plan.
 
-    Of rows of one key a merge keeps the one that comes last. Work units whose files would replace
-    others by their names are failures.
+    Of rows with one key, a merge keeps the last one, so the order matters. Work units whose files
+    would replace other work units' files by their names are failures.
     """
     places = {unit.signature: place for place, unit in enumerate(plan.work_units)}
     kept = sorted(results, key=lambda each: places.get(each.work_unit.signature, -1))
@@ -50,12 +50,12 @@ class UnfinishedUnits:
     """Work units that a run planned and did not finish.
 
     Attributes:
-        failed: Those that earlier runs read in part, and the remainders that a backfill hides.
+        failed: Work units that earlier runs read in part, and the remainders that a backfill hides.
             They are recorded as failed, because otherwise they would look up to date as soon as a
-            newer partition is published (rules P19 and P20). Others have no record, so they stay
-            due.
-        low: The earliest partition start among all of them and those left out of the plan. The
-            dataset's watermark stays below it.
+            newer partition is published (rules P19 and P20). Other work units have no record, so
+            they stay due.
+        low: The earliest partition start among all of these and the work units left out of the
+            plan. The dataset's watermark stays below it.
         missed: Work units that no run reads; they are recorded as missed.
     """
 
@@ -65,10 +65,10 @@ class UnfinishedUnits:
 
 
 def unfinished_units(plan: StagedPlan, done: Collection[str], why: str) -> UnfinishedUnits:
-    """Return what is left of a plan when the work units of these signatures are done.
+    """Return the unfinished part of a plan, given the signatures of the finished work units.
 
     A backfill plans without history, so any of its work units may have been read in part. ``why``
-    is recorded with those that failed.
+    is recorded with the failed work units.
     """
     missing = [unit for unit in plan.work_units if unit.signature not in done]
     starts = [unit.partition.low for unit in (*missing, *plan.rests)]
@@ -96,8 +96,8 @@ def _failed(unit: WorkUnit, why: str) -> Finished:
 class ReusePolicy:
     """Decides whether rows that an earlier run read are fresh enough to be used now.
 
-    A grace period waits for corrections. Rows that were read before it was over may lack them, and
-    are fresh enough only where the work unit will be due again: where it ends after ``due_after``,
+    A grace period waits for corrections. Rows that were read before it ended may lack corrections.
+    They are fresh enough only if the work unit will be due again: if it ends after ``due_after``,
     the cutoff that this run's publish leaves behind (rules C30 and P19). Times are epoch ms UTC.
     """
 
@@ -106,9 +106,9 @@ class ReusePolicy:
 
     @classmethod
     def of(cls, plan: Plan, least_grace_ms: int) -> ReusePolicy:
-        """Return the policy of a plan; the farthest cutoff of all its units counts for each.
+        """Return the policy of a plan; the latest cutoff of all its units applies to each.
 
-        ``least_grace_ms`` is the shortest grace period that the next run may have.
+        ``least_grace_ms`` is the shortest grace period, in ms, that the next run may have.
         """
         reached = max((unit.high for unit in plan.work_units), default=0)
         due_after = reached + plan.abstinent_ms - min(plan.grace_ms, least_grace_ms)
@@ -126,9 +126,9 @@ def resumable(
     units: Iterable[WorkUnit],
     policy: ReusePolicy,
 ) -> dict[str, str]:
-    """Return by signature the folders in which runs kept pages of these work units.
+    """Return, by signature, the folders in which runs kept pages of these work units.
 
-    The last run counts. Pages that are not fresh enough are named by an empty text.
+    The last run's folder wins. If its pages are not fresh enough, the text is empty.
     """
     logs: dict[str, PageLog] = {}
     for run in runs:
@@ -141,10 +141,10 @@ def resumable(
 
 
 class AdoptableWork:
-    """Staged work of earlier runs that a run may adopt in place of reading it again.
+    """Staged work of earlier runs that a run may adopt instead of reading again.
 
-    Only first readings are adopted. A second reading is there for what arrived since, so an older
-    one must not replace it. Nor is a first reading adopted that is not fresh enough.
+    Only first readings are adopted. A second reading looks for rows that arrived since, so an older
+    one must not replace it. A first reading that is not fresh enough is not adopted, either.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class AdoptableWork:
         self._policy = policy
 
     def take(self, unit: WorkUnit) -> TaskReport | None:
-        """Return the report of a staged attempt of exactly this work unit, None without one."""
+        """Return the report of a staged attempt of exactly this work unit, None if none exists."""
         if unit.last_high is not None:
             return None
         found = self._results.get((unit.signature, unit.low, unit.high))
@@ -167,15 +167,15 @@ class AdoptableWork:
 class SentResults:
     """Staged answers of rows that earlier runs sent; always adopted (rule G38).
 
-    A reading may be too old to be used, and a snapshot is of one time. What was sent stays sent:
-    doing the work unit once more would send its rows twice.
+    Read rows may be too old to be used, but sent rows stay sent: repeating the work unit would send
+    its rows twice.
     """
 
     def __init__(self, results: Sequence[StagedResult], digests: Collection[str]) -> None:
         self._results = _by_range(results, digests)
 
     def take(self, unit: WorkUnit) -> TaskReport | None:
-        """Return the report of a staged attempt of exactly this work unit, None without one."""
+        """Return the report of a staged attempt of exactly this work unit, None if none exists."""
         found = self._results.get((unit.signature, unit.low, unit.high))
         return None if found is None else replace(found.report, adopted=True)
 
@@ -183,7 +183,7 @@ class SentResults:
 def _by_range(
     results: Iterable[StagedResult], digests: Collection[str]
 ) -> Mapping[tuple[str, int, int], StagedResult]:
-    """Return the results of these configurations by the values that must be equal to adopt them."""
+    """Return these configurations' results by the values that must be equal to adopt them."""
     return {
         (each.work_unit.signature, each.work_unit.low, each.work_unit.high): each
         for each in results

@@ -1,6 +1,6 @@
-"""Files that another program rewrote, so that the work units of their rows are unknown.
+"""Finds files that another program rewrote, so that the work units of their rows are unknown.
 
-It replaced files of the job by its own. Rows that are read again would be there twice.
+That program replaced files of the job by its own. Rows that are read again would be doubled.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ def rewritten_units(
     signatures: Iterable[str],
     altered: Iterable[PublishedFile] = (),
 ) -> StateError | None:
-    """Return why work units cannot be replaced that another program may have written elsewhere.
+    """Return why work units cannot be replaced, if another program may hold their rows elsewhere.
 
     Args:
         job: The name of the job.
-        store: Its state; of a job that keeps none it says nothing.
+        store: The job's state; if the job keeps none, the state says nothing here.
         spec: Where the job publishes.
-        filesystem: What the dataset is on.
-        files: The live files, and visible ones that no manifest lists.
+        filesystem: The filesystem of the dataset.
+        files: The live files, and visible files that no manifest lists.
         signatures: The work units.
-        altered: Those of the live files that another program wrote over, as far as is known.
+        altered: The live files that another program is known to have overwritten.
     """
     if not spec.keeps_files:
         return None
@@ -82,7 +82,7 @@ def refuse_rewritten(
     The arguments are those of ``rewritten_units``.
 
     Raises:
-        StateError: it may have; nothing was decided.
+        StateError: another program may have written their rows; nothing was decided.
     """
     if spec.mode is not PublishMode.WINDOW_REPLACE:
         return
@@ -94,7 +94,7 @@ def refuse_rewritten(
 def left_behind(
     store: StateStore, spec: PublishingSpec, filesystem: Filesystem, live: Iterable[PublishedFile]
 ) -> tuple[str, ...]:
-    """Return the URIs of files that the chain has and the dataset's table has no more."""
+    """Return the URIs of files that the chain lists and the dataset's table no longer has."""
     if spec.table.format is TableFormat.FILES or not spec.keeps_files:
         return ()
     here = {_name(file.uri) for file in live}
@@ -104,7 +104,7 @@ def left_behind(
 
 
 def _is_strange(file: PublishedFile) -> bool:
-    """Return whether another program named a file: the names of ours show the work unit."""
+    """Return whether another program named a file: our names show the work unit."""
     word = unit_hash_in(file.uri)
     return not (file.run_id or word in (SHARED, MERGED) or _HASH.fullmatch(word))
 
@@ -116,9 +116,9 @@ def _missing(
     files: Iterable[PublishedFile],
     wanted: frozenset[str],
 ) -> Iterator[PublishedFile]:
-    """Yield the listed files of work units that are not there.
+    """Yield the listed files of work units that no longer exist.
 
-    No program writes dumped files anew: they were moved on.
+    Dumped files do not count: no program rewrites them; they were moved on.
     """
     listed = [file for file in files if not (file.is_dump or wanted.isdisjoint(file.signatures))]
     if spec.mode is PublishMode.APPEND:  # other jobs may publish there
@@ -136,10 +136,10 @@ def _left_table(
     filesystem: Filesystem,
     live: Sequence[PublishedFile],
 ) -> Iterator[PublishedFile]:
-    """Yield the files that manifest or chain know, and the table has no more.
+    """Yield the files that the manifest or the chain lists and the table no longer has.
 
-    The manifest knows which rows are whose, until the next publish; the chain knows it longer.
-    Names are compared, because a dataset may have been moved.
+    The manifest says which rows belong to which work unit, but only until the next publish; the
+    chain says it for longer. File names are compared, because a dataset may have been moved.
     """
     here = {_name(file.uri) for file in live}
     listed = manifest.live_files(filesystem, dataset_dir(spec))
@@ -149,7 +149,7 @@ def _left_table(
         gone = [file for file in gone if file.uri in own]
     yield from gone
     if newer_dataset(job, store, spec, filesystem):
-        return  # an older copy of the state does not know what runs took out since
+        return  # an older copy of the state does not know which files runs removed since
     named = {_name(file.uri) for file in gone}
     for uri in left_behind(store, spec, filesystem, live):
         if _name(uri) not in named:
@@ -157,13 +157,13 @@ def _left_table(
 
 
 def _units_of(file: PublishedFile, wanted: frozenset[str], store: StateStore) -> Collection[str]:
-    """Return which of the wanted work units a file may have had rows of."""
+    """Return the wanted work units that may have had rows in a file."""
     if file.signatures:
         return file.signatures & wanted
     word = unit_hash_in(file.uri)
     if _HASH.fullmatch(word):
         return [signature for signature in wanted if unit_hash(signature) == word]
-    # A shared file: it may be of any that was ever read.
+    # A shared file may have rows of any work unit that was ever read.
     return [entry.signature for entry in store.unit_entries() if entry.signature in wanted]
 
 
@@ -171,10 +171,10 @@ def _refusal(spec: PublishingSpec, gone: str, act: str, signature: str) -> State
     kind = "files" if spec.table.format is TableFormat.FILES else f"{spec.table.format} table"
     return StateError(
         f"another program took {gone} out of the {kind} of {dataset_dir(spec)} and {act}, which may"
-        f" hold the rows of {signature}: they would be there twice",
-        f"Nothing was published. {_WAYS_BACK[spec.table.format]}, or read everything anew once with"
+        f" hold the rows of {signature}: they would be doubled",
+        f"Nothing was published. {_WAYS_BACK[spec.table.format]}, or read all rows again once with"
         " ms.publish.mode=replace. Then let that program leave the table alone: `dil compact` puts"
-        " files together and keeps which rows are whose.",
+        " files together and keeps the record of which rows belong to which work unit.",
     )
 
 

@@ -1,9 +1,9 @@
-"""Rows that an operator's act put aside or takes aside, and rows that come back when it is undone.
+"""Moves rows that an operator's act puts or takes aside, and brings them back when it is undone.
 
-A backfill brings its rows of ``_quarantine`` and ``_failed`` along, and takes the late rows of what
-it replaces away. What is taken away moves to ``<dataset>/_dil/aside/<act>/<folder>/``, where no
-reader takes it for rows of the dataset; undoing the act moves it back. Names in the folders are a
-function of act, work unit and number; aside each file keeps the name that it had.
+A backfill brings its own rows for ``_quarantine`` and ``_failed``, and takes away the late rows of
+the work units that it replaces. Those rows move to ``<dataset>/_dil/aside/<act>/<folder>/``, where
+no reader takes them for rows of the dataset; undoing the act moves them back. Names in the folders
+are made from act, work unit and number; in ``aside`` each file keeps its name.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from dil.publishing.late_files import late_files
 from dil.storage import FileInfo, Filesystem
 
 _FOLDER = "aside"
-# What is recorded of files of late rows, by the URIs that they had; asked for where there are any.
+# Returns the records of files of late rows by their former URIs; called only if there are such
+# files.
 Recorded = Callable[[], Mapping[str, PublishedFile]]
 
 
 def exchanged(
     filesystem: Filesystem, spec: PublishingSpec, undone: str, act_id: str, recorded: Recorded
 ) -> tuple[Move, ...]:
-    """Return the moves that take away what an act put aside, and bring back what it took away.
+    """Return the moves that take away the rows an act put aside, and bring back the rows it took.
 
     Args:
         filesystem: Where the dataset is.
         spec: How the job publishes.
-        undone: The act that is taken back.
-        act_id: The act that takes it back.
-        recorded: What is recorded of files of late rows.
+        undone: The act that is undone.
+        act_id: The id of the act that undoes it.
+        recorded: Returns the records of files of late rows.
 
     Raises:
         WriteError: a folder cannot be listed.
@@ -60,9 +61,9 @@ def late_taken(
     Args:
         filesystem: Where the dataset is.
         spec: How the job publishes.
-        act_id: The act that takes them.
+        act_id: The id of the act that takes them.
         units: The signatures of their work units.
-        runs: The ids of the runs that published them, None for any.
+        runs: The ids of the runs that published them, None for all runs.
     """
     hashes = set(map(unit_hash, units))
     if not hashes:
@@ -83,9 +84,9 @@ def late_back(
     returning: Iterable[Move],
     recorded: Recorded,
 ) -> tuple[Move, ...]:
-    """Return the moves that bring late rows back, beside the files that acts withdrew with them.
+    """Return the moves that bring late rows back, for files that acts withdrew with them.
 
-    ``returning`` are the moves that bring these files back.
+    ``returning`` are the moves that bring those files back.
     """
     root = withdrawal.act_folder(spec, "").rstrip("/")
     acts = sorted(
@@ -106,7 +107,7 @@ def late_back(
 
 
 def late_dir_of(filesystem: Filesystem, spec: PublishingSpec, moves: Iterable[Move]) -> str:
-    """Return the URI of the folder of late rows where some moves are of such rows, else ""."""
+    """Return the URI of the folder of late rows if some moves are of late rows, else ""."""
     folder = layout.late_dir(spec)
     above = (filesystem.path_of(move.target.uri).rpartition("/")[0] for move in moves)
     is_touched = any(_last(each) == _last(folder) for each in above)
@@ -114,7 +115,7 @@ def late_dir_of(filesystem: Filesystem, spec: PublishingSpec, moves: Iterable[Mo
 
 
 def sweep(filesystem: Filesystem, spec: PublishingSpec, moves: Sequence[Move]) -> None:
-    """Delete the folders that these moves left empty."""
+    """Delete the folders that these moves emptied."""
     root = f"{layout.dataset_dir(spec)}/{layout.META}/{_FOLDER}"
     for folder in sorted({move.source.rpartition("/")[0] for move in moves}):
         if folder.startswith(f"{root}/"):
@@ -148,7 +149,8 @@ def _back(
     recorded: Recorded,
 ) -> Iterator[Move]:
     known = recorded() if files else {}
-    # Numbered anew: under append and merge several runs may have files of one work unit.
+    # The files get new numbers: under append and merge several runs may have files of one work
+    # unit.
     for number, file in enumerate(files):
         unit, extension = layout.unit_hash_in(file.path), _name(file).rpartition(".")[2]
         name = layout.final_name(act_id, unit, number, rows=None, extension=extension)
@@ -165,8 +167,8 @@ def _files(filesystem: Filesystem, folder: str) -> Iterator[FileInfo]:
 def _move(
     filesystem: Filesystem, file: FileInfo, path: str, act_id: str, known: PublishedFile | None
 ) -> Move:
-    # Of rows that were put aside neither work unit nor number nor checksum is kept, but for those
-    # of late rows.
+    # For rows that were put aside, no record keeps work unit, number or checksum; only late rows
+    # have such records.
     rows, sha256 = (0, "") if known is None else (known.rows, known.sha256)
     target = PublishedFile(
         uri=filesystem.uri(path),

@@ -1,4 +1,4 @@
-"""Shared files: they hold rows of several work units, since their run, a compaction or a merge."""
+"""Shared files: a run, a compaction or a merge wrote rows of several work units into one file."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ class SizedFile(Protocol):
 
     @property
     def bytes(self) -> int:
-        """Return the bytes of the file."""
+        """Return the size of the file in bytes."""
 
 
 F = TypeVar("F", bound=SizedFile)
 
 
 def is_small(file: SizedFile, target: int) -> bool:
-    """Return whether a file has less than half the bytes that files are to have."""
+    """Return whether a file has less than half of the target size in bytes."""
     return 2 * file.bytes < target
 
 
 def packed(files: Sequence[F], target: int, most: int | None = None) -> Iterator[tuple[F, ...]]:
-    """Yield neighbours, two or more, that are together about as large as a file should be.
+    """Yield groups of two or more neighbours that together are about as large as a file should be.
 
     Args:
         files: Small files.
-        target: How many bytes a file should have; none gets more.
-        most: How many files become one at most.
+        target: How many bytes a file should have; no group has more.
+        most: The largest number of files in a group.
     """
     held: list[F] = []
     size = 0
@@ -48,7 +48,7 @@ def packed(files: Sequence[F], target: int, most: int | None = None) -> Iterator
 
 
 def misfit(file: PublishedFile) -> str:
-    """Return what is wrong where work units do not have each row of their file once, else ""."""
+    """Return the problem if work units do not have each row of a file exactly once, else ""."""
     end = 0
     for each in file.units:
         if each.start < end or each.rows < 0:
@@ -58,28 +58,28 @@ def misfit(file: PublishedFile) -> str:
         end += each.rows
     if not file.units or end == file.rows:
         return ""
-    return f"its work units have {end:,} rows, and it has {file.rows:,}"
+    return f"its work units have {end:,} rows, but the file has {file.rows:,}"
 
 
 def refuse_misfit(file: PublishedFile) -> None:
-    """Refuse to take rows out of a file, or rewrite it, where some would belong to no work unit.
+    """Refuse to take rows out of a file or to rewrite it, if some would belong to no work unit.
 
     Raises:
-        StateError: they would be lost, or doubled.
+        StateError: such rows would be lost or doubled.
     """
     wrong = misfit(file)
     if wrong:
         raise StateError(
-            f"the dataset's manifest does not say whose each row of {file.uri} is: {wrong}",
-            "Nothing was done with it. `dil state verify` lists such files, and what to do.",
+            f"the dataset's manifest does not give each row of {file.uri} one work unit: {wrong}",
+            "Nothing was changed. `dil state verify` lists such files and says what to do.",
         )
 
 
 def refuse_window_replace(spec: PublishingSpec, live: Iterable[PublishedFile]) -> None:
-    """Refuse to replace the files of one work unit where its rows are among others'.
+    """Refuse to replace a work unit's files if its rows share a file with other work units' rows.
 
     Raises:
-        ConfigError: the mode was another one when files were put together.
+        ConfigError: files were merged under another publish mode.
     """
     if spec.mode is not PublishMode.WINDOW_REPLACE:
         return
@@ -88,14 +88,14 @@ def refuse_window_replace(spec: PublishingSpec, live: Iterable[PublishedFile]) -
         raise ConfigError.single(
             "ms.publish.mode",
             f"is {spec.mode}, and {shared.uri} holds rows of several work units, which a merge or"
-            " `dil compact` put together under another mode: rows that are read again would be"
-            " there twice",
-            "Keep the mode as it was, or read everything anew once with ms.publish.mode=replace.",
+            " `dil compact` wrote together under another mode: rows that are read again would"
+            " be doubled",
+            "Keep the mode as it was, or read everything again once with ms.publish.mode=replace.",
         )
 
 
 def refuse_unlisted(spec: PublishingSpec, untracked: Iterable[PublishedFile]) -> None:
-    """Refuse to replace work units while a file has rows of several and no manifest lists which.
+    """Refuse to replace work units while a shared file is in no manifest.
 
     ``untracked`` are ``publisher.untracked_files``; their names show which hold several units.
 
@@ -109,7 +109,7 @@ def refuse_unlisted(spec: PublishingSpec, untracked: Iterable[PublishedFile]) ->
     if shared is not None:
         raise StateError(
             f"{shared} holds rows of several work units, and no manifest of the dataset says which"
-            " rows are whose: what is read again would be there twice",
-            f"Restore {dataset_dir(spec)}/{META} from a copy, or read everything anew once with"
+            " rows belong to which: rows that are read again would be doubled",
+            f"Restore {dataset_dir(spec)}/{META} from a copy, or read everything again once with"
             " ms.publish.mode=replace.",
         )

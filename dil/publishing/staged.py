@@ -1,9 +1,9 @@
-"""What complete attempts leave in staging: the result that a task writes last.
+"""Files that complete attempts leave in staging: a task writes the result last.
 
 An attempt that is alone in its task has a folder of its own, ``<unit>/<attempt>``, with one result.
-Those of several work units in one task share a folder ``task-<id>`` with files of results. An
-attempt without a result is incomplete and is only ever swept. Recovery reads results and nothing
-else (rules C26 to C32).
+Attempts of several work units in one task share a folder ``task-<id>`` with files of results. An
+attempt without a result is incomplete and is only ever deleted. Recovery reads only results (rules
+C26 to C32).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ FORMAT = 1
 class StagedResult:
     """One complete attempt: its work unit, its report, and the configuration it ran under.
 
-    ``run_now`` is the now, epoch ms UTC, of the run that read its first page: an earlier one than
-    ``run_id`` where the attempt went on from what that had left.
+    ``run_now`` is the now, epoch ms UTC, of the run that read the attempt's first page. It is
+    earlier than ``run_id`` if the attempt continued an earlier attempt.
     """
 
     format: int
@@ -42,7 +42,7 @@ class StagedResult:
 
 
 def write_result(filesystem: Filesystem, folder: str, result: StagedResult) -> None:
-    """Complete an attempt; durable when this returns, together with the files it names."""
+    """Complete an attempt; when this returns, the result and its files are durable."""
     filesystem.put(f"{folder}/{RESULT_NAME}", msgspec.json.encode(result))
     unit_folder = folder.rpartition("/")[0]
     run_folder = unit_folder.rpartition("/")[0]
@@ -57,7 +57,9 @@ def task_folder(run_staging: str, task_id: str) -> str:
 def put_results(
     filesystem: Filesystem, folder: str, number: int, results: Sequence[StagedResult]
 ) -> None:
-    """Complete attempts whose files are durable in a task's folder; durable when this returns.
+    """Complete attempts whose files are durable in a task's folder.
+
+    The results are durable when this returns.
 
     ``number`` counts the calls for this folder, from 0.
     """
@@ -66,10 +68,10 @@ def put_results(
 
 
 def delete_result(filesystem: Filesystem, report: TaskReport) -> None:
-    """Take away what makes an attempt complete, so that no run uses its rows.
+    """Delete the file that makes an attempt complete, so that no run uses its rows.
 
-    A log of results is of other work units, too. What it names counts only with all of its files,
-    so there the files go.
+    A log of results has other work units, too. A result in it is valid only if all its files exist,
+    so there its files are deleted.
     """
     for file in report.files:
         folder = file.path.rpartition("/")[0]
@@ -87,8 +89,8 @@ def staged_files(report: TaskReport) -> tuple[StagedFile, ...]:
 class StagedPlan:
     """The work units that a run intends to read; ``left_low`` as in ``model.work_unit.Plan``.
 
-    ``rests`` are parts of partitions that are still to be read, and would not be due any more once
-    the work units are published. ``missed`` are work units that no run reads (rule T14).
+    ``rests`` are parts of partitions that are still to be read, and would no longer be due once the
+    work units are published. ``missed`` are work units that no run reads (rule T14).
     """
 
     work_units: tuple[WorkUnit, ...] = ()
@@ -98,9 +100,9 @@ class StagedPlan:
 
 
 def write_plan(filesystem: Filesystem, run_staging: str, plan: StagedPlan) -> None:
-    """Keep what a run set out to do, before its first task starts.
+    """Write a run's plan, before its first task starts.
 
-    Recovery must know the work units that left no result: they are still owed.
+    Recovery must know the work units that left no result: they are still to be read.
     """
     filesystem.put(f"{run_staging}/{PLAN_NAME}", msgspec.json.encode(plan))
 
@@ -117,10 +119,10 @@ def read_plan(filesystem: Filesystem, run_staging: str) -> StagedPlan:
 def read_results(
     filesystem: Filesystem, run_staging: str, *, published: bool = False
 ) -> Iterator[StagedResult]:
-    """Yield one complete attempt per work unit of a run: the last one where there are two.
+    """Yield one complete attempt per work unit of a run: the last one if there are two.
 
-    Only a task that Spark ran twice leaves two: any of them holds all rows. ``published`` takes
-    those whose files were moved to their names, too.
+    Only a task that Spark ran twice leaves two: each holds all rows. With ``published``, results
+    whose files were already moved to their names count, too.
     """
     found: dict[str, StagedResult] = {}
     for name in filesystem.folders(run_staging):
@@ -157,7 +159,7 @@ def read_result(
 ) -> StagedResult | None:
     """Return the result of an attempt, None unless it is complete and its files are there.
 
-    ``published`` as in ``read_results``.
+    For ``published`` see ``read_results``.
     """
     path = f"{folder}/{RESULT_NAME}"
     if not filesystem.exists(path):
@@ -172,11 +174,11 @@ def _content(filesystem: Filesystem, path: str) -> bytes:
 
 
 def _decoded(data: bytes, sizes: Mapping[str, int] | None) -> StagedResult | None:
-    """Return a result, None unless all of its files are there; ``sizes`` None asks for none."""
+    """Return a result, None unless all its files exist; with ``sizes`` None this is not checked."""
     try:
         result = msgspec.json.decode(data, type=StagedResult)
     except msgspec.MsgspecError:
-        return None  # of another version of dil: extract again
+        return None  # a result of another version of dil: extract again
     is_whole = sizes is None or all(
         sizes.get(file.path) == file.bytes for file in staged_files(result.report)
     )

@@ -1,8 +1,8 @@
 """A start marker: it shows a later execution that rows may have been sent (rule U22).
 
-Written for work units whose rows must not be sent twice, before the first of them goes out. It lies
-outside of the runs' staging folders, because it has to outlive them: who finds it knows that an
-attempt began and was never heard of again, or that it ended without knowing what was done.
+It is written for work units whose rows must not be sent twice, before the first row is sent. It is
+outside of the runs' staging folders, because it has to outlive them: a run that finds it knows that
+an attempt began and left no end, or ended without knowing which rows were taken.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _LOG = logging.getLogger(__name__)
 _FORMAT = 1
 _AGAIN = "-D ms.egress.send.again=true"
 LOOK = (
-    "Look at the receiver, and at the audit where ms.audit.enabled is true, which rows it"
-    f" has. To send the work unit again, for this one run: {_AGAIN}. A receiver that knows"
-    " repeated rows needs none of this: ms.http.idempotency.header."
+    "Check at the receiver, and in the audit if ms.audit.enabled is true, which rows it"
+    f" has. To send the work unit again, for this one run: {_AGAIN}. If the receiver"
+    " recognizes repeated rows, set ms.http.idempotency.header: then this is not needed."
 )
 
 
 class MarkState(StrEnum):
-    """How far an attempt is known to have come: BEGUN means that this is unknown.
+    """The last known progress of an attempt: BEGUN means that its outcome is unknown.
 
     KEPT: it failed, and its progress says which rows were taken.
     """
@@ -48,7 +48,7 @@ class MarkState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StartMark:
-    """What a marker says. ``since`` is epoch ms UTC, ``folder`` that of the attempt."""
+    """The content of a marker. ``since`` is epoch ms UTC, ``folder`` is the attempt's folder."""
 
     format: int
     run_id: str
@@ -71,7 +71,7 @@ class StartMarker:
         self._mark: StartMark | None = None
 
     def earlier_result(self) -> TaskReport | None:
-        """Return the complete result of a lost execution of this run; Spark asks for it again."""
+        """Return the complete result of a lost execution of this run, if Spark repeats the task."""
         for attempt in self._filesystem.folders(self._unit_folder):
             result = read_result(self._filesystem, f"{self._unit_folder}/{attempt}")
             if result is not None:
@@ -79,10 +79,10 @@ class StartMarker:
         return None
 
     def refuse_repetition(self) -> None:
-        """Look for an attempt that may have sent.
+        """Refuse the work unit if an attempt may have sent its rows.
 
         Raises:
-            UnknownOutcomeError: there is one, and its answers are not published.
+            UnknownOutcomeError: there is such an attempt, and its answers are not published.
             SourceError: the marker cannot be read.
         """
         if not self._filesystem.exists(self._path):
@@ -92,17 +92,17 @@ class StartMarker:
             return
         began = f"run {mark.run_id}, attempt {mark.attempt}, since {_utc(mark.since)}"
         what = {
-            MarkState.BEGUN: f"{began}, began to send its rows and never came to an end: they may"
+            MarkState.BEGUN: f"{began}, began to send its rows and did not finish: they may"
             " have been sent",
-            MarkState.UNKNOWN: f"{began}, failed when rows may have been taken: {mark.error}",
-            MarkState.KEPT: f"{began}, sent some of its rows, and this configuration does not go"
-            f" on from there: {mark.error}",
+            MarkState.UNKNOWN: f"{began}, failed after rows may have been taken: {mark.error}",
+            MarkState.KEPT: f"{began}, sent some of its rows, and this configuration cannot"
+            f" continue from there: {mark.error}",
             MarkState.SENT: f"{began}, sent its rows; {self._answers(mark)}",
         }[mark.state]
         raise UnknownOutcomeError(f"{self._signature}: {what}; nothing is sent again", LOOK)
 
     def begin(self, attempt: int, folder: str, now_ms: int) -> None:
-        """Write the marker; durable when this returns, so that the first row may go out.
+        """Write the marker; durable when this returns, so that the first row may be sent.
 
         Raises:
             WriteError: the file system refused.
@@ -111,18 +111,18 @@ class StartMarker:
         self._write(self._mark)
 
     def complete(self) -> None:
-        """Say that everything was sent and that the answers are staged."""
+        """Record that all rows were sent and that the answers are staged."""
         if self._mark is not None:
             self._end(replace(self._mark, state=MarkState.SENT))
 
     def fail(self, failure: Failure, state: MarkState | None) -> None:
-        """Say that the attempt ended; ``state`` is None where nothing was taken."""
+        """Record that the attempt ended; ``state`` is None if no row was taken."""
         if self._mark is not None:
             mark = self._mark
             self._end(None if state is None else replace(mark, state=state, error=failure.error))
 
     def _end(self, mark: StartMark | None) -> None:
-        """Change the marker, or take it away; one that stays as it is is only too careful."""
+        """Change or delete the marker; one that stays unchanged only blocks needlessly."""
         try:
             if mark is None:
                 self._filesystem.delete_file(self._path)
@@ -136,10 +136,10 @@ class StartMarker:
         return mark.run_id == self._run.run_id or bool(self._run.resume_from.get(self._signature))
 
     def _answers(self, mark: StartMark) -> str:
-        """Return what became of the answers; a publish would have taken the marker away."""
+        """Return where the answers are; a publish would have deleted the marker."""
         if read_result(self._filesystem, mark.folder) is not None:
             return f"its answers are staged in {mark.folder} and not published"
-        return f"its answers were in {mark.folder}, are gone from there, and were not published"
+        return f"its answers in {mark.folder} are gone, and were not published"
 
     def _write(self, mark: StartMark) -> None:
         self._filesystem.put(self._path, msgspec.json.encode(mark))
@@ -154,7 +154,7 @@ class StartMarker:
             raise SourceError(
                 f"{self._path} cannot be read ({type(error).__name__}); it says whether rows of"
                 f" {self._signature} may have been sent",
-                f"Look at the receiver which rows it has; {_AGAIN} sends the work unit again.",
+                f"Check which rows the receiver has; {_AGAIN} sends the work unit again.",
             ) from error
         if mark.format != _FORMAT:
             raise SourceError(
@@ -165,10 +165,10 @@ class StartMarker:
 
 
 def forget(filesystem: Filesystem, folder: str, commit: Commit) -> None:
-    """Delete the markers of work units whose answers are published; trouble is only logged.
+    """Delete the markers of work units whose answers are published; errors are only logged.
 
-    A task that was killed after its result was staged left a marker that says BEGUN, and the run
-    that adopts the result knows better. ``folder`` is ``layout.sending_dir``.
+    If a task was killed after its result was staged, its marker still says BEGUN, but the run that
+    adopts the result knows that all was sent. ``folder`` is ``layout.sending_dir``.
     """
     try:
         if filesystem.exists(folder):
@@ -180,7 +180,7 @@ def forget(filesystem: Filesystem, folder: str, commit: Commit) -> None:
 
 
 def forget_committed(filesystem: Filesystem, folder: str, runs: Iterable[RunRecord]) -> None:
-    """Delete markers of rows that these runs sent and committed, if a run was killed just after.
+    """Delete markers of rows that these runs sent and committed, in case a run was killed then.
 
     A result that is still complete in staging was not published, even if its run committed.
     """

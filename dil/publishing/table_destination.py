@@ -1,7 +1,7 @@
-"""The publishing that Delta and Iceberg tables share; what differs is the table's own log.
+"""Publishes to Delta and Iceberg tables; only the table's own log differs between them.
 
-Files are moved to their names first, where no reader of the table looks for them. One transaction
-of the log adds them and takes others out. Then the manifest learns whose files they are.
+Files are first moved to their names, where no reader of the table looks for them. One transaction
+of the log adds them and removes others. Then the manifest records which work units they belong to.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from dil.storage import Filesystem
 
 
 class TableLog(Protocol):
-    """What a table's log gives and takes.
+    """The operations of a table's log.
 
-    Every call is about the table's newest state: it asks for the version first, for anybody may
-    have changed the table, and reads no more than what is new.
+    Every call is about the table's newest state: it asks for the version first, because anybody may
+    have changed the table, and reads only what is new.
     """
 
     def partition_fields(self) -> Sequence[str] | None:
-        """Return the columns that the table is partitioned by, None where there is no table.
+        """Return the columns that the table is partitioned by, None if there is no table.
 
         Raises:
-            ConfigError: there is one that no job can write to.
+            ConfigError: no job can write to the table.
         """
 
     def files(self) -> Sequence[TableFile]:
-        """Return the live files, none where there is no table."""
+        """Return the live files, none if there is no table."""
 
     def next_sequence(self) -> int:
-        """Return a number that is larger than that of every commit which the table has."""
+        """Return a number that is larger than the number of every commit in the table."""
 
     def has(self, intent: Intent) -> bool:
         """Return whether the table has the commit of an intent."""
@@ -64,7 +64,7 @@ class TableLog(Protocol):
         """
 
     def fence(self, intent: Intent) -> None:
-        """Let the commit of an intent come no more, unless the table has it.
+        """Keep the commit of an intent from ever landing, unless the table has it.
 
         Raises:
             WriteError: the table refused.
@@ -74,34 +74,34 @@ class TableLog(Protocol):
         """Return whether ``fence`` came before the commit of an intent."""
 
     def commit(self, intent: Intent) -> None:
-        """Add and take out files in one transaction, at most once however often it is called.
+        """Add and remove files in one transaction, at most once however often it is called.
 
         Raises:
-            WriteError: the table refused; nothing of it landed.
-            CommitUnknownError: it may have landed, or must not without doubling rows.
+            WriteError: the table refused; no part of the commit landed.
+            CommitUnknownError: the commit may have landed, or would double rows.
         """
 
     def make_durable(self, intent: Intent) -> None:
         """Return once a power failure can no longer destroy the files written since the intent."""
 
     def marks_deleted_rows(self) -> bool:
-        """Return whether another program may mark rows as deleted beside the files of them."""
+        """Return whether another program may mark rows as deleted outside of the data files."""
 
     def marked_files(self) -> frozenset[str]:
-        """Return the URIs of live files that have rows which another program marked as deleted."""
+        """Return the URIs of live files with rows that another program marked as deleted."""
 
     def unremovable(self, files: Collection[str]) -> frozenset[str]:
-        """Return those of some live files, by URI, that no transaction of ours can take out."""
+        """Return the URIs of the given live files that no transaction of ours can remove."""
 
     def vacuum(self, hours: int, now_ms: int, *, is_look: bool) -> tuple[str, ...]:
-        """Delete the files of versions that were replaced so long ago; return their paths.
+        """Delete the files of versions replaced more than ``hours`` ago; return their paths.
 
         Raises:
             WriteError: the table refused.
         """
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
 
 class TableDestination(Destination):
@@ -118,22 +118,22 @@ class TableDestination(Destination):
 
     @abstractmethod
     def _open(self) -> TableLog:
-        """Return the table's log; the library of its format is loaded here, not before."""
+        """Return the table's log; the library of its format is loaded only here."""
 
     @cached_property
     def _kept(self) -> TableLog:
         return self._open()
 
     def _log(self) -> AbstractContextManager[TableLog]:
-        """Return the log, whose connections are closed when it is left; what it knows is kept."""
+        """Return the log; leaving it closes its connections, but keeps its cached facts."""
         return closing(self._kept)
 
     def check(self) -> None:
-        """Refuse a folder of plain files, and a table that is partitioned otherwise.
+        """Refuse a folder of plain files, and a table with other partition columns.
 
         Raises:
-            ConfigError: the dataset is another one than the job says.
-            StateError: rows are to be merged with some that are marked as deleted.
+            ConfigError: the dataset is another one than the job's.
+            StateError: the job merges, and the table has rows that are marked as deleted.
         """
         with self._log() as log:
             found = log.partition_fields()
@@ -149,12 +149,12 @@ class TableDestination(Destination):
             return with_owners(self._filesystem, self._spec, log.files())
 
     def next_sequence(self) -> int:
-        """Return the number of a commit decided now, as the table counts."""
+        """Return the table's number for a commit that is decided now."""
         with self._log() as log:
             return log.next_sequence()
 
     def landed(self, source: str) -> int:
-        """Return the largest number of a commit of a source, -1 without one."""
+        """Return the largest number of a commit of a source, -1 if it has none."""
         newest = manifest.newest(self._filesystem, layout.dataset_dir(self._spec))
         return newest.landed.get(source, -1)
 
@@ -163,19 +163,19 @@ class TableDestination(Destination):
         return self._filesystem.uri(path)
 
     def lost(self, intent: Intent) -> tuple[Move, ...]:
-        """Return the moves whose file is nowhere; none where the table has the commit."""
+        """Return the moves whose file is nowhere; none if the table has the commit."""
         with self._log() as log:
             if log.has(intent):
                 return ()
         return dumps.lost_moves(intent.commit.moves, self._filesystem)
 
     def has_landed(self, intent: Intent) -> bool:
-        """Return whether the table has the commit, whatever others did to its files since."""
+        """Return whether the table has the commit, even if others changed its files since."""
         with self._log() as log:
             return log.has(intent)
 
     def fence(self, intent: Intent) -> None:
-        """Let the intent land no more, unless the table has its commit."""
+        """Keep the intent from ever landing, unless the table has its commit."""
         with self._log() as log:
             log.fence(intent)
             log.make_durable(intent)
@@ -186,11 +186,11 @@ class TableDestination(Destination):
             return log.is_given_up(intent)
 
     def require_fit(self, commit: Commit) -> None:
-        """Refuse what the table cannot take, while nothing is decided.
+        """Refuse files that the table cannot take, before anything is decided.
 
         Raises:
             WriteError: a column does not fit.
-            CommitConflictError: a file to be replaced is not in the table any more.
+            CommitConflictError: a file to be replaced is no longer in the table.
             StateError: a file to be replaced has rows that are marked as deleted.
         """
         with self._log() as log:
@@ -203,12 +203,12 @@ class TableDestination(Destination):
             log.require_fit(commit, live)
 
     def _refuse_merge(self, log: TableLog) -> None:
-        """Refuse to merge into rows that are marked as deleted: by their keys they would count."""
+        """Refuse to merge into rows that are marked as deleted: their keys would count as live."""
         if self._spec.mode is PublishMode.MERGE:
             refuse_marked(self._spec, log.marked_files())
 
     def carry_out(self, intent: Intent) -> None:
-        """Move files in, switch the table, and let the manifest follow."""
+        """Move files in, commit to the table's log, then write the manifest."""
         if not (intent.commit.moves or intent.commit.removes):
             return
         with self._log() as log:
@@ -216,7 +216,8 @@ class TableDestination(Destination):
                 put_in_place(intent.commit.moves, self._spec, self._filesystem)
                 log.commit(intent)
             log.make_durable(intent)
-            # In this order: what another job adds in between is in neither, so that it stays.
+            # In this order, files that another job adds in between are in neither list, so they
+            # stay.
             known = manifest.newest(self._filesystem, intent.dataset_dir)
             live = frozenset(file.uri for file in log.files())
         record_owners(self._filesystem, intent, known, live)
@@ -225,20 +226,20 @@ class TableDestination(Destination):
         """Refuse a table whose files may hold rows that another program marked as deleted.
 
         Raises:
-            StateError: written anew, the rows would be there again.
+            StateError: rewriting the files would bring the deleted rows back.
         """
         with self._log() as log:
             is_marked = log.marks_deleted_rows()
         if is_marked:
             raise StateError(
                 f"the {self._spec.table.format} table at {layout.dataset_dir(self._spec)} marks"
-                " rows as deleted beside its files, which another program did: in files written"
-                " anew they would be back",
+                " rows as deleted (another program did that): if its files were"
+                " rewritten, these rows would come back",
                 "Let that program rewrite the table without such marks, then try again.",
             )
 
     def unremovable(self, files: Collection[str]) -> frozenset[str]:
-        """Return those of some live files, by URI, that cannot be taken out as a whole."""
+        """Return the URIs of the given live files that cannot be removed as a whole."""
         with self._log() as log:
             return log.unremovable(files)
 

@@ -1,8 +1,7 @@
-"""What tables of Parquet files have in common: their files, put in place, listed and distinguished.
+"""Shared by tables of Parquet files: puts files in place, lists and distinguishes them.
 
-The table's own log says which files are live. The dataset's manifest says whose they are: work
-unit, run, SHA-256. Files that a table no longer has stay where they are, for readers of its
-earlier versions.
+The table's own log says which files are live. The dataset's manifest has their work unit, run and
+SHA-256. Files that a table no longer has stay where they are, for readers of its earlier versions.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _COLOURS = re.compile("\x1b\\[[0-9;]*m")
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A live file as a table's log has it; ``rows`` is 0 where the log does not say."""
+    """A live file in a table's log; ``rows`` is 0 if the log does not have the number."""
 
     uri: str
     rows: int
@@ -55,9 +54,9 @@ class TableFile:
 def with_owners(
     filesystem: Filesystem, spec: PublishingSpec, files: Iterable[TableFile]
 ) -> tuple[PublishedFile, ...]:
-    """Return a table's live files with what the manifest knows of them.
+    """Return a table's live files with the manifest's facts about them.
 
-    Those of other writers have neither signature nor run id.
+    Files of other writers have neither signature nor run id.
     """
     known = {file.uri: file for file in manifest.live_files(filesystem, layout.dataset_dir(spec))}
     return tuple(
@@ -69,10 +68,10 @@ def with_owners(
 def record_owners(
     filesystem: Filesystem, intent: Intent, before: manifest.Manifest, live: Collection[str]
 ) -> None:
-    """Let the manifest list what the table has after a commit; done again, change nothing.
+    """Write the manifest of the table's files after a commit; repeating it changes nothing.
 
-    ``live`` are the URIs of the table's files, asked for after the manifest ``before`` was read.
-    What another writer brought has no place in the manifest; what one took away leaves it.
+    ``live`` are the URIs of the table's files, read after the manifest ``before``. A file that
+    another writer added is not put into the manifest; a file that one removed leaves it.
     """
     commit = replace(
         intent.commit,
@@ -85,7 +84,7 @@ def record_owners(
 def put_in_place(moves: Sequence[Move], spec: PublishingSpec, filesystem: Filesystem) -> None:
     """Move files to their names, where no reader of the table looks for them yet.
 
-    A file that is brought back after it was withdrawn is still there; then its copy goes.
+    A file that is brought back after it was withdrawn may still exist; then its copy is deleted.
     """
 
     def is_missing(move: Move) -> bool:
@@ -110,7 +109,7 @@ def _is_there(move: Move, filesystem: Filesystem) -> bool:
 
 
 def replaces_everything(spec: PublishingSpec, commit: Commit) -> bool:
-    """Return whether nothing that the table holds may stay, whoever wrote it."""
+    """Return whether a commit replaces all rows of the table, whoever wrote them."""
     return spec.mode is PublishMode.REPLACE and commit.act is None
 
 
@@ -134,7 +133,7 @@ def refuse_plain_files(filesystem: Filesystem, spec: PublishingSpec) -> None:
     """Refuse to begin a table in a folder whose manifest lists files.
 
     Raises:
-        ConfigError: they are plain files, or the table that had them is gone.
+        ConfigError: they are plain files, or the table that listed them is gone.
     """
     folder = layout.dataset_dir(spec)
     files = manifest.live_files(filesystem, folder)
@@ -144,7 +143,7 @@ def refuse_plain_files(filesystem: Filesystem, spec: PublishingSpec) -> None:
             f"is {spec.table.format}, and {folder} holds {len(files)} published files that are"
             " in no such table",
             "They were published as plain files, or the table or its catalog is gone. Choose"
-            " another extract.table.name, or move the folder away and let the state be forgotten.",
+            " another extract.table.name, or move the folder away and run dil state forget.",
         )
 
 
@@ -152,36 +151,36 @@ def refuse_gone(spec: PublishingSpec, gone: Collection[str]) -> None:
     """Refuse a commit, before it is decided, that replaces files which the table does not have.
 
     Raises:
-        CommitConflictError: nothing was published; planned again it may fit.
+        CommitConflictError: nothing was published; a new plan may fit.
     """
     if gone:
         raise CommitConflictError(
-            f"{min(gone)} is not in the {spec.table.format} table any more: another program"
+            f"{min(gone)} is no longer in the {spec.table.format} table: another program"
             f" changed the table",
             "Nothing was published. Run again.",
         )
 
 
 def refuse_doubling(spec: PublishingSpec, gone: Collection[str], version: object) -> None:
-    """Stop a publish that was decided, because files that it replaces left the table since.
+    """Stop a decided publish, because files that it replaces left the table since.
 
     Raises:
-        CommitUnknownError: their rows may be in other files by now, so that they would be doubled.
+        CommitUnknownError: their rows may be in other files now, and would be doubled.
     """
     raise CommitUnknownError(
-        f"{min(gone)} was to be replaced, and another program took it out of the"
+        f"{min(gone)} was to be replaced, but another program removed it from the"
         f" {spec.table.format} table since, which is at {version} now",
-        "Nothing was published: the rows may be in a file that this program wrote, and would be"
-        " there twice. Roll the table back to the version before, then run again: the publish is"
+        "Nothing was published: the rows may be in a file that this program wrote, and would"
+        " be doubled. Roll the table back to the version before, then run again: the publish is"
         " finished first.",
     )
 
 
 def taken_apart(spec: PublishingSpec, commit: Commit) -> frozenset[str]:
-    """Return the URIs of removed files whose rows may be in other files then, now or by undo.
+    """Return the URIs of removed files whose rows may be in other files, now or after an undo.
 
-    Rows that a run has read again whole, in place of a file, are none of them, and what expires is
-    in no file any more.
+    A file whose rows a run has read again completely does not count, and neither does an expired
+    file, whose rows are in no other file.
     """
     if commit.act is not None and commit.act.verb == EXPIRY:
         return frozenset()
@@ -194,28 +193,28 @@ def taken_apart(spec: PublishingSpec, commit: Commit) -> frozenset[str]:
 
 
 def refuse_marked(spec: PublishingSpec, marked: Collection[str]) -> None:
-    """Refuse, before anything is decided, to take files apart that have rows marked as deleted.
+    """Refuse to rewrite files with rows marked as deleted, before anything is decided.
 
     Raises:
-        StateError: written anew, the rows would be there again.
+        StateError: rewriting the files would bring the deleted rows back.
     """
     if not marked:
         return
-    how = f"Let that program write the rows anew without such marks ({_PURGES[spec.table.format]})"
-    if spec.mode is not PublishMode.MERGE:  # which finds the rows in any file
-        how = "Read everything anew once with ms.publish.mode=replace, or leave these rows alone"
+    how = f"Let that program rewrite the table without such marks ({_PURGES[spec.table.format]})"
+    if spec.mode is not PublishMode.MERGE:  # a merge finds the rows in any file
+        how = "Read everything again once with ms.publish.mode=replace, or leave these rows alone"
     raise StateError(
         f"another program marked rows of {min(marked)} as deleted, in the {spec.table.format} table"
-        f" at {layout.dataset_dir(spec)}: they would be back",
+        f" at {layout.dataset_dir(spec)}: these rows would come back",
         f"Nothing was published. {how}.",
     )
 
 
 def refuse_marked_since(spec: PublishingSpec, marked: Collection[str], version: object) -> None:
-    """Stop a publish that was decided, because rows of its files were marked as deleted since.
+    """Stop a decided publish, because rows of its files were marked as deleted since.
 
     Raises:
-        CommitUnknownError: they would be back.
+        CommitUnknownError: the deleted rows would come back.
     """
     if marked:
         raise CommitUnknownError(
@@ -239,7 +238,7 @@ def gave_up(spec: PublishingSpec) -> WriteError:
 def partition_texts(
     spec: PublishingSpec, filesystem: Filesystem, file: PublishedFile
 ) -> dict[str, str | None]:
-    """Return the values of the partition columns of a file, as its folders name them.
+    """Return the values of a file's partition columns, as its folders name them.
 
     Raises:
         WriteError: the file is in no folder of a value for one of the columns.
@@ -258,7 +257,7 @@ def partition_texts(
 
 
 def refuse_other_partitions(spec: PublishingSpec, found: Sequence[str]) -> None:
-    """Refuse a table that is partitioned otherwise than the job says.
+    """Refuse a table whose partition columns differ from the job's.
 
     Raises:
         ConfigError: the columns differ.
@@ -274,5 +273,5 @@ def refuse_other_partitions(spec: PublishingSpec, found: Sequence[str]) -> None:
 
 
 def words(error: Exception | str) -> str:
-    """Return what a library says, which may be many coloured lines, as one line."""
+    """Return a library's message, which may have many coloured lines, as one line."""
     return " ".join(_COLOURS.sub("", str(error)).split())[:_MOST_WORDS]
