@@ -1,8 +1,8 @@
-"""Published files that an operator's act takes out of the dataset, and those it brings back.
+"""Published files that an operator's act removes from the dataset, and files it brings back.
 
-What is taken out is copied to ``<dataset>/_dil/withdrawn/<act>/`` first, so that undo can bring it
-back; then it leaves the dataset as a replace takes files away: intent, manifest, files. A crash
-before the intent leaves copies that no run reads; after it, the next run finishes the act.
+The files are first copied to ``<dataset>/_dil/withdrawn/<act>/``, so that undo can bring them back;
+then they leave the dataset as in a replace: intent, manifest, files. A crash before the intent
+leaves copies that no run reads; after a crash that comes later, the next run finishes the act.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Copy:
 
 
 def require_recorded(store: StateStore) -> None:
-    """Refuse where the chain never saw a file: then it cannot say that one is taken away.
+    """Refuse if the chain never recorded a file: then it cannot record that one is removed.
 
     Raises:
         StateError: no block of the chain names a schema.
@@ -41,17 +41,17 @@ def require_recorded(store: StateStore) -> None:
     if next(iter(store.blocks_of_kind("SetDataSchema")), None) is None:
         raise StateError(
             "these files were published while no state was kept, so the chain does not know them",
-            "Give --keep-files, and move the files away yourself.",
+            "Run the command with --keep-files, and move the files away yourself.",
         )
 
 
 def withdraw(
     filesystem: Filesystem, spec: PublishingSpec, act_id: str, files: Sequence[PublishedFile]
 ) -> None:
-    """Copy files to the act's folder, its list of them last.
+    """Copy files to the act's folder, and write the list of them last.
 
     Raises:
-        StateError: a file is not what was published.
+        StateError: a file differs from the file that was published.
     """
     folder = act_folder(spec, act_id)
     copies = []
@@ -68,7 +68,7 @@ def bring_back(
     """Return the moves that bring the files of an act back into the dataset.
 
     Raises:
-        StateError: a copy is gone, or a later dumped file has taken the name of one.
+        StateError: a copy is gone, or a later dumped file has taken a file's name.
     """
     folder = act_folder(spec, act_id)
     moves = tuple(move for move in _kept(filesystem, folder) if move.target.uri in uris)
@@ -83,7 +83,7 @@ def bring_back(
     if taken:
         raise StateError(
             f"{taken[0]} was dumped again since {act_id}",
-            "A file that was brought back would take its place. Nothing was changed; the copy is"
+            "The older file would replace it. Nothing was changed; the older file's copy is"
             f" in {folder}.",
         )
     return moves
@@ -92,7 +92,7 @@ def bring_back(
 def copies(
     filesystem: Filesystem, spec: PublishingSpec, uris: Collection[str]
 ) -> Mapping[str, Move]:
-    """Return, by URI, the moves that bring files back which any act withdrew."""
+    """Return, by URI, the moves that bring back files which any act withdrew."""
     if not uris:
         return {}
     root = act_folder(spec, "").rstrip("/")
@@ -107,11 +107,12 @@ def copies(
 def keep_copies(
     filesystem: Filesystem, spec: PublishingSpec, moves: Iterable[Move]
 ) -> tuple[Move, ...]:
-    """Let an undo that is given up be asked again; return the moves that bring back no copy.
+    """Make an undo that is given up repeatable; return the moves of files that are not copies.
 
-    Copies that were moved into the dataset return to their folder. All get other names there, so
-    that a driver that decided these moves and wakes up later finds none of them. What a table has
-    in its folder stays there, because its earlier versions may list it. May be done again.
+    Copies that were moved into the dataset return to their folder. All copies get other names
+    there, so that a driver that decided these moves and wakes up later finds none of them. A file
+    in a table's folder stays there, too, because earlier versions of the table may list it. May be
+    repeated.
 
     Raises:
         WriteError: the store refused.
@@ -147,9 +148,9 @@ def _rename_copies(
     pairs = list(zip(left, copies, strict=True))
     for move, copy in pairs:
         if is_table and not filesystem.exists(move.source):
-            filesystem.delete_file(copy.path)  # a part, where this was cut off before
+            filesystem.delete_file(copy.path)  # a part, if an earlier call was interrupted
             _copy(filesystem, move.target, copy.path)
-    # Under both names: cut off from here on, each copy is listed.
+    # The list has both names: if this is interrupted from here on, each copy is listed.
     _list(filesystem, folder, [*known, *copies])
     for move, copy in pairs:
         if filesystem.exists(move.source):
@@ -166,24 +167,24 @@ def _rename_copies(
 
 
 def _number(path: str) -> int:
-    """Return the number that a copy's name begins with."""
+    """Return the number at the beginning of a copy's name."""
     return int(path.rpartition("/")[2].partition("-")[0])
 
 
 def _name(path: str) -> str:
-    """Return the name of the file that a copy is of."""
+    """Return the name of the file that was copied."""
     return path.rpartition("/")[2].partition("-")[2]
 
 
 def sweep(filesystem: Filesystem, moves: Sequence[Move]) -> None:
-    """Delete the folders that hold no copy any more after these moves."""
+    """Delete the folders that no longer hold a copy after these moves."""
     for folder in sorted({move.source.rpartition("/")[0] for move in moves}):
         if not _kept(filesystem, folder):
             filesystem.delete_tree(folder)
 
 
 def _kept(filesystem: Filesystem, folder: str) -> tuple[Move, ...]:
-    """Return the moves that bring back the copies that are still in an act's folder."""
+    """Return the moves that bring back the copies in an act's folder."""
     known = _listed(filesystem, folder)
     return tuple(Move(copy.path, copy.file) for copy in known if filesystem.exists(copy.path))
 
@@ -206,7 +207,7 @@ def _is_taken(filesystem: Filesystem, move: Move) -> bool:
 
 
 def act_folder(spec: PublishingSpec, act_id: str) -> str:
-    """Return the folder of what an act withdrew."""
+    """Return the folder of the files that an act withdrew."""
     return f"{dataset_dir(spec)}/{META}/withdrawn/{act_id}"
 
 
@@ -228,6 +229,6 @@ def _copy(filesystem: Filesystem, file: PublishedFile, path: str) -> None:
         raise WriteError(f"{path}: {error.strerror}", "Check space and permissions.") from error
     if file.sha256 and digest.hexdigest() != file.sha256:
         raise StateError(
-            f"{file.uri} is not what was published: its SHA-256 differs",
+            f"{file.uri} is not the file that was published: its SHA-256 differs",
             "Nothing was changed. Restore the file, or move it away yourself.",
         )

@@ -311,7 +311,7 @@ def test_columns_that_differ_in_case_are_two_columns_or_refused(loads: Loads) ->
         loads.load("run-1", table)
         assert loads.rows() == [(1, 2)]
         return
-    with pytest.raises(ConversionError, match="differ in case only"):
+    with pytest.raises(ConversionError, match="differ only in case"):
         loads.intent("run-1", table)
 
 

@@ -1,4 +1,4 @@
-"""What a timeseries table asks of its database, each time on a connection of its own."""
+"""A timeseries table's queries to its database, each on a connection of its own."""
 
 from __future__ import annotations
 
@@ -77,17 +77,17 @@ class TimeseriesAccess(Access):
         )
 
     def check(self) -> None:
-        """Look whether the database answers, and whether the table is one that fits the job."""
+        """Check that the database answers, and that the table fits the job."""
         super().check()
         self._attempts.run(self._check_own)
 
     def spared(self, commit: Commit) -> Commit:
-        """Return a commit without what its labels have already."""
+        """Return a commit without the files whose rows their labels have already."""
         known = {entry.label: entry for entry in self.labels()}
         return without_loaded(commit, known, self._place.windows, self._place.spec.retention_ms)
 
     def require_fit(self, commit: Commit) -> None:
-        """Look whether the labels take rows, and whether these fit."""
+        """Check that the labels accept rows, and that these rows fit."""
         place = self._place
         self._attempts.run(self._check_own)
         known = {entry.label: entry for entry in self.labels()}
@@ -108,11 +108,11 @@ class TimeseriesAccess(Access):
             self._attempts.run(partial(place.tables.require_free, tables=going))
 
     def carry_out(self, intent: Intent) -> None:
-        """Load the labels, unless the database says that they are there."""
+        """Load the labels, unless the database has recorded the commit."""
         self._attempts.run(partial(self._carry_out, intent=intent))
 
     def labels(self) -> tuple[LabelEntry, ...]:
-        """Return what is known of labels, in order of time."""
+        """Return the registry's labels, in order of time."""
         return self._attempts.run(self._labels)
 
     def expired(self, before: int) -> tuple[PublishedFile, ...]:
@@ -123,12 +123,12 @@ class TimeseriesAccess(Access):
     def set_state(self, labels: frozenset[str], state: LabelState) -> None:
         """Give labels another state; their rows stay as they are.
 
-        One that is reopened is as if it had not been loaded.
+        A label that is reopened counts as not loaded.
         """
         self._attempts.run(partial(self._set_state, labels=labels, state=state))
 
     def mark(self, marks: Sequence[LabelMark]) -> None:
-        """Write down which labels were closed and reopened, in this order; may be done again."""
+        """Record which labels were closed and reopened, in this order; may be repeated."""
         self._attempts.run(partial(self._mark, marks=marks))
 
     def drop_empty(self, labels: frozenset[str]) -> None:
@@ -137,7 +137,7 @@ class TimeseriesAccess(Access):
             self._attempts.run(partial(self._drop_empty, labels=labels))
 
     def rotate(self, rotation: Rotation) -> LabelEntry | None:
-        """Turn the table into that of a label; None where there was nothing to rotate."""
+        """Turn the table into a label's table; return None if there was nothing to rotate."""
         return self._attempts.run(lambda connection: rotate(self._place, connection, rotation))
 
     def _check_own(self, connection: Connection) -> None:
@@ -192,7 +192,7 @@ class TimeseriesAccess(Access):
             state = LabelState(mark.state)
             entry = known.get(mark.label) or LabelEntry(mark.label, mark.low, mark.high)
             if entry.state is LabelState.DROPPED and not mark.waits:
-                continue  # its rows are gone, which closing it does not change
+                continue  # its rows are gone, and closing it does not change that
             known[mark.label] = replace(
                 entry,
                 state=state,
@@ -204,7 +204,7 @@ class TimeseriesAccess(Access):
 
 
 def open_access(spec: PublishingSpec, filesystem: Filesystem) -> TimeseriesAccess:
-    """Return the way to the labels of a job that has a warehouse and timelabels."""
+    """Return the access to the labels of a job that has a warehouse and timelabels."""
     warehouse = spec.warehouse
     if warehouse is None:
         raise TypeError("the job publishes to no warehouse")
@@ -214,7 +214,7 @@ def open_access(spec: PublishingSpec, filesystem: Filesystem) -> TimeseriesAcces
 
 
 def _tables_for(engine: Engine, dialect: Dialect, names: Names, *, is_native: bool) -> Tables:
-    """Return the tables of a kind of database; of PostgreSQL they may be its partitions."""
+    """Return the tables of a kind of database; on PostgreSQL they may be partitions."""
     if is_native and engine is Engine.POSTGRESQL:
         return PartitionedTables(dialect, names)
     if engine is Engine.POSTGRESQL:

@@ -1,4 +1,4 @@
-"""What a commit does to each timelabel."""
+"""The changes of a commit to each timelabel."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _WITH_CONTENT = {LabelState.LOADED, LabelState.CLOSED, LabelState.REOPENED}
 
 @dataclass(frozen=True, slots=True)
 class LabelChange:
-    """The files whose rows come into a label, and the work units whose rows leave it before.
+    """The files whose rows come into a label, and the work units whose rows leave it first.
 
-    A run may read some work units of a label only: the rows of the others stay.
+    A run may read only some work units of a label: the rows of the others stay.
     """
 
     label: str
@@ -35,7 +35,7 @@ class LabelChange:
 
 @dataclass(frozen=True, slots=True)
 class LabelChanges:
-    """What a commit does: labels that change, in order of time, and labels that go."""
+    """The changes of a commit: changed labels, in order of time, and dropped labels."""
 
     changes: Mapping[str, LabelChange]
     gone: frozenset[str]
@@ -44,10 +44,10 @@ class LabelChanges:
 def label_changes_of(
     commit: Commit, known: Mapping[str, LabelEntry], windows: Windows, retention_ms: int | None
 ) -> LabelChanges:
-    """Return what a commit does.
+    """Return the changes of a commit to labels.
 
-    Labels go that an operator's act drops, and those that ended before what is kept; staged rows
-    of such a label are not loaded.
+    Labels are dropped if an operator's act drops them, or if their retention ended; staged rows of
+    such a label are not loaded.
     """
     coming: defaultdict[str, list[Move]] = defaultdict(list)
     for move in commit.moves:
@@ -71,9 +71,9 @@ def label_changes_of(
 def without_loaded(
     commit: Commit, known: Mapping[str, LabelEntry], windows: Windows, retention_ms: int | None
 ) -> Commit:
-    """Return a commit without the files whose rows their labels have already (7.2).
+    """Return a commit without the files whose rows their labels have already.
 
-    The files that a work unit gives a label are compared by digest with those that they would
+    The files of a work unit in a label are compared by digest with the files that they would
     replace. A label that an operator wants to load again keeps its files in the commit.
     """
     gone = label_changes_of(commit, known, windows, retention_ms).gone
@@ -115,7 +115,7 @@ def _expired(
     windows: Windows,
     retention_ms: int | None,
 ) -> frozenset[str]:
-    """Return labels past their time that are there, or would be; not what waits to be loaded."""
+    """Return expired labels that exist or would be loaded, but none that waits for a load."""
     if retention_ms is None:
         return frozenset()
     before = commit.system_time - retention_ms
@@ -130,7 +130,7 @@ def is_drop(commit: Commit) -> bool:
 
 
 def entry_of(known: Mapping[str, LabelEntry], label: str, windows: Windows) -> LabelEntry:
-    """Return what is known of a label; a new one is pending."""
+    """Return the registry's entry of a label; a new label is pending."""
     if label in known:
         return known[label]
     start = label_start(label)

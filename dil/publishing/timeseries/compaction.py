@@ -1,4 +1,4 @@
-"""The oldest labels put together into one table, so that a view reads few (rule T22)."""
+"""Merges the oldest labels into one table, so that a view reads few tables (rule T22)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dil.types.warehouse import TEXT, Table
 
 
 def oldest(entries: Sequence[LabelEntry], own: Collection[str], most: int) -> tuple[str, ...]:
-    """Return the labels that are to share a table, oldest first; none where there is room.
+    """Return the labels that are to share a table, oldest first; none if the view has room.
 
-    A quarter of the room is made at once, so that not every new label compacts one.
+    One call makes a quarter of the room free, so that not every new label causes a compaction.
 
     Args:
         entries: The registry, in order of labels.
@@ -40,11 +40,11 @@ def compact(
     """Copy labels into a new table; return its name and its columns.
 
     Args:
-        place: Where.
-        connection: To the database.
+        place: The timeseries table.
+        connection: The connection to the database.
         sources: The labels in order, with the table that holds each now and its entry.
         base: The base table, whose columns the new table has.
-        taken: Names of tables that are in use, or on their way out.
+        taken: Names of tables that are in use or are about to be dropped.
     """
     labels = list(sources)
     numbered = (place.names.compacted(labels[0], labels[-1], number) for number in count(1))

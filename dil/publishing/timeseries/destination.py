@@ -1,6 +1,6 @@
 """A timeseries table of a database: rows go to the tables of their timelabels.
 
-Nothing here imports Arrow or a driver before a database is asked.
+No module here imports Arrow or a driver before a database is queried.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class TimeseriesDestination(WarehouseDestination):
     """The tables ``_<table>_<timelabel>`` and the view ``<table>_view``; ``<table>`` is empty.
 
-    A staged file is named ``<url>/<schema>.<table>?mode=timeseries#<file name>``. What is read
-    again of a work unit takes the place of its rows of the same label; rows of others stay.
+    A staged file is named ``<url>/<schema>.<table>?mode=timeseries#<file name>``. If a work unit is
+    read again, its rows replace its own rows of the same label; rows of other work units stay.
     """
 
     modes = frozenset({PublishMode.WINDOW_REPLACE})
@@ -36,18 +36,18 @@ class TimeseriesDestination(WarehouseDestination):
         )
 
     def uri(self, path: str) -> str:
-        """Return how a file is named whose rows are loaded, by its name alone."""
+        """Return the URI of a file whose rows are loaded, made from its name alone."""
         return f"{self._base}?mode=timeseries#{quote(path.rpartition('/')[2])}"
 
     def expired(self, system_time: int) -> tuple[PublishedFile, ...]:
-        """Return the live files of labels that are kept no longer at epoch ms UTC."""
+        """Return the live files of labels whose retention has ended at epoch ms UTC."""
         warehouse = self._spec.warehouse
         if warehouse is None or warehouse.retention_ms is None:
             return ()
         return self._access.expired(system_time - warehouse.retention_ms)
 
     def spared(self, commit: Commit) -> Commit:
-        """Return a commit without files that hold what their labels have already."""
+        """Return a commit without the files whose rows their labels have already."""
         if not (commit.moves and commit.removes):
             return commit
         return self._access.spared(commit)

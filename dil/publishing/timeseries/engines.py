@@ -1,4 +1,4 @@
-"""What databases differ in when tables are made alike, put in place of others and shown."""
+"""The differences between databases when tables are copied, replaced and shown."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ WHERE n.nspname = {MARK} AND c.relname = {MARK} AND a.attgenerated <> ''
 _GENERATED_OF_MYSQL = f"""
 SELECT column_name FROM information_schema.columns WHERE table_schema = DATABASE()
 AND table_name = {MARK} AND COALESCE(generation_expression, '') <> ''"""  # noqa: S608
-# A hash of long text cannot be a plain index, and an expression has no column.
+# A hash of a long text cannot become a plain index, and an expression has no column.
 _UNIQUE_OF_MYSQL = f"""
 SELECT index_name, CASE WHEN index_type = 'BTREE' THEN column_name END, sub_part
 FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = {MARK}
@@ -75,7 +75,7 @@ class Tables(ABC):
     """The tables of one dialect.
 
     ``loads_inside`` says that labels are loaded in the transaction that shows them;
-    ``follows_tables`` that a view goes on reading a table that is renamed.
+    ``follows_tables`` says that a view still reads a table after it was renamed.
     """
 
     loads_inside = True
@@ -88,26 +88,26 @@ class Tables(ABC):
         self.names = names
 
     def lock(self, connection: Connection) -> None:
-        """Keep other runs away from the tables until the connection is closed."""
+        """Keep other runs from the tables until the connection is closed."""
         del connection
 
     def limit_waiting(self, connection: Connection) -> None:
-        """Let statements of the transaction fail that wait too long for a lock."""
+        """Make the transaction's statements fail if they wait too long for a lock."""
         del connection
 
     def require_own(self, connection: Connection) -> None:
         """Refuse a base that another ``ms.timeseries.physical`` has made.
 
         Raises:
-            ConfigError: it is one.
+            ConfigError: another ``ms.timeseries.physical`` has made it.
         """
         del connection
 
     def require_empty(self, connection: Connection, held: Collection[str]) -> None:
-        """Refuse rows of the base that are of no label; ``held`` are the tables of labels.
+        """Refuse rows of the base that have no label; ``held`` are the tables of labels.
 
         Raises:
-            ConfigError: there are some.
+            ConfigError: the base has such rows.
         """
         del held
         base, full = self.names.base, self.dialect.full(self.names.base)
@@ -121,40 +121,40 @@ class Tables(ABC):
             )
 
     def shape(self, table: Table | None, rows: WarehouseRows) -> TableChanges:
-        """Return what the base lacks for rows."""
+        """Return the changes that the base needs for rows."""
         return TargetTable(self.dialect, self.names.base).shape(table, rows)
 
     @abstractmethod
     def like(self, connection: Connection, new: TableName, base: Table) -> None:
-        """Make an empty table like the base; one of that name is dropped first."""
+        """Create an empty table like the base; a table of that name is dropped first."""
 
     def alter(self, connection: Connection, statements: Sequence[str]) -> None:
         """Change the columns of the base."""
         change_all(connection, statements)
 
     def rehearse(self, connection: Connection, statements: Sequence[str]) -> None:
-        """Change them in a transaction that is undone, to see whether that can be done."""
+        """Change the columns in a transaction that is rolled back, to see if that is possible."""
         self.alter(connection, statements)
 
     def keep_to(self, connection: Connection, table: TableName, labels: Sequence[str]) -> None:
-        """Let an empty table hold rows of some labels only, where the database can hold to that."""
+        """Limit an empty table to rows of some labels, if the database can enforce that."""
         del connection, table, labels
 
     def copied(self, entry: LabelEntry, base: Table) -> list[str]:
-        """Return the columns that are copied of a label's table."""
+        """Return the columns that are copied from a label's table."""
         del base
         return list(entry.columns)
 
     def hold(self, connection: Connection) -> None:
-        """Let no reader see some of the transaction's labels only, where the view does not."""
+        """Hide a transaction's labels from readers until all are there, if the view does not."""
         del connection
 
     def attach(self, connection: Connection, coming: Mapping[TableName, Sequence[str]]) -> None:
-        """Let tables with their last names be found, where the view does not name them."""
+        """Attach tables with their final names to the base, if the view does not name them."""
         del connection, coming
 
     def drop(self, connection: Connection, table: TableName) -> None:
-        """Drop a table unless there is none."""
+        """Drop a table if it exists."""
         connection.change(f"DROP TABLE IF EXISTS {self.dialect.full(table)}")
 
     def rename(self, connection: Connection, old: TableName, new: TableName) -> None:
@@ -165,7 +165,7 @@ class Tables(ABC):
 
     def copy(self, connection: Connection, source: TableName, target: TableName,
              columns: Sequence[str], condition: str = "", *values: str) -> None:  # fmt: skip
-        """Insert rows of one table into another, but for what that computes of them."""
+        """Insert rows of one table into another, without the columns that the target computes."""
         computed = self.computed(connection, target)
         plain = (name for name in columns if name not in computed)
         names = ", ".join(map(self.dialect.quote, plain))
@@ -184,7 +184,7 @@ class Tables(ABC):
     def bound(
         self, connection: Connection, table: TableName, column: TableColumn, window: Interval
     ) -> None:
-        """Let the database know that the times of a full table are in a window, if they are.
+        """Record in the database that a full table's times are in a window, if they are.
 
         A query for other times then skips the table.
         """
@@ -197,14 +197,14 @@ class Tables(ABC):
         return int(str(connection.rows(statement)[0][0]))
 
     def new_words(self, column: TableColumn) -> str:
-        """Return the type, with its collation, that a column of the base has elsewhere.
+        """Return the type, with its collation, that a column of the base gets in another table.
 
-        Rows that are there already have null in it.
+        Existing rows have null in such a column.
         """
         return f"{column.words}{column.attributes or ''}"
 
     def grow(self, connection: Connection, name: TableName, base: Table) -> Table | None:
-        """Give a table the columns that the base has by now; return what it is like then."""
+        """Add the base's newer columns to a table; return the table's new form."""
         found = self.dialect.table(connection, name)
         if found is None:
             return None
@@ -224,7 +224,7 @@ class Tables(ABC):
         return self.dialect.table(connection, name)
 
     def show(self, connection: Connection, base: Table, found: Sequence[ViewBranch]) -> None:
-        """Make the view anew."""
+        """Create the view again."""
         before = self.dialect.table(connection, self.names.view)
         connection.change(f"DROP VIEW IF EXISTS {self.dialect.full(self.names.view)}")
         self.create_view(connection, base, found, before)
@@ -235,15 +235,15 @@ class Tables(ABC):
         self._create(connection, self.view(base), found, before)
 
     def require_view(self, connection: Connection, base: Table) -> None:
-        """Refuse columns that the view could not have.
+        """Refuse columns that the view cannot have.
 
         Raises:
-            ConversionError: others depend on the view as it is.
+            ConversionError: other views depend on the view's present form.
         """
         del connection, base
 
     def view(self, base: Table) -> TimeseriesView:
-        """Return the view, of the columns of the base."""
+        """Return the view with the columns of the base."""
         columns = {each.name: each.words for each in base.columns}
         return TimeseriesView(self.dialect, self.names.view, columns, self.casts)
 
@@ -254,9 +254,9 @@ class Tables(ABC):
 
 
 def _kept_attributes(own: TableColumn, base: TableColumn) -> str | None:
-    """Return what a column stays that gets the type of the base: its collation, NOT NULL and so on.
+    """Return the attributes that a column keeps when it gets the base's type: collation, NOT NULL.
 
-    Its own, because rows that are there may not fit what the base has got since.
+    They are the column's own, because existing rows may not fit attributes that the base got later.
     """
     is_alike = (own.type == TEXT) == (base.type == TEXT)
     return own.attributes if is_alike and own.attributes is not None else base.attributes
@@ -270,7 +270,7 @@ class PostgresqlTables(Tables):
 
     loads_inside = False
     follows_tables = True
-    # Numbers of rows are copied, also where the table makes its own.
+    # Row numbers are copied, even if the table generates its own.
     overriding = "OVERRIDING SYSTEM VALUE "
 
     def lock(self, connection: Connection) -> None:
@@ -286,12 +286,12 @@ class PostgresqlTables(Tables):
             raise ConfigError.single(
                 PHYSICAL,
                 f'is "tables", and {self.dialect.full(base)} is partitioned by LIST ({LABEL})',
-                f"Set {PHYSICAL}=native, where such a job has made it; or load into another table, "
+                f"Set {PHYSICAL}=native, if such a job made it; or load into another table, "
                 "by extract.table.name.",
             )
 
     def limit_waiting(self, connection: Connection) -> None:
-        """Wait no longer than readers and writers can be kept waiting."""
+        """Limit the wait for locks, because waiting statements block readers and writers."""
         connection.change(f"SET LOCAL lock_timeout = '{_LOCK_S}s'")
 
     def like(self, connection: Connection, new: TableName, base: Table) -> None:
@@ -304,10 +304,10 @@ class PostgresqlTables(Tables):
     def bound(
         self, connection: Connection, table: TableName, column: TableColumn, window: Interval
     ) -> None:
-        """Add a CHECK of constants: an expression would not be proved (rule T23).
+        """Add a CHECK of constants: with an expression no table could be skipped (rule T23).
 
-        Rows that an earlier configuration put here, by other times, may lie outside: then there is
-        none, because a publish that was decided cannot be refused any more.
+        Rows that an earlier configuration put here, by other times, may be outside of the window.
+        Then no CHECK is added, because a decided publish can no longer be refused.
         """
         low, high = (self._literal(column, at) for at in (window.low, window.high))
         if not low:
@@ -318,7 +318,7 @@ class PostgresqlTables(Tables):
             connection.change(f"ALTER TABLE {full} ADD CHECK ({check})")
 
     def _literal(self, column: TableColumn, ms: int) -> str:
-        """Return an instant as a constant of the column's type, empty where it holds no times."""
+        """Return an instant as a constant of the column's type, empty if it has no times."""
         if column.type in _INSTANTS:
             return f"'{instant_text(ms)}{'+00' if column.type.tz else ''}'::{column.words}"
         if column.type == pa.date32():
@@ -332,14 +332,14 @@ class PostgresqlTables(Tables):
         return frozenset(str(name) for (name,) in found)
 
     def alter(self, connection: Connection, statements: Sequence[str]) -> None:
-        """Let the view go first where it shows the base, which is empty: it stays so."""
+        """Empty the view first if it shows the base, which has no rows: the result is the same."""
         base, view = self.names.base, self.names.view.name
         if statements and connection.rows(IS_SHOWN, base.schema, base.name, view):
             super().alter(connection, tuple(self.empty_view(connection)))
         super().alter(connection, statements)
 
     def grow(self, connection: Connection, name: TableName, base: Table) -> Table | None:
-        """Let the view go first, in the same transaction, where a type that it shows changes."""
+        """Empty the view first, in the same transaction, if a type that it shows changes."""
         found = self.dialect.table(connection, name)
         has = {} if found is None else {each.name: each.words for each in found.columns}
         if any(has.get(each.name, each.words) != each.words for each in base.columns):
@@ -347,9 +347,9 @@ class PostgresqlTables(Tables):
         return super().grow(connection, name, base)
 
     def empty_view(self, connection: Connection) -> Iterator[str]:
-        """Yield the statement that makes the view, if there is one, read no table.
+        """Yield the statement that makes the view, if it exists, read no table.
 
-        It has the columns that it had, so that rights on it and whatever reads it stay.
+        The view keeps its columns, so that rights on it and the views that read it stay.
         """
         view = self.dialect.table(connection, self.names.view)
         if view is not None:
@@ -361,14 +361,14 @@ class PostgresqlTables(Tables):
             yield f"CREATE OR REPLACE VIEW {full} AS SELECT {', '.join(terms)} WHERE false"
 
     def require_free(self, connection: Connection, tables: Collection[str]) -> None:
-        """Refuse to drop tables that views of others read."""
+        """Refuse to drop tables that other programs' views read."""
         place = (self.names.base.schema, self.names.view.name)
         for table, reader in connection.rows(_TABLE_READERS, *place) if tables else ():
             if table in tables:
                 raise WriteError(
-                    f"{reader} reads {table}, and this commit puts another table in its place: "
-                    "PostgreSQL does not let it go",
-                    f"Let it read {self.names.view.name}, where {LABEL} says which rows. Drop it, "
+                    f"{reader} reads {table}, and this commit replaces that table: "
+                    "PostgreSQL does not drop it then",
+                    f"Make it read {self.names.view.name} and select rows by {LABEL}. Drop it, "
                     "run the job, and create it again.",
                 )
 
@@ -381,13 +381,13 @@ class PostgresqlTables(Tables):
         readers = [str(row[0]) for row in connection.rows(_READERS, *place)]
         if readers:
             raise ConversionError(
-                f"columns of {self.names.view.name} change, and {', '.join(readers)} reads it as "
-                "it is: PostgreSQL lets such a view have more columns only",
+                f"columns of {self.names.view.name} change, and {', '.join(readers)} reads it: "
+                "PostgreSQL can only add columns to such a view",
                 "Drop what reads the view, run the job, and create it again.",
             )
 
     def show(self, connection: Connection, base: Table, found: Sequence[ViewBranch]) -> None:
-        """Replace the view; where it is not just columns added, drop it first and grant anew."""
+        """Replace the view; if it must be dropped first, grant its rights again."""
         view = self.view(base)
         before = self.dialect.table(connection, view.name)
         if _only_adds(view, before):
@@ -401,13 +401,13 @@ class PostgresqlTables(Tables):
 
 
 def _only_adds(view: TimeseriesView, before: Table | None) -> bool:
-    """Return whether a view has the columns that it had, as they were, and more behind them."""
+    """Return whether a view keeps its columns unchanged and only has new ones at the end."""
     had = [] if before is None else [(each.name, each.words) for each in before.columns]
     return had == list(view.ordered(before)[: len(had)])
 
 
 class MysqlTables(Tables):
-    """Every change of a table commits; RENAME TABLE changes many names at one moment."""
+    """Every change of a table commits; RENAME TABLE renames many tables at one moment."""
 
     loads_inside = False
     casts = False
@@ -429,12 +429,12 @@ class MysqlTables(Tables):
         return frozenset(str(name) for (name,) in found)
 
     def new_words(self, column: TableColumn) -> str:
-        """Return the type with its collation; other attributes are part of a definition here."""
+        """Return the type with its collation; MySQL has other attributes in a definition."""
         found = _COLLATION.match(column.attributes or "")
         return f"{column.words}{found[0] if found else ''}"
 
     def loosen(self, connection: Connection, table: TableName) -> None:
-        """Let a table hold equal keys: its unique indexes become plain ones."""
+        """Allow equal keys in a table: its unique indexes become plain ones."""
         columns: dict[str, list[str]] = {}
         quote = self.dialect.quote
         for index, column, length in connection.rows(_UNIQUE_OF_MYSQL, table.name):
@@ -450,11 +450,11 @@ class MysqlTables(Tables):
             connection.change(f"ALTER TABLE {self.dialect.full(table)} {', '.join(changes)}")
 
     def beginning_with(self, connection: Connection, prefix: str) -> list[str]:
-        """Return the names of the tables whose names begin so."""
+        """Return the names of the tables whose names begin with a prefix."""
         return [str(name) for (name,) in connection.rows(_BEGINNING, prefix, prefix)]
 
     def swap(self, connection: Connection, pairs: Sequence[tuple[TableName, TableName]]) -> None:
-        """Rename tables, all at one moment."""
+        """Rename several tables at one moment."""
         full = self.dialect.full
         parts = ", ".join(f"{full(old)} TO {full(new)}" for old, new in pairs)
         connection.change(f"RENAME TABLE {parts}")
@@ -467,10 +467,10 @@ class MysqlTables(Tables):
 
 
 class FileTables(Tables):
-    """DuckDB and SQLite: tables change within the transaction, before which views go."""
+    """DuckDB and SQLite: tables change inside the transaction, after the views were dropped."""
 
     def like(self, connection: Connection, new: TableName, base: Table) -> None:
-        """Make the columns; whoever loads a label knows its keys."""
+        """Create the columns without keys: the code that loads a label knows the keys."""
         self.drop(connection, new)
         quote = self.dialect.quote
         columns = ", ".join(f"{quote(each.name)} {each.words}" for each in base.columns)

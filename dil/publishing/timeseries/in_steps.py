@@ -1,9 +1,10 @@
-"""Labels loaded and shown in steps, each of which may be done again: MySQL (rule T26).
+"""Loads and shows labels in steps, each of which may be repeated: MySQL (rule T26).
 
-Views bind by name and every change of a table commits. A label's new table takes its name in one
-RENAME with all others of the commit; until then the view reads the old table, or an empty one.
-That a table is called ``old`` of a run says that its RENAME is done. What records the commit comes
-last; a run that finds what another one put in place and did not record takes it back first.
+Views bind by name and every change of a table commits. A label's new table gets its name in one
+RENAME with all other tables of the commit; until then the view reads the old table, or an empty
+one. If a table has a name for ``old`` tables of a run, the run's RENAME is done. The record of the
+commit is written last; if a run finds tables that another run put in place and did not record, it
+reverses that first.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Entries = Mapping[str, LabelEntry]
 def carry_out(
     place: TimeseriesTable, tables: MysqlTables, connection: Connection, intent: Intent
 ) -> None:
-    """Load the labels of an intent, unless they are there; done again, it changes nothing."""
+    """Load the labels of an intent, unless they are loaded; repeating it changes nothing."""
     place.make(connection)
     tables.lock(connection)
     if not place.records.has(connection, intent.commit.run_id):
@@ -58,7 +59,7 @@ def carry_out(
 def drop_empty(
     place: TimeseriesTable, tables: MysqlTables, connection: Connection, labels: frozenset[str]
 ) -> None:
-    """Drop labels that have no rows, and so no files that a commit could take away."""
+    """Drop labels that have no rows, and so no files that a commit could remove."""
     tables.lock(connection)
     base = place.base(connection)
     known = place.registry.entries(connection)
@@ -76,7 +77,7 @@ def drop_empty(
 def _after(
     place: TimeseriesTable, known: Entries, base: Table, work: LabelChanges, intent: Intent
 ) -> dict[str, LabelEntry]:
-    """Return the registry as it will be, but for the numbers of rows."""
+    """Return the registry after the commit, except for the numbers of rows."""
     after = dict(known)
     own = place.own_tables(known.values())
     for label in work.changes:
@@ -94,9 +95,9 @@ def _after(
 def _take_back_others(
     place: TimeseriesTable, tables: MysqlTables, connection: Connection, known: Entries, run_id: str
 ) -> None:
-    """Give labels the tables in the registry; whoever finishes the other run swaps anew.
+    """Give labels the tables that the registry names, in place of those of unrecorded runs.
 
-    What another run recorded and did not tidy away is dropped.
+    The run that finishes such a run renames again. The ``old`` tables of recorded runs are dropped.
     """
     names, pairs, drops = place.names, [], []
     for name in tables.beginning_with(connection, names.making):
@@ -135,7 +136,7 @@ def _prepare(
     base: Table,
     shape: TableChanges,
 ) -> None:
-    """Fill the new tables, and give those that the view reads the columns of the base."""
+    """Fill the new tables, and add the base's columns to the tables that the view reads."""
     known = place.registry.entries(connection)
     own, work = place.own_tables(known.values()), place.work(intent, known)
     for label in sorted(work.changes.keys() - known.keys()):
@@ -158,7 +159,7 @@ def _put_placeholder(
     name: TableName,
     base: Table,
 ) -> None:
-    """Make an empty table; one that the view may read already is left alone."""
+    """Create an empty table, unless the view may read a table of that name already."""
     found = place.dialect.table(connection, name)
     is_ready = found is not None and found.columns == base.columns
     if not is_ready or tables.count(connection, name):
@@ -200,7 +201,7 @@ def _record(
     work: LabelChanges,
     after: Entries,
 ) -> bool:
-    """Write down the commit, with the rows of labels that share a table, in one transaction."""
+    """Record the commit, with the rows of labels that share a table, in one transaction."""
     known = place.registry.entries(connection)
     quoted = place.dialect.quote(LABEL)
     connection.begin()
@@ -227,7 +228,7 @@ def _record(
 
 
 def _tidy(place: TimeseriesTable, connection: Connection, intent: Intent) -> None:
-    """Drop the tables that the commit has made needless."""
+    """Drop the tables that are no longer needed after the commit."""
     entries = place.registry.entries(connection)
     for label in place.work(intent, entries).changes:
         number = entries[label].attempt if label in entries else 0
@@ -242,14 +243,14 @@ def _tidy(place: TimeseriesTable, connection: Connection, intent: Intent) -> Non
 def _compact(
     place: TimeseriesTable, tables: MysqlTables, connection: Connection, intent: Intent
 ) -> None:
-    """Put the oldest labels into one table where the view reads too many."""
+    """Merge the oldest labels into one table if the view reads too many tables."""
     known = place.registry.entries(connection)
     own = place.own_tables(known.values())
     labels = oldest(list(known.values()), own, place.spec.max_partitions)
     if not labels:
         return
     base = place.base(connection)
-    # A view that reads a table of an earlier attempt must not lose it.
+    # A view that reads a table of an earlier attempt must not lose that table.
     _show(place, tables, connection, base, known)
     sources = {label: (own[label], known[label]) for label in labels}
     taken = {each.object for each in known.values()}

@@ -1,7 +1,7 @@
-"""Labels loaded and shown in one transaction: PostgreSQL, DuckDB, SQLite (rule T25).
+"""Loads and shows labels in one transaction: PostgreSQL, DuckDB, SQLite (rule T25).
 
-On a server each label is loaded before the transaction, which then only changes names: readers
-are kept waiting for moments.
+On a server each label is loaded before the transaction, which then only changes names, so that
+readers wait only for moments.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from dil.types.warehouse import Table
 
 log = logging.getLogger(__name__)
 
-# How often the names are changed anew where a reader is in the way, with what is loaded kept.
+# The number of attempts to change the names if a reader is in the way; loaded rows are kept.
 _TRIES = 5
 _PAUSE_S = 0.2
 
 
 @dataclass
 class _Switch:
-    """Pending names: which table holds a label now, and which tables change.
+    """Pending names: which table holds each label now, and which tables change.
 
-    ``coming`` are the labels of tables that readers have not seen, by their last names;
-    ``shares`` says that rows of a table of many labels changed.
+    ``coming`` are the labels of tables that readers have not seen yet, by their final names;
+    ``shares`` says that rows of a table with many labels changed.
     """
 
     entries: dict[str, LabelEntry]
@@ -49,7 +49,7 @@ class _Switch:
 
 
 def carry_out(place: TimeseriesTable, connection: Connection, intent: Intent) -> None:
-    """Load the labels of an intent, unless they are there; done again, it changes nothing."""
+    """Load the labels of an intent, unless they are loaded; repeating it changes nothing."""
     place.make(connection)
     place.tables.lock(connection)
     place.tables.require_own(connection)
@@ -72,7 +72,7 @@ def carry_out(place: TimeseriesTable, connection: Connection, intent: Intent) ->
 
 
 def drop_empty(place: TimeseriesTable, connection: Connection, labels: frozenset[str]) -> None:
-    """Drop labels that have no rows, and so no files that a commit could take away."""
+    """Drop labels that have no rows, and so no files that a commit could remove."""
     place.tables.lock(connection)
     place.tables.require_own(connection)
     base = place.base(connection)
@@ -90,7 +90,7 @@ def drop_empty(place: TimeseriesTable, connection: Connection, labels: frozenset
 def dropped_by(
     place: TimeseriesTable, known: Mapping[str, LabelEntry], work: LabelChanges
 ) -> frozenset[str]:
-    """Return the names of the tables that a commit takes away, itself or by compaction."""
+    """Return the names of the tables that a commit or its compaction drops."""
     own = place.own_tables(known.values())
     after = dict(known)
     for label in work.changes:
@@ -135,7 +135,7 @@ def _switch(
     base: Table,
     built: Mapping[str, TableName],
 ) -> None:
-    """Show what was loaded, in place of what was there."""
+    """Show the loaded tables in place of the earlier ones."""
     place.tables.limit_waiting(connection)
     known = place.registry.entries(connection)
     switch = _Switch(dict(known), place.own_tables(known.values()))
@@ -176,7 +176,7 @@ def _into_compacted(
     new: TableName,
     base: Table,
 ) -> None:
-    """Put rows in place of others of their label, in a table that holds many."""
+    """Replace the rows of labels in a table that holds many labels."""
     target = place.names.of(entry.object)
     place.tables.grow(connection, target, base)
     which = {SIGNATURE: sorted(replaced), LABEL: (entry.label,)}
@@ -210,7 +210,7 @@ def _drop(
 
 
 def _compact(place: TimeseriesTable, connection: Connection, switch: _Switch, base: Table) -> None:
-    """Put the oldest labels into one table where the view would read too many."""
+    """Merge the oldest labels into one table if the view would read too many tables."""
     ordered = [switch.entries[label] for label in sorted(switch.entries)]
     labels = oldest(ordered, switch.now, place.spec.max_partitions)
     if not labels:
@@ -228,10 +228,10 @@ def _compact(place: TimeseriesTable, connection: Connection, switch: _Switch, ba
 
 
 def _show(place: TimeseriesTable, connection: Connection, switch: _Switch, base: Table) -> None:
-    """Change the view and the names; a view that follows tables is changed first.
+    """Change the view and the names; if a view follows tables, it is changed first.
 
-    Readers of the view hold a lock on it: it is the first that is waited for, because a reader
-    that waited for a table in its turn would be a deadlock.
+    Readers of the view hold a lock on it, so this waits for the view first: if it held a table that
+    such a reader waits for, both would be in a deadlock.
     """
     tables, view = place.tables, place.dialect.full(place.names.view)
     before = place.dialect.table(connection, place.names.view)

@@ -1,4 +1,4 @@
-"""What a table has besides columns, when another one takes its place."""
+"""Properties of a table besides its columns, for a table that takes its place."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdroppe
 WHERE n.nspname = {MARK} AND c.relname = {MARK}
   AND pg_get_serial_sequence({MARK}, a.attname::text) IS NOT NULL"""  # noqa: S608
 
-# Keys and exclusions; names of checks are those of their table alone, and copied.
+# Keys and exclusions; a check's name only has to be unique in its table, so it is copied.
 _KEYS = f"""
 SELECT k.conname::text, pg_get_constraintdef(k.oid) FROM pg_constraint k
 JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -54,7 +54,7 @@ _ON_ITS_WAY = "_dil_key"
 
 
 def obstacle(place: TimeseriesTable, connection: Connection) -> str:
-    """Return what the base table has that a table made like it would lack, empty for nothing."""
+    """Return the property of the base that a copy of it would lack, empty if there is none."""
     name = place.names.base
     if isinstance(place.tables, PostgresqlTables):
         view = place.names.view.name
@@ -62,15 +62,16 @@ def obstacle(place: TimeseriesTable, connection: Connection) -> str:
     elif isinstance(place.tables, MysqlTables):
         found = connection.rows(_OF_MYSQL, name.name, name.name)
     else:
-        return ""  # there the table stays, and its rows are moved
+        return ""  # on other databases the table stays, and its rows are moved
     return str(found[0][0]) if found else ""
 
 
 def give_next_base(place: TimeseriesTable, connection: Connection, old: TableName) -> None:
-    """Make the base table again like the earlier one, with its rights and its owner.
+    """Create the base table again like the earlier one, with its rights and its owner.
 
-    Columns that number rows go on counting: a serial column uses the earlier sequence, which then
-    belongs to the new table; an identity column has a new one that goes on there.
+    Columns that number rows continue to count: a serial column uses the earlier sequence, which
+    then belongs to the new table; an identity column has a new sequence that continues from the
+    same number.
     """
     base, full = place.names.base, place.dialect.full
     connection.change(f"CREATE TABLE {full(base)} (LIKE {full(old)} INCLUDING ALL)")
@@ -93,12 +94,12 @@ def give_next_base(place: TimeseriesTable, connection: Connection, old: TableNam
 
 
 def _exchange_names(place: TimeseriesTable, connection: Connection, old: TableName) -> None:
-    """Give the new base the names of the old one's keys: writers may say ON CONFLICT ON them."""
+    """Give the new base's keys the old ones' names, which writers' statements may contain."""
     base, quote = place.names.base, place.dialect.quote
     keys = connection.rows(_KEYS, old.schema, old.name)
     copied = Counter(text for _, text in connection.rows(_KEYS, base.schema, base.name))
     for text in (Counter(text for _, text in keys) - copied).elements():
-        # Of equal ones a table made like another has one.
+        # If several keys are equal, a table made like another has only one of them.
         connection.change(f"ALTER TABLE {place.dialect.full(base)} ADD {text}")
     made: defaultdict[object, list[str]] = defaultdict(list)
     for name, text in connection.rows(_KEYS, base.schema, base.name):

@@ -1,4 +1,4 @@
-"""What loading labels takes, whatever the database: their rows, and what is known of them."""
+"""Loading of labels on any database: their rows, and their entries in the registry."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _IN_A_STATEMENT = 200
 
 @dataclass(frozen=True, slots=True)
 class LabelLoading(Loading):
-    """Looks whether rows fit the base table of labels."""
+    """Checks that rows fit the base table of labels."""
 
     tables: Tables = field(kw_only=True)
 
@@ -37,7 +37,7 @@ class LabelLoading(Loading):
 
 @dataclass(frozen=True, slots=True)
 class TimeseriesTable:
-    """One timeseries table: its database, its names, and what is recorded of it."""
+    """One timeseries table: its database, its names, and its records."""
 
     dialect: Dialect
     tables: Tables
@@ -50,7 +50,7 @@ class TimeseriesTable:
     late: SideTableRows
 
     def make(self, connection: Connection) -> None:
-        """Create what records loads; may be done again."""
+        """Create the tables of records; may be repeated."""
         self.records.make(connection)
         self.registry.make(connection)
 
@@ -59,21 +59,21 @@ class TimeseriesTable:
         return WarehouseRows(intent.commit, self.files, adds_signature=True)
 
     def shape(self, connection: Connection, rows: WarehouseRows) -> TableChanges:
-        """Return what the base table lacks for rows."""
+        """Return the changes that the base table needs for rows."""
         table = self.dialect.table(connection, self.names.base)
         return self.tables.shape(table, rows)
 
     def base(self, connection: Connection) -> Table:
-        """Return what the base table is like.
+        """Return the form of the base table.
 
         Raises:
-            WriteError: there is none.
+            WriteError: the base table does not exist.
         """
         found = self.dialect.table(connection, self.names.base)
         if found is None:
             raise WriteError(
-                f"the table {self.names.base.name} is gone, which holds the columns of its labels",
-                "Create it anew with those columns; it stays empty.",
+                f"the table {self.names.base.name}, which has the columns of all labels, is gone",
+                "Create it again with those columns and without rows.",
             )
         return found
 
@@ -82,11 +82,11 @@ class TimeseriesTable:
         return label_changes_of(intent.commit, known, self.windows, self.spec.retention_ms)
 
     def entry(self, known: Mapping[str, LabelEntry], label: str) -> LabelEntry:
-        """Return what is known of a label."""
+        """Return the registry's entry of a label."""
         return entry_of(known, label, self.windows)
 
     def own_tables(self, entries: Iterable[LabelEntry]) -> dict[str, TableName]:
-        """Return the tables of the labels that have one of their own, by label."""
+        """Return, by label, the tables of labels that have a table of their own."""
         return {
             each.label: name
             for each in entries
@@ -104,8 +104,8 @@ class TimeseriesTable:
     ) -> dict[str, TableName]:
         """Fill a new table for each label that changes; return them by label.
 
-        It has what the label is to have, of one that shares a table what is new. Rows of work
-        units that are not replaced are copied from the label's table.
+        A new table has all rows that its label is to have; if the label shares a table, only the
+        new rows. Rows of work units that are not replaced are copied from the label's table.
         """
         own = self.own_tables(known.values())
         has = self.records.signatures(connection, work.changes.keys() & own.keys())
@@ -128,7 +128,7 @@ class TimeseriesTable:
     def _bound(
         self, connection: Connection, target: TableName, entry: LabelEntry, base: Table
     ) -> None:
-        """Give the database the times of a label, where rows are distinguished by a column."""
+        """Limit a label's table to the label's times, if a column holds those times."""
         name = self.spec.labels.column if self.spec.labels is not None else ""
         for column in base.columns:
             if name and column.name == name:
@@ -151,7 +151,7 @@ class TimeseriesTable:
     def loaded(
         self, entry: LabelEntry, name: TableName, base: Table, rows: int, intent: Intent
     ) -> LabelEntry:
-        """Return the entry of a label whose table is to be ``name``."""
+        """Return the entry of a label whose table will be called ``name``."""
         is_reopened = entry.state in {LabelState.REOPENED, LabelState.CLOSED}
         return replace(
             entry,
@@ -166,7 +166,7 @@ class TimeseriesTable:
         )
 
     def gone(self, entry: LabelEntry, sequence: int | None = None) -> LabelEntry:
-        """Return the entry of a label that is dropped, by the commit of a number if by one."""
+        """Return the entry of a dropped label, with the number of the commit that drops it."""
         number = entry.seq if sequence is None else sequence
         return replace(entry, state=LabelState.DROPPED, rows=0, object="", columns={}, seq=number)
 
@@ -177,10 +177,10 @@ class TimeseriesTable:
         entries: Iterable[LabelEntry],
         dropped: frozenset[str],
     ) -> bool:
-        """Write down a commit and commit it; False where it was there already: all is undone.
+        """Record a commit and commit it; if it was recorded already, roll back, return False.
 
         Raises:
-            CommitLostError: it may be committed.
+            CommitLostError: it is unknown whether it was committed.
         """
         commit = intent.commit
         if not self.late.load(connection, commit, intent.sequence):
@@ -208,7 +208,7 @@ class TimeseriesTable:
     def _skipped(
         self, connection: Connection, intent: Intent, changed: Sequence[LabelEntry]
     ) -> Iterator[LabelEntry]:
-        """Yield labels that no run reads and that nothing is known of (rule T14)."""
+        """Yield labels that no run reads and that have no entry yet (rule T14)."""
         if not intent.commit.run.skipped:
             return
         known = {**self.registry.entries(connection), **{each.label: each for each in changed}}
@@ -221,7 +221,7 @@ class TimeseriesTable:
 def with_columns(
     entries: Mapping[str, LabelEntry], name: str, columns: Mapping[str, str]
 ) -> dict[str, LabelEntry]:
-    """Return the entries of a table of many labels, with the columns that it has now."""
+    """Return the entries of a table with many labels, with the table's present columns."""
     return {
         each.label: replace(each, columns=columns)
         for each in entries.values()
@@ -237,7 +237,7 @@ def labelled_copy(
     columns: list[str],
     label: str,
 ) -> None:
-    """Copy the rows of a label into a table of many labels."""
+    """Copy the rows of a label into a table with many labels."""
     tables, quote = place.tables, place.dialect.quote
     left_out = {LABEL, *tables.computed(connection, target)}
     names = ", ".join(quote(name) for name in columns if name not in left_out)

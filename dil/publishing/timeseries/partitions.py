@@ -1,8 +1,8 @@
 """Labels as partitions of one table of PostgreSQL (rule T22).
 
-``<table>`` is partitioned by LIST (_timelabel). A label is loaded into a table like it, which the
-transaction that shows it attaches: new labels come while others are read. What is added to
-``<table>``, or gets wider, is so in all of its partitions.
+``<table>`` is partitioned by LIST (_timelabel). A label is loaded into a table like ``<table>``,
+which the transaction that shows the label attaches: so readers can read while labels are added. A
+column that is added to ``<table>``, or gets a wider type there, changes in all partitions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dil.types.warehouse import TEXT, Table, TableColumn
 _BASE = f"""
 SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = {MARK} AND c.relname = {MARK}"""  # noqa: S608
-# One in another schema is listed with it, and is none of ours.
+# A partition in another schema is listed with its schema; it is none of ours.
 _PARTITIONS = f"""
 SELECT CASE WHEN p.relnamespace = b.relnamespace THEN '' ELSE n.nspname || '.' END || p.relname,
   pg_get_expr(p.relpartbound, p.oid) FROM pg_inherits i
@@ -45,7 +45,7 @@ WHERE c.oid IN ({_BASE}) AND a.attidentity <> '' AND NOT a.attisdropped"""  # no
 _REFERRING = f"""
 SELECT DISTINCT k.conrelid::regclass::text FROM pg_constraint k
 WHERE k.contype = 'f' AND k.conparentid = 0 AND k.confrelid IN ({_BASE}) ORDER BY 1"""  # noqa: S608
-# What keeps PostgreSQL from changing a type: views, triggers of a column, policies and so on.
+# Objects that keep PostgreSQL from changing a type: views, triggers, policies and so on.
 _COLUMN_READERS = f"""
 SELECT DISTINCT a.attname::text,
   COALESCE(v.oid::regclass::text, pg_describe_object(d.classid, d.objid, d.objsubid))
@@ -63,15 +63,15 @@ _CHECK = "_dil_label"
 
 
 class PartitionedTables(PostgresqlTables):
-    """The base holds the rows of all labels, each in a partition of its own or of many."""
+    """The base holds the rows of all labels; a partition holds one label or many."""
 
     @property
     def _words(self) -> str:
-        """Return the type of the column of labels."""
+        """Return the type of the column of labels, in the database's words."""
         return self.dialect.type_words(TEXT, is_key=False)
 
     def require_own(self, connection: Connection) -> None:
-        """Refuse a base that is not partitioned by label, or is another's."""
+        """Refuse a base that is not partitioned by label, or belongs to another user."""
         base, full = self.names.base, self.dialect.full(self.names.base)
         found, text = self.dialect.table(connection, base), self._words
         if found is None:
@@ -80,7 +80,7 @@ class PartitionedTables(PostgresqlTables):
             raise ConfigError.single(
                 PHYSICAL,
                 f'is "native", and {full} is a table that is not partitioned by LIST ({LABEL})',
-                f"Set {PHYSICAL}=tables, where such a job has made it; or load into another table, "
+                f"Set {PHYSICAL}=tables, if such a job made it; or load into another table, "
                 "by extract.table.name.",
             )
         if any(each.name == LABEL and each.words != text for each in found.columns):
@@ -94,14 +94,14 @@ class PartitionedTables(PostgresqlTables):
                 PHYSICAL,
                 f'is "native", and {name} belongs to {owner}: PostgreSQL lets its owner alone '
                 "attach, change and drop partitions",
-                f"GRANT {owner} TO this user, or give it the table and all of its partitions by "
+                f"GRANT {owner} TO this user, or make this user the owner of all of them: "
                 "ALTER TABLE ... OWNER TO.",
             )
 
     def require_empty(self, connection: Connection, held: Collection[str]) -> None:
-        """Refuse partitions that are not in the registry, and labels without theirs.
+        """Refuse partitions that are not in the registry, and labels whose partition is missing.
 
-        So are foreign keys that refer to the base: no partition could go.
+        Foreign keys that refer to the base are refused, too: no partition could be dropped.
         """
         base = self.names.base
         for (table,) in connection.rows(_REFERRING, base.schema, base.name):
@@ -109,7 +109,7 @@ class PartitionedTables(PostgresqlTables):
                 PHYSICAL,
                 f'is "native", and a foreign key of {table} refers to {self.dialect.full(base)}: '
                 "PostgreSQL drops no partition then, and a label that is loaded again is a new one",
-                "Take the foreign key away.",
+                "Drop the foreign key.",
             )
         there, full = self._partitions(connection).keys(), self.dialect.full(base)
         for name in sorted(there - set(held)):
@@ -121,12 +121,12 @@ class PartitionedTables(PostgresqlTables):
         for name in sorted(set(held) - there):
             raise ConfigError.single(
                 PHYSICAL,
-                f'is "native", and {name}, which has rows of timelabels, is no partition of {full}',
-                f"Attach it again; or set {PHYSICAL}=tables, where such a job has made it.",
+                f'is "native", and {name} has rows of timelabels, but is not a partition of {full}',
+                f"Attach it again; or set {PHYSICAL}=tables, if such a job made that table.",
             )
 
     def shape(self, table: Table | None, rows: WarehouseRows) -> TableChanges:
-        """Return what the base lacks; its column of labels is not that of rows."""
+        """Return the changes that the base needs; rows do not fill its column of labels."""
         found = TargetTable(self.dialect, self.names.base, hidden=LABEL).shape(table, rows)
         if table is None and found.statements:
             return TableChanges(
@@ -144,8 +144,8 @@ class PartitionedTables(PostgresqlTables):
     def alter(self, connection: Connection, statements: Sequence[str]) -> None:
         """Change the base and all partitions, in a transaction of its own.
 
-        The view reads them: it goes before a type changes and is there again afterwards. It is the
-        first that is waited for, as everywhere.
+        The view reads the base and all partitions: it is dropped before a type changes and created
+        again afterwards. Its lock is the first that is waited for, as everywhere.
         """
         if not statements:
             return
@@ -161,7 +161,7 @@ class PartitionedTables(PostgresqlTables):
         connection.change("COMMIT")
 
     def rehearse(self, connection: Connection, statements: Sequence[str]) -> None:
-        """Change an empty table like the base: the base may hold much, and be read."""
+        """Change an empty table like the base: the base may have many rows and readers."""
         base, trial = self.names.base, self.names.next_base()
         found = self.dialect.table(connection, base) if statements else None
         if found is None:
@@ -169,17 +169,18 @@ class PartitionedTables(PostgresqlTables):
             return
         own, other = (f"ALTER TABLE {self.dialect.full(name)} " for name in (base, trial))
         if not all(each.startswith(own) for each in statements):
-            # Another driver has made the base since; that is reported, and asked again.
+            # Another driver has created the base since; that is reported, and the call is repeated.
             change_all(connection, statements)
             return
         self.like(connection, trial, found)
         change_all(connection, [f"{other}{each.removeprefix(own)}" for each in statements])
 
     def keep_to(self, connection: Connection, table: TableName, labels: Sequence[str]) -> None:
-        """Let an empty table take some labels only; where it is one, rows have it by default.
+        """Limit an empty table to some labels; if it is one label, rows have that label by default.
 
-        The CHECK spares PostgreSQL to read the table when it is attached. Rows get their numbers
-        from the base, which numbers those of all labels: some are in one key with others.
+        The CHECK saves PostgreSQL from reading the table when it is attached. Rows get their
+        numbers from the base's sequence, which numbers the rows of all labels: some keys include
+        the number.
         """
         full, quoted = self.dialect.full(table), self.dialect.quote(LABEL)
         check = f"CHECK ({quoted} IS NOT NULL AND {quoted} IN ({_listed(labels)}))"
@@ -200,22 +201,22 @@ class PartitionedTables(PostgresqlTables):
         return [(str(column), str(sequence)) for column, sequence in found]
 
     def copied(self, entry: LabelEntry, base: Table) -> list[str]:
-        """Return all columns: a label has those that came later, too."""
+        """Return all columns: a label also has the columns that were added later."""
         del entry
         return [each.name for each in base.columns]
 
     def grow(self, connection: Connection, name: TableName, base: Table) -> Table | None:
-        """Return what a partition is like: it grows with the base."""
+        """Return the form of a partition: it grows with the base."""
         del base
         return self.dialect.table(connection, name)
 
     def hold(self, connection: Connection) -> None:
-        """Wait for readers of the base, and let none begin."""
+        """Wait for readers of the base, and keep new ones out."""
         full = self.dialect.full(self.names.base)
         connection.change(f"LOCK TABLE ONLY {full} IN ACCESS EXCLUSIVE MODE")
 
     def attach(self, connection: Connection, coming: Mapping[TableName, Sequence[str]]) -> None:
-        """Make tables partitions of the labels that they hold."""
+        """Attach tables as partitions of their labels."""
         if not coming:
             return
         self._give_up(connection, frozenset(label for held in coming.values() for label in held))
@@ -236,7 +237,7 @@ class PartitionedTables(PostgresqlTables):
         )
 
     def _give_up(self, connection: Connection, labels: Collection[str]) -> None:
-        """Let no partition be that of labels whose rows were dropped out of it."""
+        """Detach labels whose rows were deleted from their partitions."""
         full = self.dialect.full
         for name, held in self._partitions(connection).items():
             rest, table = sorted(held.difference(labels)), self.names.of(name)
@@ -246,13 +247,13 @@ class PartitionedTables(PostgresqlTables):
                 self._attach(connection, table, rest)
 
     def _partitions(self, connection: Connection) -> dict[str, frozenset[str]]:
-        """Return the labels that each partition of the base may hold, by its name."""
+        """Return, by partition name, the labels that each partition of the base may hold."""
         base = self.names.base
         found = connection.rows(_PARTITIONS, base.schema, base.name)
         return {str(name): frozenset(_IN_BOUND.findall(str(bound))) for name, bound in found}
 
     def require_view(self, connection: Connection, base: Table) -> None:
-        """Refuse to change columns that views of others read, in this table or a partition."""
+        """Refuse to change columns that others' views read, in this table or a partition."""
         super().require_view(connection, base)
         name, view = self.names.base, self.names.view
         found = self.dialect.table(connection, name)
@@ -266,12 +267,12 @@ class PartitionedTables(PostgresqlTables):
             if column in changed:
                 raise ConversionError(
                     f"column {column} of {name.name} gets a wider type, and {reader} reads it: "
-                    "PostgreSQL does not change it then",
+                    "PostgreSQL cannot change it then",
                     "Drop what reads it, run the job, and create it again.",
                 )
 
     def show(self, connection: Connection, base: Table, found: Sequence[ViewBranch]) -> None:
-        """Make the view of the base, unless it is there: labels come and go without it."""
+        """Create the view of the base, unless it exists: changes of labels do not affect it."""
         del found
         name, view = self.names.base, self.view(base)
         before = self.dialect.table(connection, view.name)

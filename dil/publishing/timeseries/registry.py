@@ -17,7 +17,7 @@ REGISTRY = "timelabel_registry"
 
 
 class LabelState(StrEnum):
-    """How far a timelabel is."""
+    """The state of a timelabel."""
 
     PENDING = "PENDING"
     LOADED = "LOADED"
@@ -34,10 +34,10 @@ _WITH_ROWS = frozenset({LabelState.LOADED, LabelState.CLOSED, LabelState.REOPENE
 class LabelEntry:
     """One timelabel; times are epoch ms UTC, the window is [start_ms, end_ms).
 
-    ``loaded_at`` is None for one that is to be loaded, also again: whoever reopens it forgets it.
-    ``object`` names the table that holds its rows, empty for none, and ``columns`` are that
-    table's: the database's words of a type by name. ``attempt`` counts its loads, ``seq`` is the
-    commit that changed it last.
+    ``loaded_at`` is None if the label is still to be loaded, or was reopened to be loaded again.
+    ``object`` names the table that holds its rows, empty if there is none, and ``columns`` are that
+    table's types in the database's words, by column name. ``attempt`` counts its loads, ``seq`` is
+    the number of the commit that changed it last.
     """
 
     label: str
@@ -54,18 +54,18 @@ class LabelEntry:
 
     @property
     def is_live(self) -> bool:
-        """Return whether the view reads its rows."""
+        """Return whether the view reads the label's rows."""
         return self.state in _WITH_ROWS and bool(self.object)
 
     @property
     def waits(self) -> bool:
-        """Return whether an operator wants it loaded again, and no run has done so."""
+        """Return whether an operator wants the label loaded again, and no run has done so."""
         return self.state is LabelState.REOPENED and self.loaded_at is None
 
     def is_over(self, before: int) -> bool:
-        """Return whether it ended before what is kept, from epoch ms UTC on.
+        """Return whether the label ended before an instant, epoch ms UTC: its retention is over.
 
-        One that was reopened is kept as long again, from when it was loaded.
+        For a label that was reopened, retention begins when it was loaded again.
         """
         if self.waits:
             return False
@@ -79,13 +79,13 @@ _TEXTS = ("state", "object", "columns")
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The registry's rows of one table."""
+    """The entries of one table in the registry."""
 
     dialect: Dialect
     base: TableName
 
     def make(self, connection: Connection) -> None:
-        """Create the registry; may be done again."""
+        """Create the registry; may be repeated."""
         if self.is_there(connection):
             return
         quote, words = self.dialect.quote, self.dialect.type_words
@@ -98,7 +98,7 @@ class Registry:
         connection.change(f"CREATE TABLE IF NOT EXISTS {self._full} ({', '.join(parts)})")
 
     def is_there(self, connection: Connection) -> bool:
-        """Return whether the registry was created."""
+        """Return whether the registry exists."""
         return self.dialect.table(connection, self._name) is not None
 
     def entries(self, connection: Connection) -> dict[str, LabelEntry]:
@@ -113,7 +113,7 @@ class Registry:
         return {str(row[0]): _entry(row) for row in found}
 
     def put(self, connection: Connection, entry: LabelEntry) -> None:
-        """Write an entry; at no moment is there none of its label."""
+        """Write a label's entry; readers always find the old or the new one."""
         quote = self.dialect.quote
         keys = {"dataset_id": MARK, "table_name": MARK, "timelabel": MARK}
         key = (self._dataset, self.base.name, entry.label)

@@ -1,7 +1,7 @@
 """An events table whose rows become those of a timelabel (rules T25 to T27).
 
-Others write into ``<table>``. A rotation turns it into ``_<table>_<timelabel>`` and puts an empty
-table in its place, without a moment in which a row is invisible, twice there, or refused.
+Other programs write into ``<table>``. A rotation turns it into ``_<table>_<timelabel>`` and puts an
+empty table in its place, without a moment in which a row is invisible, doubled, or refused.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from dil.types.warehouse import Table
 
 
 def rotate(place: TimeseriesTable, connection: Connection, rotation: Rotation) -> LabelEntry | None:
-    """Rotate the table once; return the label's entry, None where there was nothing to rotate.
+    """Rotate the table once; return the label's entry, None if there was nothing to rotate.
 
     Raises:
-        WriteError: there is no table, or it has what a new one would not have.
+        WriteError: the table does not exist, or has a property that a new one would not have.
     """
     if place.dialect.table(connection, place.names.base) is None:
         raise WriteError(
@@ -58,7 +58,7 @@ def _in_transaction(
         connection.change(f"LOCK TABLE {place.dialect.full(name)} IN ACCESS EXCLUSIVE MODE")
     count = tables.count(connection, name)
     if not count and (entry.is_live or not rotation.takes_empty):
-        connection.commit()  # the view is there from the first call on
+        connection.commit()  # the view exists from the first call on
         return None
     target = place.names.label(rotation.label)
     if isinstance(tables, PostgresqlTables) and not entry.is_live:
@@ -83,7 +83,7 @@ def _move_rows(
     base: Table,
     target: TableName,
 ) -> None:
-    """Move the rows into the label's table, which is made where there is none."""
+    """Move the rows into the label's table, which is created if it is missing."""
     columns = [each.name for each in base.columns]
     if not entry.is_live:
         place.tables.like(connection, target, base)

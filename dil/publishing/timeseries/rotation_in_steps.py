@@ -1,9 +1,9 @@
 """Rotation where every change of a table commits: MySQL and MariaDB (rule T26).
 
-One RENAME takes the rows out of the base table and puts an empty one there. The view reads the
-table that they come to before, while that is empty. The name ``old`` of the empty one says
-that the RENAME is done; the registry's newest entry names the label. Keys are unique in the
-base table of their time only, so that a table which takes rows of a second one cannot ask for that.
+One RENAME takes the rows out of the base table and puts an empty table there. The view reads the
+label's table already before, while that table is empty. If the empty table has an ``old`` name, the
+RENAME is done; the registry's newest entry names the label. Keys are only unique within one base
+table, so a table that takes the rows of a second base table cannot have unique keys.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _finish(
     entry: LabelEntry,
     rotation: Rotation,
 ) -> LabelEntry:
-    """Record the label; rows for a table that was there before are moved into it first."""
+    """Record the label; if its table existed before, the rows are first moved into it."""
     base = place.base(connection)
     number = entry.attempt + 1
     coming, old = place.names.attempt(entry.label, number), place.names.old(entry.label, number)
@@ -94,7 +94,7 @@ def _finish(
 def _recover(
     place: TimeseriesTable, tables: MysqlTables, connection: Connection, rotation: Rotation
 ) -> None:
-    """Finish the newest rotation, or take away what it left."""
+    """Finish the newest rotation, or delete its leftovers."""
     known = place.registry.entries(connection)
     if not known:
         return

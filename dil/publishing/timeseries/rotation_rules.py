@@ -1,4 +1,4 @@
-"""What both ways to rotate a table share: the turn, its label's entry, refusals, moving rows."""
+"""Rules for both ways to rotate a table: the turn, the label's entry, refusals, moving rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dil.types.warehouse import Table
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """One rotation: which label the rows get, at which instant (epoch ms UTC) of the real clock.
+    """One rotation: the label that the rows get, and its instant (epoch ms UTC) on the real clock.
 
     ``takes_empty`` says that a table without rows is rotated, too.
     """
@@ -30,7 +30,7 @@ class Rotation:
 def view_branches(
     place: TimeseriesTable, entries: Iterable[LabelEntry], base: Table, *more: ViewBranch
 ) -> tuple[ViewBranch, ...]:
-    """Return the tables in the view of an events table: labels in order, then the newest rows."""
+    """Return the tables in an events table's view: labels in order, then the newest rows."""
     ordered = sorted(entries, key=lambda entry: entry.label)
     columns = {each.name: each.words for each in base.columns}
     found = branches(ordered, place.own_tables(ordered), place.names.base.schema)
@@ -40,7 +40,7 @@ def view_branches(
 def rotated(
     place: TimeseriesTable, entry: LabelEntry, base: Table, rows: int, rotation: Rotation
 ) -> LabelEntry:
-    """Return the entry of a label that has the rows of a turn."""
+    """Return the entry of a label that gets the rows of a turn."""
     is_live = entry.is_live
     return replace(
         entry,
@@ -56,23 +56,23 @@ def rotated(
 def require_rotatable(
     place: TimeseriesTable, connection: Connection, entry: LabelEntry, base: Table
 ) -> None:
-    """Refuse what would lose more than a name.
+    """Refuse a rotation that would lose properties of the table.
 
     Raises:
-        WriteError: the label is shut, or the table has triggers, foreign keys or the like, or knows
-            no transactions.
+        WriteError: the label is closed or dropped, or the table has triggers, foreign keys or the
+            like, or does not support transactions.
     """
     if entry.state in {LabelState.CLOSED, LabelState.DROPPED}:
         raise WriteError(
             f"timelabel {entry.label} of {place.names.base.name} is {entry.state}",
-            f"`dil timelabels reopen JOB.conf {entry.label}` lets it take some.",
+            f"`dil timelabels reopen JOB.conf {entry.label}` lets it take rows.",
         )
     found = obstacle(place, connection)
     if found:
         raise WriteError(
-            f"{place.names.base.name} cannot be rotated: it has {found}, which the table that "
-            "takes its place would not have",
-            "Take that away, or put it on the tables that rows come from. Views can read "
+            f"{place.names.base.name} cannot be rotated: it has {found}, which its "
+            "successor would not have",
+            "Drop that, or put it on the tables that the rows come from. Views can read "
             f"{place.names.view.name}.",
         )
     if base.problem:
@@ -89,7 +89,7 @@ def move_into(
     source: TableName,
     columns: list[str],
 ) -> None:
-    """Copy rows to the table that holds a label, alone or with others."""
+    """Copy rows to the table of a label, which may hold other labels, too."""
     own = place.names.label(entry.label)
     held = place.names.of(entry.object) if entry.is_live else own
     if place.dialect.table(connection, held) is None:

@@ -13,10 +13,10 @@ from dil.types.warehouse import TEXT, Table
 
 @dataclass(frozen=True, slots=True)
 class ViewBranch:
-    """A table that the view reads; ``columns`` are its types in words, by name.
+    """A table that the view reads; ``columns`` are its types in words, by column name.
 
-    ``label`` is that of all its rows; None where they have the column ``_timelabel``, and empty
-    where they have no label yet.
+    ``label`` is the label of all its rows. It is None if the table has the column ``_timelabel``,
+    and empty if its rows have no label yet.
     """
 
     table: TableName
@@ -27,12 +27,12 @@ class ViewBranch:
 def branches(
     entries: Iterable[LabelEntry], label_table: Mapping[str, TableName], schema: str
 ) -> tuple[ViewBranch, ...]:
-    """Return the branches in order of labels; many labels of one table are one branch.
+    """Return the branches in order of labels; many labels in one table are one branch.
 
     Args:
         entries: The registry.
-        label_table: The tables of labels that have one of their own, by label.
-        schema: The schema of the others.
+        label_table: The tables of labels that have a table of their own, by label.
+        schema: The schema of the other tables.
     """
     found: dict[TableName, ViewBranch] = {}
     for entry in entries:
@@ -45,9 +45,9 @@ def branches(
 
 @dataclass(frozen=True, slots=True)
 class TimeseriesView:
-    """What the view shows: the columns of the base table, by name in words, and the label.
+    """The columns of the view: the base table's columns, by name in words, and the label.
 
-    ``casts`` says that the database can cast to the words of any column.
+    ``casts`` says that the database can cast to the type words of any column.
     """
 
     dialect: Dialect
@@ -56,7 +56,7 @@ class TimeseriesView:
     casts: bool = True
 
     def ordered(self, before: Table | None) -> tuple[tuple[str, str], ...]:
-        """Return the columns with their types, new ones behind those that the view had before.
+        """Return the columns with their types, new columns behind those of the earlier view.
 
         PostgreSQL can only append columns to a view.
         """
@@ -67,7 +67,7 @@ class TimeseriesView:
         return tuple((name, wanted[name]) for name in dict.fromkeys((*first, *wanted)))
 
     def text(self, base: TableName, found: Sequence[ViewBranch], before: Table | None) -> str:
-        """Return the SELECT; without a branch it is that of the base table, which is empty."""
+        """Return the SELECT; without a branch it selects from the base table, which is empty."""
         columns = self.ordered(before)
         shown = found or (ViewBranch(base, "", self.columns),)
         return " UNION ALL ".join(self._select(columns, branch) for branch in shown)

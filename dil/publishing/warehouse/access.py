@@ -28,7 +28,7 @@ _RIGHTS = {
 
 
 class Access:
-    """One table of a database, as one job publishes to it."""
+    """One table of a database, seen by one job that publishes to it."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Access:
         self._attempts.run(partial(self._owners.claim, owner=owner, deletes_missing=deletes))
 
     def live(self) -> tuple[PublishedFile, ...]:
-        """Return the files whose rows are in the table, as commits recorded them."""
+        """Return the files whose rows are in the table, according to the recorded commits."""
         return self._attempts.run(self._live)
 
     def has_rows(self) -> bool:
@@ -83,11 +83,11 @@ class Access:
         return self._attempts.run(self._late.files)
 
     def next_sequence(self) -> int:
-        """Return the number of the next commit; makes the tables that record commits."""
+        """Return the number of the next commit; create the tables that record commits."""
         return self._attempts.run(self._next_sequence)
 
     def landed(self, source: str) -> int | None:
-        """Return the number of the last commit, 0 without one; None where others load, too."""
+        """Return the number of the last commit, 0 if there is none; None if others load, too."""
         return self._attempts.run(partial(self._landed, source=source))
 
     def require_fit(self, commit: Commit) -> None:
@@ -100,11 +100,11 @@ class Access:
         self._attempts.run(partial(self._loading.require_few_missing, commit=commit))
 
     def carry_out(self, intent: Intent) -> MergedRows | None:
-        """Do as ``WarehouseDestination.carry_out``; return what was merged."""
+        """See ``WarehouseDestination.carry_out``; return the counts of the merge."""
         return self._attempts.run(partial(self._loading.carry_out, intent=intent))
 
     def load_late(self, intent: Intent) -> None:
-        """Load the late rows of an intent that does nothing else."""
+        """Load the late rows of an intent that has nothing else to do."""
         commit, sequence = intent.commit, intent.sequence
         self._attempts.run(partial(self._late.load_alone, commit=commit, sequence=sequence))
 
@@ -120,8 +120,8 @@ class Access:
             raise _config(f"is a database where {name} {table.problem}", "Name another table.")
         if table is not None and table.heir and self._spec.mode is not PublishMode.APPEND:
             raise _config(
-                f"is a database where {table.heir} inherits from {name}: its rows would be taken "
-                f"for rows of {name}, and deleted with them (ms.publish.mode={self._spec.mode})",
+                f"is a database where {table.heir} inherits from {name}: its rows would count as "
+                f"rows of {name}, and be deleted with them (ms.publish.mode={self._spec.mode})",
                 f"ALTER TABLE {table.heir} NO INHERIT {name}; or name another table.",
             )
         merge = self._spec.merge
@@ -140,7 +140,7 @@ class Access:
                 "ms.warehouse.operation",
                 f"is upsert, and {name} has several unique keys: MySQL would update "
                 "a row that is equal in any of them",
-                "Keep only that of extract.primary.key.fields, or load into another table.",
+                "Keep only the key of extract.primary.key.fields, or load into another table.",
             )
 
     def _live(self, connection: Connection) -> tuple[PublishedFile, ...]:
@@ -169,7 +169,7 @@ class Access:
 
 
 def dialect_for(address: WarehouseAddress) -> Dialect:
-    """Return the words of a database, and the way to it."""
+    """Return the dialect of a database, with its address."""
     if address.engine is Engine.POSTGRESQL:
         from dil.publishing.warehouse.postgresql import PostgresqlDialect
 

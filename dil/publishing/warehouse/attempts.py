@@ -1,4 +1,4 @@
-"""Work on a connection of its own, done again where the database says that this may help."""
+"""Repeats work on a database, on a new connection each time, if the error lets this help."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# How often something is tried in all; between the attempts 0.2 s and each time twice as long, up
-# to 5 s. A lock is waited for in each attempt besides.
+# The largest number of attempts; between them 0.2 s, doubled each time up to 5 s. Each attempt may
+# also wait for a lock.
 _MOST_BUSY, _MOST_AWAY = 9, 3
 _PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 
@@ -36,19 +36,19 @@ class CommitLostError(Exception):
 
 
 class Attempts:
-    """How often a database, ``place`` in messages, is asked again."""
+    """Repeats work on a database, which messages call ``place``."""
 
     def __init__(self, dialect: Dialect, place: str) -> None:
         self._dialect = dialect
         self._place = place
 
     def run(self, work: Callable[[Connection], T]) -> T:
-        """Do work that may be done again; a transaction that it leaves open is rolled back.
+        """Do work that may be repeated; a transaction that it leaves open is rolled back.
 
         Raises:
-            WriteError: the database did not do it.
-            CommitUnknownError: it may have done it: the answer was lost, and the database cannot be
-                asked.
+            WriteError: the database did not do the work.
+            CommitUnknownError: it may have done the work: the answer was lost, and the database
+                cannot be queried.
         """
         is_unknown = False
         attempt = 0
@@ -61,7 +61,7 @@ class Attempts:
             except self._dialect.errors() as error:
                 is_commit, cause = False, error
             found = self._dialect.diagnose(cause)
-            # A server that answers, with a constraint for example, has committed nothing.
+            # A server that answers, for example with a violated constraint, has committed nothing.
             is_unknown = is_unknown or (is_commit and found.fault in AWAY)
             if attempt >= _most(found.fault):
                 raise self._failure(found, is_unknown=is_unknown) from cause
@@ -81,6 +81,6 @@ class Attempts:
         if is_unknown:
             return CommitUnknownError(
                 f"{text}; whether the rows were loaded is not known",
-                "Nothing was deleted. The next run looks, and loads them unless they are there.",
+                "Nothing was deleted. The next run checks that, and loads missing rows.",
             )
         return WriteError(text, found.advice)

@@ -1,6 +1,6 @@
-"""A table of a database: rows and the record that they are there, in one transaction.
+"""A table of a database: one transaction loads rows and records the commit.
 
-Nothing here imports Arrow or a driver before a database is asked.
+No module here imports Arrow or a driver before a database is queried.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class WarehouseDestination(Destination):
     """The table ``extract.table.name``, and the records ``dil_commit`` and ``dil_part`` beside it.
 
     A staged file is named ``<url>/<schema>.<table>?mode=<publish mode>#<file name>``. The mode is
-    part of it because an intent is finished by whoever comes next, as it was decided.
+    part of the name, because any later run finishes an intent as it was decided.
     """
 
     modes = frozenset(PublishMode)
@@ -54,10 +54,10 @@ class WarehouseDestination(Destination):
         return Access(self._address, self._schema, self._table, self._spec, self._filesystem)
 
     def check(self) -> None:
-        """Look whether the database answers, and whether the table is one that fits the job.
+        """Check that the database answers, and that the table fits the job.
 
         Raises:
-            ConfigError: a right or the key that rows are merged by is missing.
+            ConfigError: a right, or the key by which rows are merged, is missing.
             WriteError: the database cannot be reached.
         """
         self._access.check()
@@ -77,7 +77,7 @@ class WarehouseDestination(Destination):
         found = self._access.live()
         if found or self._spec.mode is not PublishMode.REPLACE or not self._access.has_rows():
             return found
-        # Rows of others: so that a replace by no rows has something to take away.
+        # The table has rows of other jobs: a replace by no rows must have something to remove.
         return (PublishedFile(f"{self._base}#rows-of-others", "", 0, 0, "", ""),)
 
     def next_sequence(self) -> int:
@@ -85,7 +85,7 @@ class WarehouseDestination(Destination):
         return self._access.next_sequence()
 
     def landed(self, source: str) -> int | None:
-        """Return the number of the last commit; None where other jobs load into the table."""
+        """Return the number of the last commit; None if other jobs load into the table."""
         return self._access.landed(source)
 
     def has_others(self, source: str) -> bool:
@@ -93,7 +93,7 @@ class WarehouseDestination(Destination):
         return self.landed(source) is None
 
     def uri(self, path: str) -> str:
-        """Return how a file is named whose rows are loaded, by its name alone."""
+        """Return the URI of a file whose rows are loaded, made from its name alone."""
         return f"{self._base}?mode={self._spec.mode.value}#{quote(path.rpartition('/')[2])}"
 
     def late_files(self) -> tuple[str, ...]:
@@ -101,23 +101,23 @@ class WarehouseDestination(Destination):
         return self._access.late_files()
 
     def missing(self) -> PublishedFile:
-        """Return what a commit removes that takes away the rows whose key it does not have."""
+        """Return the file that stands for all rows whose key a commit does not have."""
         from dil.publishing.warehouse.missing import missing_rows
 
         return missing_rows(f"{self._base}?mode={self._spec.mode.value}")
 
     def has_landed(self, intent: Intent) -> bool:
-        """Return whether the database has recorded the run; of late rows alone, their table."""
+        """Return whether the database has recorded the run; for late rows alone, in their table."""
         commit = intent.commit
         if commit.touches_late_rows and not (commit.moves or commit.removes):
             return self._access.has_late(commit.run_id)
         return self._access.has(commit.run_id)
 
     def require_fit(self, commit: Commit) -> None:
-        """Look whether a commit can be carried out; called before it is decided.
+        """Check that a commit can be carried out; called before it is decided.
 
         Raises:
-            ConfigError: rows are to be replaced that cannot be distinguished from others.
+            ConfigError: rows to be replaced cannot be distinguished from other rows.
             ConversionError: a column or a value does not fit the table.
             SourceContractError: more rows are missing at the source than may be deleted.
             WriteError: the table cannot be made to fit.
@@ -131,7 +131,7 @@ class WarehouseDestination(Destination):
         """Load the rows, unless the database says that they are there.
 
         Raises:
-            CommitUnknownError: the intent is of another table, or of another publish mode; or the
+            CommitUnknownError: the intent is for another table or another publish mode, or the
                 answer to the commit was lost.
             WriteError: the database did not take the rows; the next run tries again.
         """
@@ -142,7 +142,7 @@ class WarehouseDestination(Destination):
             self._access.load_late(intent)
 
     def _refuse_unsigned(self, commit: Commit) -> None:
-        """Refuse to replace rows that were loaded without the work unit of each."""
+        """Refuse to replace rows that were loaded without their work units."""
         modes = (file.uri.partition("#")[0].rpartition("?mode=")[2] for file in commit.removes)
         unsigned = sorted({mode for mode in modes if mode in _UNSIGNED})
         if unsigned:
@@ -151,14 +151,14 @@ class WarehouseDestination(Destination):
             raise ConfigError.single(
                 "ms.publish.mode",
                 f"is {self._spec.mode}, and rows of {self._table} that are to be replaced were "
-                f"loaded under {mode}, without a note which work unit each row came from",
+                f"loaded under {mode}, without the work unit of each row",
                 f"Set it back to {mode}, or load into another table. To keep {self._spec.mode} and "
-                f"this table, empty it, run {forget}, and have everything read again: "
+                f"this table, empty it, run {forget}, and read everything again: "
                 "dil state forget JOB.conf --all",
             )
 
     def _check_intent(self, commit: Commit) -> None:
-        """Refuse to finish what was decided under another configuration."""
+        """Refuse to finish an intent that was decided under another configuration."""
         mode = self._spec.mode
         expected = f"{self._base}?mode={mode.value}"
         for move in commit.moves:

@@ -1,7 +1,7 @@
-"""What one kind of database supplies to the loading of tables.
+"""The interface of one kind of database for the loading of tables.
 
-Statements are written once for all of them; a dialect has its own words for types, for looking at
-tables, for loading record batches, and for what its errors mean.
+Statements are written once for all databases; a dialect has its own words for types, for inspecting
+tables, for loading record batches, and for the meaning of its errors.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dil.databases.faults import Diagnosis, Fault, LoginProperties
 from dil.databases.statements import MARK, quoted
 from dil.types.warehouse import Table, TableColumn
 
-# How long to wait, in seconds: for a connection; for another writer's lock, which is then tried
-# again; and how long a client may be silent inside a transaction before the server ends it.
+# Limits in seconds: for opening a connection; for another writer's lock, after which the lock is
+# tried again; and for a client's silence inside a transaction, after which the server ends it.
 CONNECT_S = 10
 LOCK_S = 5
 IDLE_S = 600
@@ -28,8 +28,8 @@ PROPERTIES = LoginProperties("ms.warehouse.url", "ms.warehouse.user", "ms.wareho
 BUSY = frozenset({Fault.CONFLICT, Fault.LOCKED, Fault.CHANGED, Fault.EXISTS, Fault.TIMED_OUT})
 _BUSY = "Another writer was in the way; run the job again."
 ADVICE: Mapping[Fault, str] = dict.fromkeys(BUSY, _BUSY) | {
-    Fault.DUPLICATE: "A row of this key is there already. ms.warehouse.operation=upsert puts rows"
-    " in place of those of their keys.",
+    Fault.DUPLICATE: "The table has a row of this key. ms.warehouse.operation=upsert replaces"
+    " rows that have the same key.",
 }
 Value = str | int | bytes | None
 Row = tuple[object, ...]
@@ -43,21 +43,21 @@ class Connection(ABC):
 
     @abstractmethod
     def begin(self) -> None:
-        """Begin a transaction whose statements see everything committed by then."""
+        """Begin a transaction whose statements see everything that is committed when they run."""
 
     @abstractmethod
     def commit(self) -> None:
-        """End the transaction; what it changed is kept."""
+        """End the transaction and keep its changes."""
 
     @abstractmethod
     def rollback(self) -> None:
-        """End the transaction; nothing of it stays."""
+        """End the transaction and undo its changes."""
 
     @abstractmethod
     def change(self, statement: str, *values: Value) -> int:
-        """Run a statement and return how many rows it changed; ``MARK`` is the place of a value.
+        """Run a statement and return the number of changed rows; ``MARK`` is the place of a value.
 
-        Where no value is given the number may be anything.
+        Without values, the number may be any.
         """
 
     @abstractmethod
@@ -68,9 +68,9 @@ class Connection(ABC):
     def load(
         self, table: TableName, columns: Sequence[TableColumn], batches: Iterable[pa.RecordBatch]
     ) -> None:
-        """Add rows to a table, in bounded memory; the batches have exactly these columns.
+        """Add rows to a table, in bounded memory; the batches have exactly the given columns.
 
-        Values have the columns' types; those of JSON are text.
+        Values have the columns' types; JSON values are text.
         """
 
     @abstractmethod
@@ -80,7 +80,7 @@ class Connection(ABC):
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """A table's name; ``schema`` is empty for the connection's own, and for temporary tables."""
+    """A table's name; ``schema`` is empty for the connection's schema, and for temporary tables."""
 
     schema: str
     name: str
@@ -88,15 +88,15 @@ class TableName:
 
 
 class Dialect(ABC):
-    """One database's words, and the way to it."""
+    """One database's SQL words, and its connections."""
 
     # Whether creating and altering tables is part of a transaction.
     ddl_in_transaction = True
     folds_case = True
-    # How much text a key holds that we make, None for any length.
+    # The longest text, in characters, in a key that we create, None for any length.
     key_characters: int | None = None
     big_integer = "BIGINT"
-    # The words before the rows of an upsert that make each column take the values it is given.
+    # The words before the rows of an upsert by which generated columns take the given values.
     overriding = ""
 
     @abstractmethod
@@ -109,40 +109,40 @@ class Dialect(ABC):
 
     @abstractmethod
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Say what one of those errors means."""
+        """Return the meaning of one of those errors."""
 
     @abstractmethod
     def table(self, connection: Connection, name: TableName) -> Table | None:
-        """Return what a table is like, None where there is none."""
+        """Return the form of a table, None if there is none."""
 
     @abstractmethod
     def type_words(self, data_type: pa.DataType, *, is_key: bool) -> str:
-        """Return the database's words for a column type, empty where it has none."""
+        """Return the database's words for a column type, empty if it has none."""
 
     @abstractmethod
     def widen(
         self, table: TableName, column: str, words: str, attributes: str | None = None
     ) -> str:
-        """Return the statement that gives a column another type, empty if none does.
+        """Return the statement that changes a column's type, empty if no statement can.
 
         With ``attributes``, it keeps these other attributes of the column.
         """
 
     @abstractmethod
     def same(self, left: str, right: str) -> str:
-        """Return the condition that two values are equal, or both null."""
+        """Return the condition that two values are equal or both null."""
 
     def kept(self, data_type: pa.DataType) -> pa.DataType:
-        """Return the type that a column of this type has when the database is asked for it."""
+        """Return the type that the database reports for a column of this type."""
         return data_type
 
     def refusal(self, column: TableColumn, values: pa.Array) -> str:
-        """Return what the database does not take among values, empty where it takes all."""
+        """Return what the database refuses among values, empty if it takes all."""
         del column, values
         return ""
 
     def unordered(self, values: pa.Array) -> str:
-        """Return why the database would not sort values of delta fields, empty where it would."""
+        """Return why the database would sort delta fields wrongly, empty if it sorts them right."""
         del values
         return ""
 
@@ -152,39 +152,39 @@ class Dialect(ABC):
         return True
 
     def quote(self, name: str) -> str:
-        """Return a name as a statement holds it."""
+        """Return a name in the form for statements."""
         return quoted(name)
 
     def full(self, table: TableName) -> str:
-        """Return a table's whole name as a statement holds it."""
+        """Return a table's full name in the form for statements."""
         name = self.quote(table.name)
         return f"{self.quote(table.schema)}.{name}" if table.schema else name
 
     def missing_right(self, connection: Connection, name: TableName, rights: Sequence[str]) -> str:
-        """Return the statement that gives this user what it lacks, empty where it lacks nothing.
+        """Return the statement that grants this user its missing rights, empty if none is missing.
 
-        A database that cannot know says nothing.
+        A database that cannot know returns an empty text.
         """
         del connection, name, rights
         return ""
 
     def make_schema(self, connection: Connection, schema: str) -> None:
-        """Create a schema unless it is there."""
+        """Create a schema unless it exists."""
         if schema:
             connection.change(f"CREATE SCHEMA IF NOT EXISTS {self.quote(schema)}")
 
     def key_clause(self, keys: Sequence[str]) -> str:
-        """Return what follows the name of a temporary table that is to find rows by key."""
+        """Return the clause after a temporary table's name that lets rows be found by key."""
         del keys
         return ""
 
     def index_winners(self, keys: Sequence[str]) -> Sequence[str]:
-        """Return the statements that make the table of winners quick to search."""
+        """Return the statements that index the table of winners."""
         del keys
         return ()
 
     def index(self, table: TableName, column: str) -> str:
-        """Return the statement that makes rows quick to find by a column, empty for none."""
+        """Return the statement that indexes a table by a column, empty if none is needed."""
         del table, column
         return ""
 
@@ -193,15 +193,15 @@ class Dialect(ABC):
         return f"{self.quote(column)} IN ({', '.join(MARK for _ in values)})", values
 
     def temporary(self, name: str, clause: str, select: str) -> str:
-        """Return the statement that makes a temporary table of a SELECT."""
+        """Return the statement that creates a temporary table from a SELECT."""
         return f"CREATE TEMPORARY TABLE {name} {clause} AS {select}"
 
     def lock(self, connection: Connection, table: TableName) -> None:
-        """Keep other writers out until the transaction ends, and no reader."""
+        """Keep other writers, but not readers, out until the transaction ends."""
         del connection, table
 
     def delete_matching(self, table: TableName, keys: Sequence[str], condition: str) -> str:
-        """Return the statement that deletes rows of the keys of those winners."""
+        """Return the statement that deletes the rows with the keys of the chosen winners."""
         names = ", ".join(map(self.quote, keys))
         return (
             f"DELETE FROM {self.full(table)} WHERE ({names}) IN "  # noqa: S608 - quoted names
@@ -211,7 +211,7 @@ class Dialect(ABC):
     def upsert(
         self, table: TableName, columns: Sequence[str], keys: Sequence[str], condition: str
     ) -> str:
-        """Return the statement that puts winners in place of the rows of their keys."""
+        """Return the statement that replaces the rows that have the winners' keys."""
         names = ", ".join(map(self.quote, columns))
         others = [self.quote(name) for name in columns if name not in keys]
         updates = ", ".join(f"{name} = excluded.{name}" for name in others)
@@ -223,7 +223,7 @@ class Dialect(ABC):
         )
 
     def insert_once(self, table: TableName, values: Mapping[str, str]) -> str:
-        """Return the statement that adds a row, of expressions, unless one of its keys is taken."""
+        """Return the statement that adds a row, given as expressions, unless its key exists."""
         names = ", ".join(map(self.quote, values))
         return (
             f"INSERT INTO {self.full(table)} ({names}) "  # noqa: S608 - quoted names

@@ -1,4 +1,4 @@
-"""DuckDB: one file, of which one process at a time may hold the writing end."""
+"""DuckDB: one file, which only one process at a time may open for writing."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ WHERE database_name = current_database() AND schema_name = {MARK} AND table_name
 
 
 class DuckdbDialect(Dialect):
-    """Loads Arrow batches as they are, in one transaction."""
+    """Loads Arrow batches directly, in one transaction."""
 
     def __init__(self, address: WarehouseAddress) -> None:
         self._address = address
 
     def connect(self) -> Connection:
-        """Open the file; it is made where there is none."""
+        """Open the file; it is created if it is missing."""
         return _Connection(connect(self._address.path))
 
     def errors(self) -> tuple[type[Exception], ...]:
@@ -50,14 +50,14 @@ class DuckdbDialect(Dialect):
         return (driver().Error,)
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Return what an error means, and what to do."""
+        """Return the meaning of an error, and what to do."""
         fault = fault_of(error)
         held = "Another process holds the file; run the job again when it is done."
-        advice = held if fault in BUSY else "ms.warehouse.url names a file that can be written."
+        advice = held if fault in BUSY else "ms.warehouse.url must name a writable file."
         return Diagnosis(fault, " ".join(str(error).split()), advice)
 
     def table(self, connection: Connection, name: TableName) -> Table | None:
-        """Look into the information schema."""
+        """Return the table's form from the information schema."""
         place = (name.schema, name.name)
         found = connection.rows(_COLUMNS, *place)
         if not found:
@@ -107,7 +107,7 @@ class _Connection(Connection):
         self._connection.begin()
 
     def commit(self) -> None:
-        """Commit; what was changed is in the log on disk."""
+        """Commit; the changes are in the log on disk."""
         self._connection.commit()
 
     def rollback(self) -> None:
@@ -115,7 +115,7 @@ class _Connection(Connection):
         self._connection.rollback()
 
     def change(self, statement: str, *values: Value) -> int:
-        """Run a statement; where it changes rows, DuckDB answers with their number."""
+        """Run a statement; if it changes rows, DuckDB returns their number."""
         answer = self._connection.execute(with_questions(statement), list(values)).fetchone()
         return int(answer[0]) if answer and isinstance(answer[0], int) else 0
 

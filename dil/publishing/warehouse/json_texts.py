@@ -1,7 +1,7 @@
-"""Lists, maps and records as JSON text, a column at a time: no value becomes a Python object.
+"""Lists, maps and records as JSON text, made column by column without Python objects.
 
-Value by value is made only what JSON writes in a form of its own: fractions, decimals, times,
-bytes, texts with rare control characters, and maps, in which a key might be there twice.
+Only values with a special JSON form are made one by one: fractions, decimals, times, bytes, texts
+with rare control characters, and maps, which might hold a key twice.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import pyarrow.types as pt
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 _RARE = bytes({*range(32), 0x7F} - {*b"\t\n"})
 _ESCAPED = bytes({*range(32), 0x7F, *b'"\\'})
-# What texts of people hold; the backslash comes first, or it would escape what others became.
+# Characters that ordinary texts hold; the backslash comes first, or it would be escaped again.
 _ESCAPES = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\t", "\\t"))
 _NULL = "null"
 
 
 def json_texts(values: pa.Array) -> pa.Array:
-    """Return the JSON of each value, null where it is null; NaN and infinities are null in JSON.
+    """Return the JSON of each value, null for null; NaN and infinities become null in JSON.
 
     Raises:
         KeyError: a map holds a key twice.
@@ -33,9 +33,9 @@ def json_texts(values: pa.Array) -> pa.Array:
 
 
 def are_plain(values: pa.Array) -> bool:
-    """Return whether each value has JSON, which the value has as it is, numbers excepted.
+    """Return whether each value certainly has JSON, without rare characters; numbers do not count.
 
-    So it is known without being made that no error, and no rare character, is in it.
+    So no JSON has to be made to know that there is no error.
     """
     kind = values.type
     if pt.is_dictionary(kind):
@@ -51,7 +51,7 @@ def are_plain(values: pa.Array) -> bool:
 
 
 def _is_record(kind: pa.DataType) -> bool:
-    """Return whether values are records whose members have a name each."""
+    """Return whether values are records whose members have distinct names."""
     if not pt.is_struct(kind):
         return False
     names = [field.name for field in kind]
@@ -79,7 +79,7 @@ def _texts(values: pa.Array) -> pa.Array:
 
 
 def _nulled(texts: pa.Array, values: pa.Array) -> pa.Array:
-    """Return texts, null where the values are."""
+    """Return texts, null wherever the values are null."""
     return pc.if_else(values.is_valid(), texts, pa.scalar(None, pa.string()))
 
 
@@ -94,7 +94,7 @@ def _records(values: pa.StructArray) -> pa.Array:
 
 
 def _members(values: pa.StructArray) -> Iterator[str | pa.Array]:
-    """Yield what the JSON of each record is put together of; records in records are not made."""
+    """Yield the pieces of each record's JSON; inner records are not made separately."""
     begin = "{"
     for field, member in zip(values.type, values.flatten(), strict=True):
         yield f"{begin}{_one(field.name)}:"
@@ -121,12 +121,12 @@ def _lists(values: pa.ListArray) -> pa.Array:
 
 
 def _inside_quotes(values: pa.Array) -> pa.Array | None:
-    """Return the text between the quotes of each value's JSON, None where not all have quotes."""
+    """Return the text between the quotes of each value's JSON, None if not all have quotes."""
     return None if values.null_count or not pt.is_string(values.type) else _escaped(values)
 
 
 def _escaped(values: pa.StringArray) -> pa.StringArray | None:
-    """Return texts as JSON has them between quotes, None where one has a rare character."""
+    """Return texts as JSON has them between quotes, None if one has a rare character."""
     if not _has(_ESCAPED, values):
         return values
     if _has(_RARE, values):
@@ -137,7 +137,7 @@ def _escaped(values: pa.StringArray) -> pa.StringArray | None:
 
 
 def _has(characters: bytes, values: pa.StringArray) -> bool:
-    """Return whether one of some ASCII characters is in a text; all texts are looked at at once."""
+    """Return whether a text has one of some ASCII characters; all texts are checked in one step."""
     _, ends, data = values.buffers()
     if data is None:
         return False

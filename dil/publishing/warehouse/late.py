@@ -1,8 +1,9 @@
-"""Late rows in a table of their own, ``<table>_late``, beside that of the dataset.
+"""Late rows in a table of their own, ``<table>_late``, beside the dataset's table.
 
 They are loaded in the transaction of the dataset's rows. Their files in the folder of late rows
-stay: the chain names them, and the table can be made of them again. Each row has its work unit in
-``_dil_signature``, whatever the publish mode is: the mode may be another one when it is read again.
+stay: the chain names them, and the table can be built from them again. Whatever the publish mode
+is, each row has its work unit in ``_dil_signature``, because the mode may have changed when the
+work unit is read again.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from dil.publishing.warehouse.records import Records
 from dil.publishing.warehouse.rows import WarehouseFiles
 from dil.storage import Filesystem
 
-# Columns by which a table is known for one of late rows.
+# Columns that identify a table of late rows.
 _OWN = frozenset({"_late_at", "_batch"})
 
 
 @dataclass(frozen=True, slots=True)
 class LateTable:
-    """How late rows get into their table; ``loading`` is that of this table."""
+    """Loads late rows into their table; ``loading`` is for this table."""
 
     loading: Loading
     filesystem: Filesystem
@@ -36,10 +37,10 @@ class LateTable:
     def beside(
         cls, dialect: Dialect, table: TableName, spec: PublishingSpec, filesystem: Filesystem
     ) -> LateTable:
-        """Return the table of late rows beside another one.
+        """Return the table of late rows beside another table.
 
-        Whatever the mode of the job is, its rows are added, and go with their work unit; under a
-        replace they go with all others.
+        Whatever the job's mode is, rows are added to this table, and are removed with their work
+        unit; under a replace all are removed.
         """
         name = TableName(table.schema, f"{table.name}{LATE}")
         records = Records(dialect, name.schema, f"{name.schema}.{name.name}".lstrip("."))
@@ -50,17 +51,17 @@ class LateTable:
         return cls(Loading(dialect, name, records, own, files, change_all), filesystem)
 
     def check(self, connection: Connection) -> None:
-        """Refuse a table of that name which is not one of late rows, and a name that is too long.
+        """Refuse a table of that name that is not for late rows, and a name that is too long.
 
         Raises:
-            ConfigError: there is such a table, or there can be none.
+            ConfigError: such a table exists, or the name is too long.
         """
         if not self.loading.dialect.holds_name(self.loading.table.name):
             raise ConfigError.single(
                 "extract.table.name",
                 f"is too long: the table of late rows is called {self.loading.table.name}, and the"
                 " database would cut that name",
-                f"Make it {len(LATE)} characters shorter.",
+                f"Make it at least {len(LATE)} characters shorter.",
             )
         names = self._names(connection)
         if names and not names >= _OWN:
@@ -74,18 +75,18 @@ class LateTable:
             )
 
     def files(self, connection: Connection) -> tuple[str, ...]:
-        """Return the names of the files whose rows are in the table; none where there is none."""
+        """Return the names of the files whose rows are in the table; none if there is no table."""
         records = self.loading.records
         if not self._names(connection) >= _OWN or not records.are_there(connection):
             return ()
         return tuple(file.uri.rpartition("/")[2] for file in records.live(connection))
 
     def require_fit(self, connection: Connection, commit: Commit) -> None:
-        """Look whether the table takes the late rows of a commit; see ``Loading.require_fit``."""
+        """Check that the table takes the late rows of a commit; see ``Loading.require_fit``."""
         self.loading.require_fit(connection, self._own(commit))
 
     def prepare(self, connection: Connection, commit: Commit) -> None:
-        """Make what the table lacks, outside of a transaction; may be done again."""
+        """Create missing parts of the table, outside of a transaction; may be repeated."""
         if commit.touches_late_rows:
             self.loading.records.make(connection)
             self.loading.prepare(connection, self._own(commit))
@@ -96,10 +97,11 @@ class LateTable:
         return records.are_there(connection) and records.has(connection, run_id)
 
     def load(self, connection: Connection, commit: Commit, sequence: int) -> bool:
-        """Load late rows in the transaction that is open, unless they are there.
+        """Load late rows in the open transaction, unless they are loaded already.
 
         Returns:
-            False where another process loaded them meanwhile; the transaction is to be undone.
+            False if another process loaded them meanwhile; then the transaction must be rolled
+            back.
         """
         own, records = self._own(commit), self.loading.records
         if not commit.touches_late_rows or records.has(connection, commit.run_id):
@@ -111,10 +113,10 @@ class LateTable:
         return True
 
     def load_alone(self, connection: Connection, commit: Commit, sequence: int) -> None:
-        """Load late rows of a commit that does nothing else in the database.
+        """Load late rows of a commit that changes nothing else in the database.
 
         Raises:
-            CommitLostError: they may be loaded.
+            CommitLostError: it is unknown whether they were loaded.
         """
         self.prepare(connection, commit)
         connection.begin()
@@ -127,9 +129,9 @@ class LateTable:
             raise CommitLostError(error) from error
 
     def _own(self, commit: Commit) -> Commit:
-        """Return what a commit does to late rows; its files are placed, or are still staged.
+        """Return a commit's changes to late rows; its files are placed, or are still staged.
 
-        Its outcomes are those of the work units of which older late rows go.
+        Its outcomes are those of the work units whose older late rows are removed.
         """
         gone = {unit_hash_in(uri) for uri in commit.late_removes}
         outcomes = (each for each in commit.run.outcomes if unit_hash(each.signature) in gone)
@@ -142,7 +144,7 @@ class LateTable:
         )
 
     def _names(self, connection: Connection) -> frozenset[str]:
-        """Return the names of the table's columns, none where there is no such table."""
+        """Return the names of the table's columns, none if there is no such table."""
         table = self.loading.dialect.table(connection, self.loading.table)
         return frozenset() if table is None else frozenset(each.name for each in table.columns)
 

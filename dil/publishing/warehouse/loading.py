@@ -1,4 +1,4 @@
-"""The one transaction of a commit: rows, what they replace, and the record of the commit."""
+"""The one transaction of a commit: its rows, the rows they replace, and the commit's record."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class SideTableRows(Protocol):
         """Make the missing parts of their table, outside of a transaction; may be repeated."""
 
     def load(self, connection: Connection, commit: Commit, sequence: int) -> bool:
-        """Load them in the transaction that is open; False where another run did meanwhile."""
+        """Load them in the open transaction; return False if another run loaded them meanwhile."""
 
 
 def change_all(connection: Connection, statements: Sequence[str]) -> None:
-    """Run statements one after the other."""
+    """Run statements one after the other, each by itself."""
     for statement in statements:
         connection.change(statement)
 
@@ -51,7 +51,7 @@ def units_with_closed_rows(
 ) -> dict[str, frozenset[str]]:
     """Return the work units that were read again and keep their rows of closed labels.
 
-    By signature, each with the labels whose rows go. ``live`` are the files that were loaded.
+    The result has, by signature, the labels whose rows are removed. ``live`` are the loaded files.
     """
     read = {each.signature for each in commit.run.outcomes if each.succeeded}
     removed = {file.uri for file in commit.removes}
@@ -67,9 +67,9 @@ def units_with_closed_rows(
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """How rows get into one table; ``alter`` runs the statements that change its columns.
+    """Loads rows into one table; ``alter`` runs the statements that change its columns.
 
-    ``late`` is the table of its late rows, None for that table itself.
+    ``late`` is the table of its late rows, None if this is that table.
     """
 
     dialect: Dialect
@@ -81,10 +81,10 @@ class Loading:
     late: SideTableRows | None = None
 
     def require_fit(self, connection: Connection, commit: Commit) -> None:
-        """Look whether the table takes the rows of a commit, all of them.
+        """Check that the table takes all rows of a commit.
 
-        What the table lacks is made and undone, or made for good where that cannot be undone: an
-        empty table, or an empty column, is no row that anyone could see.
+        Missing parts of the table are created and rolled back, or are created for good if that
+        cannot be rolled back: no reader sees rows in an empty table or an empty column.
 
         Raises:
             ConversionError: a column or a value does not fit.
@@ -97,17 +97,17 @@ class Loading:
             self._check_values(batch, shape.columns)
         if shape.statements and self.dialect.ddl_in_transaction:
             connection.begin()
-            # Anew: another job may have changed the table meanwhile.
+            # The table is read again: another job may have changed it meanwhile.
             self._alter(connection, self._shape(connection, rows))
             connection.rollback()
         else:
             self._alter(connection, shape)
 
     def require_few_missing(self, connection: Connection, commit: Commit) -> None:
-        """Look whether a commit takes away more than it may of what the run did not read.
+        """Check that a commit does not remove too many rows that the run did not read.
 
         Raises:
-            SourceContractError: it does.
+            SourceContractError: it removes too many.
         """
         table = self.dialect.table(connection, self.table)
         if table is None or self.spec.merge is None or not takes_missing(commit):
@@ -118,7 +118,7 @@ class Loading:
         connection.rollback()
 
     def carry_out(self, connection: Connection, intent: Intent) -> MergedRows | None:
-        """Load the rows of an intent, unless they are there; done again, it changes nothing.
+        """Load the rows of an intent, unless they are loaded; repeating it changes nothing.
 
         Returns:
             The counts of the merge; None without a merge, or if it was done before.
@@ -189,7 +189,7 @@ class Loading:
         is_marking = merge is not None and merge.is_soft and takes_missing(rows.commit)
         if not is_marking or rows.commit.moves or table is None:
             return shape
-        # Without rows there is no file that says that rows are to be marked.
+        # Without rows, no file says that the removed rows are to be marked.
         if any(each.name == DELETED_AT for each in table.columns):
             return shape
         words = self.dialect.type_words(INSTANT, is_key=False)
@@ -235,7 +235,7 @@ class Loading:
         return MergedRows(deleted=missing) if mode is PublishMode.MERGE else None
 
     def _take_missing(self, connection: Connection, commit: Commit) -> int:
-        """Take away what was not read, while the winners are all that was; return how many rows."""
+        """Remove the rows that the run did not read; return their number."""
         table = self.dialect.table(connection, self.table)
         if table is None or self.spec.merge is None:
             return 0
@@ -252,7 +252,7 @@ class Loading:
             connection.change(f"DELETE FROM {self.dialect.full(self.table)}")  # noqa: S608
 
     def _empty_units(self, connection: Connection, commit: Commit) -> None:
-        """Delete the rows of work units that were read again, of a label if labels keep some."""
+        """Delete the rows of work units that were read again, except rows of labels that stay."""
         units: dict[str | None, list[str]] = {}
         staying = (
             units_with_closed_rows(self.records.live(connection), commit) if commit.books else {}
@@ -278,10 +278,10 @@ class Loading:
             self.records.forget_named(connection, (file.uri for file in commit.removes))
 
     def _require_label_column(self, connection: Connection, commit: Commit) -> None:
-        """Refuse to leave rows of closed labels in a table that does not say whose label each has.
+        """Refuse to keep rows of closed labels in a table that has no column of labels.
 
         Raises:
-            WriteError: rows of the same work unit and of other labels are to be replaced.
+            WriteError: rows of the same work unit with other labels are to be replaced.
         """
         if commit.books is None or self.spec.mode is not PublishMode.WINDOW_REPLACE:
             return
@@ -294,7 +294,7 @@ class Loading:
                 f"{self.table.name} has no column {LABEL}: it cannot distinguish the rows of closed"
                 " timelabels, which stay, from other rows of the same work units, which are"
                 " replaced",
-                f"Add {LABEL} to ms.output.system.columns and read everything anew once, or set"
+                f"Add {LABEL} to ms.output.system.columns and read everything again once, or set"
                 " ms.late.after.close=reopen.",
             )
 

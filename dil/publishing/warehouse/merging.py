@@ -1,8 +1,8 @@
-"""Rows put in place of those of their keys (rule U18).
+"""Merges rows by their keys (rule U18).
 
-The rows of a commit are loaded into a temporary table. Of those of one key the one with the
-greatest delta fields wins, of equals the later one; a winner that is older than the row in the
-table is dropped; the others are upserted, or delete the rows that they name.
+The rows of a commit are loaded into a temporary table. Of rows with the same key, the one with the
+greatest delta fields wins, of equal ones the later one. A winner that is older than the table's row
+is dropped; the other winners are upserted, or delete the rows with their keys.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STAGE = TableName("", STAGE, is_temporary=True)
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """One commit's rows on their way into a table."""
+    """The merge of one commit's rows into a table."""
 
     dialect: Dialect
     table: TableName
@@ -33,7 +33,7 @@ class Merge:
     def stage(
         self, connection: Connection, rows: WarehouseRows, columns: Sequence[TableColumn]
     ) -> None:
-        """Load the rows and choose the winners; the table is only looked at."""
+        """Load the rows into a temporary table and choose the winners; the target is only read."""
         quote, dialect = self.dialect.quote, self.dialect
         names = ", ".join(quote(each.name) for each in columns)
         zero = f"CAST(0 AS {dialect.big_integer})"
@@ -64,7 +64,7 @@ class Merge:
             connection.change(statement)
 
     def carry_out(self, connection: Connection, columns: Sequence[TableColumn]) -> MergedRows:
-        """Change the table, whose writers are locked out; return how many rows."""
+        """Change the table, whose other writers are locked out; return the numbers of rows."""
         dialect = self.dialect
         if self.spec.delta_fields:
             connection.change(
@@ -84,7 +84,7 @@ class Merge:
         return merged
 
     def _counted(self, connection: Connection) -> MergedRows:
-        """Return what the winners will do."""
+        """Return how many rows the winners will insert, update and delete."""
         full = self.dialect.full(self.table)
         here = f"EXISTS (SELECT 1 FROM {full} t WHERE {self._equal_keys()})"  # noqa: S608
         known = self._count(connection, f"WHERE {here}")
@@ -93,7 +93,7 @@ class Merge:
         return MergedRows(rows - updated, updated, known.get(1, 0))
 
     def _count(self, connection: Connection, condition: str) -> dict[int, int]:
-        """Return how many winners there are, by whether they delete."""
+        """Return the numbers of winners, by whether they delete."""
         gone = self.dialect.quote(GONE)
         found = connection.rows(
             f"SELECT {gone}, COUNT(*) FROM {WINNERS} {condition} GROUP BY {gone}"  # noqa: S608
@@ -106,7 +106,7 @@ class Merge:
         )
 
     def _is_newer(self) -> str:
-        """Return the condition that the table's row has greater delta fields, null the least."""
+        """Return the condition that the table's row has greater delta fields; null is the least."""
         cases, equal = [], ""
         for name in map(self.dialect.quote, self.spec.delta_fields):
             old, new = f"t.{name}", f"{WINNERS}.{name}"
@@ -117,10 +117,10 @@ class Merge:
 
 
 def check_fields(dialect: Dialect, spec: MergeSpec, schema: pa.Schema) -> None:
-    """Refuse columns that cannot be merged by.
+    """Refuse columns that rows cannot be merged by.
 
     Raises:
-        ConversionError: a field is not there, or the database could not compare its values.
+        ConversionError: a field is missing, or the database could not compare its values.
     """
     for name in (*spec.keys, *spec.delta_fields):
         if name not in schema.names:

@@ -1,4 +1,4 @@
-"""Rows whose key a run did not read, though it read all that the source has."""
+"""Rows whose key a run did not read, although it read everything that the source has."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dil.publishing.warehouse.dialect import STAGE, WINNERS, Connection, Dialect
 from dil.publishing.warehouse.rows import DELETED_AT, WarehouseRows
 from dil.types.warehouse import Table
 
-# The end of the name of what a commit takes away, where it takes away what the run did not read.
+# The end of the name of the file that makes a commit remove the rows that the run did not read.
 MARK_OF_MISSING = "#missing"
 
 
 def takes_missing(commit: Commit) -> bool:
-    """Return whether rows go whose key is not among those of the commit."""
+    """Return whether a commit removes rows whose key it does not have."""
     return any(file.uri.endswith(MARK_OF_MISSING) for file in commit.removes)
 
 
@@ -29,7 +29,7 @@ def missing_rows(address: str) -> PublishedFile:
 class MissingRows:
     """The rows of a table that are not among the winners of a commit.
 
-    Rows that are marked as deleted are gone already.
+    Rows that are marked as deleted do not count.
     """
 
     dialect: Dialect
@@ -38,10 +38,11 @@ class MissingRows:
     spec: MergeSpec
 
     def require_few(self, connection: Connection, rows: WarehouseRows) -> None:
-        """Refuse a commit that would take away too many rows; the keys alone are loaded.
+        """Refuse a commit that would remove too many rows; only the keys are loaded.
 
         Raises:
-            SourceContractError: more are missing than ms.merge.delete.limit.percent of all rows.
+            SourceContractError: more rows are missing than ms.merge.delete.limit.percent of all
+                rows.
         """
         has_keys = bool(rows.commit.moves)
         if has_keys:
@@ -53,14 +54,14 @@ class MissingRows:
                 f"{missing:,} of {total:,} rows of the table {self.name.name} are missing at the "
                 f"source, which is more than ms.merge.delete.limit.percent="
                 f"{self.spec.max_deleted_percent} allows to delete. Nothing was published",
-                "Look whether the source gave everything. If these rows are to go, run once with a "
+                "Check whether the source returned all rows. To delete these rows, run once with a "
                 "higher limit: -D ms.merge.delete.limit.percent=100",
             )
 
     def take_away(self, connection: Connection, commit: Commit) -> int:
-        """Delete the rows, or mark them, and return how many.
+        """Delete or mark the rows; return their number.
 
-        The winners are those that were read, all of them.
+        The winners are all rows that were read.
         """
         condition = self._is_missing(has_keys=bool(commit.moves))
         missing = self._count(connection, condition)

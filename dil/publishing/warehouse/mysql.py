@@ -1,8 +1,8 @@
 """MySQL 8 and MariaDB 10.2 or newer, through PyMySQL.
 
-Creating and altering tables commits here, so it is done before the transaction and each of its
-statements may be done again. Rows come by LOAD DATA LOCAL where the server allows it, else by
-INSERT.
+On MySQL, creating and altering tables commits, so it is done before the transaction, and each of
+its statements may be repeated. Rows are loaded by LOAD DATA LOCAL if the server allows that, else
+by INSERT.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _ADVICE = {
     **ADVICE,
     Fault.DOES_NOT_FIT: "A text is too long for its column; keys made by dil hold 255 characters.",
 }
-# The catalogue itself compares names without regard to case, which the server may distinguish.
+# The catalogue compares names without regard to case, which the server may distinguish.
 _IS_EXACT = "(@@lower_case_table_names <> 0 OR BINARY {}.table_name = " + MARK + ")"
 _COLUMNS = f"""
 SELECT t.table_type, t.engine, c.column_name, c.data_type, c.column_type,
@@ -81,7 +81,7 @@ _COMPUTED = ("VIRTUAL GENERATED", "STORED GENERATED", "PERSISTENT")
 
 
 class MysqlDialect(Dialect):
-    """Loads in one transaction of InnoDB; tables are made before it."""
+    """Loads in one InnoDB transaction; tables are created before it."""
 
     ddl_in_transaction = False
     big_integer = "SIGNED"
@@ -92,14 +92,14 @@ class MysqlDialect(Dialect):
         self._collation = ""
 
     def connect(self) -> Connection:
-        """Open a connection, strict and with limits to waiting."""
+        """Open a connection with strict mode and limited waiting."""
         server = self._address.server
         if server is None:
             raise TypeError("the address is of a file")
         settings = (
             "SET SESSION sql_mode = "
             "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO', "
-            # Without room for warnings changed values would go unnoticed.
+            # Without room for warnings, changed values would go unnoticed.
             "SESSION max_error_count = 64, "
             f"SESSION innodb_lock_wait_timeout = {LOCK_S}, SESSION time_zone = '+00:00', "
             f"SESSION lock_wait_timeout = {LOCK_S}, SESSION wait_timeout = {IDLE_S}",
@@ -127,25 +127,25 @@ class MysqlDialect(Dialect):
         return (mysql.driver().err.MySQLError,)
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Return what the server's error means, and what to do."""
+        """Return the meaning of the server's error, and what to do."""
         fault = mysql.fault_of(error)
         advice = _ADVICE.get(fault, _ADVICE[Fault.OTHER])
         return Diagnosis(fault, mysql.text_of(error), advice)
 
     def table(self, connection: Connection, name: TableName) -> Table | None:
-        """Look into the information schema of the connection's database."""
+        """Return the table's form from the information schema of the connection's database."""
         found = connection.rows(_COLUMNS, name.name, name.name, name.name)
         if not found:
             return None
         unique: dict[object, set[str]] = {}
         for index, column, part in connection.rows(_UNIQUE, name.name, name.name):
-            # The beginning of a text, or an expression, is a key that no column has.
+            # An index on a text's beginning or on an expression is not a key of any column.
             is_whole = column is not None and part is None
             unique.setdefault(index, set()).add(str(column) if is_whole else MARK)
         kind, engine = found[0][:2]
         problem = "" if kind == "BASE TABLE" else "is no table that rows can be loaded into"
         if not problem and engine != "InnoDB":
-            problem = f"has the engine {engine}, which knows no transactions; use InnoDB"
+            problem = f"has the engine {engine}, which has no transactions; use InnoDB"
         definitions = () if problem else self._definitions(connection, name)
         return Table(
             tuple(self._with_attributes(row[2:], definitions) for row in found),
@@ -158,7 +158,7 @@ class MysqlDialect(Dialect):
         return str(statement).split("\n")
 
     def _with_attributes(self, row: Row, definitions: Sequence[str]) -> TableColumn:
-        """Return a column with what follows its type where the server shows its definition.
+        """Return a column with the attributes after its type, if the server shows its definition.
 
         Text keeps its collation, unless it is in a character set that lacks characters.
         """
@@ -176,7 +176,7 @@ class MysqlDialect(Dialect):
         return replace(column, attributes=words + shown)
 
     def type_words(self, data_type: pa.DataType, *, is_key: bool) -> str:
-        """Return the type's name; text that is a key has a length, and compares bytes."""
+        """Return the type's name; key text has a length, and is compared by bytes."""
         if data_type == TEXT:
             words = f"varchar({_KEY_CHARACTERS})" if is_key else MYSQL_WORDS[TEXT]
             return f"{words} CHARACTER SET utf8mb4 COLLATE {self._collation}"
@@ -189,7 +189,7 @@ class MysqlDialect(Dialect):
     def widen(
         self, table: TableName, column: str, words: str, attributes: str | None = None
     ) -> str:
-        """Return MODIFY, which may be done again; what it does not repeat of a column is lost."""
+        """Return MODIFY, which may be repeated; it drops attributes that it does not name."""
         kept = words if attributes is None else words.partition(" CHARACTER SET ")[0] + attributes
         return f"ALTER TABLE {self.full(table)} MODIFY {self.quote(column)} {kept}"
 
@@ -202,7 +202,7 @@ class MysqlDialect(Dialect):
         return quoted(name, "`")
 
     def kept(self, data_type: pa.DataType) -> pa.DataType:
-        """Return the type: there are no zones, one kind of fractions, and JSON is text."""
+        """Return the reported type: no zones, one kind of fractions, and JSON as text."""
         if pt.is_timestamp(data_type):
             return INSTANT
         if pt.is_floating(data_type):
@@ -210,7 +210,7 @@ class MysqlDialect(Dialect):
         return TEXT if data_type == JSON else data_type
 
     def refusal(self, column: TableColumn, values: pa.Array) -> str:
-        """Refuse numbers that are none, years beyond 9999, and blanks that CHAR does not keep."""
+        """Refuse NaN and infinities, years beyond 9999, and trailing blanks that CHAR drops."""
         if column.words.startswith("char(") and pc.any(pc.ends_with(values, " ")).as_py():
             return f"holds text that ends with a blank, which {column.words} does not keep"
         if pt.is_floating(values.type) and pc.any(pc.invert(pc.is_finite(values))).as_py():
@@ -222,24 +222,24 @@ class MysqlDialect(Dialect):
         )
 
     def holds_name(self, column: str) -> bool:
-        """Return whether the server takes the name."""
+        """Return whether the server takes the name of a column."""
         return len(column) <= _NAME_CHARACTERS
 
     def key_clause(self, keys: Sequence[str]) -> str:
-        """Return the primary key of a temporary table."""
+        """Return the clause for a temporary table's primary key."""
         return f"(PRIMARY KEY ({', '.join(map(self.quote, keys))}))"
 
     def index(self, table: TableName, column: str) -> str:
-        """Return an index of the beginning of a text."""
+        """Return the statement for an index of a text's first characters."""
         return f"ALTER TABLE {self.full(table)} ADD INDEX ({self.quote(column)}({_KEY_CHARACTERS}))"
 
     def temporary(self, name: str, clause: str, select: str) -> str:
-        """Return the statement that makes it of InnoDB, whatever the server's default is."""
+        """Return the statement that creates the table in InnoDB, also against the default."""
         return f"CREATE TEMPORARY TABLE {name} {clause} ENGINE=InnoDB AS {select}"
 
     def lock(self, connection: Connection, table: TableName) -> None:
-        """Keep other runs of ours out; whoever else writes meets the locks of rows."""
-        # By the database's own name: hosts are spelled in many ways.
+        """Keep other runs of dil out; other writers meet row locks."""
+        # The lock's name has the database's own name, because a host has many spellings.
         name = f"LOWER(CONCAT(DATABASE(), '/', {MARK}))"
         lock = f"CONCAT('dil.', LEFT(SHA2({name}, 256), 32))"
         if connection.rows(f"SELECT GET_LOCK({lock}, {LOCK_S})", table.name) != [(1,)]:
@@ -248,14 +248,14 @@ class MysqlDialect(Dialect):
             )
 
     def delete_matching(self, table: TableName, keys: Sequence[str], condition: str) -> str:
-        """Return a DELETE with a join: a subquery would look at every row of the table."""
+        """Return a DELETE with a join: a subquery would read every row of the table."""
         pairs = " AND ".join(f"t.{name} = w.{name}" for name in map(self.quote, keys))
         return f"DELETE t FROM {self.full(table)} t JOIN {WINNERS} w ON {pairs} WHERE w.{condition}"
 
     def upsert(
         self, table: TableName, columns: Sequence[str], keys: Sequence[str], condition: str
     ) -> str:
-        """Return INSERT with ON DUPLICATE KEY UPDATE; the table has one unique key only."""
+        """Return INSERT with ON DUPLICATE KEY UPDATE; the table has only one unique key."""
         names = ", ".join(map(self.quote, columns))
         others = [self.quote(name) for name in columns if name not in keys] or [self.quote(keys[0])]
         updates = ", ".join(f"{name} = VALUES({name})" for name in others)
@@ -265,7 +265,7 @@ class MysqlDialect(Dialect):
         )
 
     def insert_once(self, table: TableName, values: Mapping[str, str]) -> str:
-        """Return an INSERT that leaves a row of the same key as it is."""
+        """Return an INSERT that leaves an existing row of the same key as it is."""
         names = [self.quote(name) for name in values]
         return (
             f"INSERT INTO {self.full(table)} ({', '.join(names)}) "  # noqa: S608 - quoted names
@@ -273,7 +273,7 @@ class MysqlDialect(Dialect):
         )
 
     def instant(self, milliseconds: int) -> str:
-        """Return the literal; all times are UTC."""
+        """Return the literal of an instant; all times are UTC."""
         return f"TIMESTAMP '{instant_text(milliseconds)}'"
 
 
@@ -307,14 +307,14 @@ class _Connection(Connection):
     def load(
         self, table: TableName, columns: Sequence[TableColumn], batches: Iterable[pa.RecordBatch]
     ) -> None:
-        """Load each batch by a file of text, or by INSERT."""
+        """Load each batch from a text file, or by INSERT."""
         load = self._load_file if self._has_local_files else self._insert
         for batch in batches:
             if batch.num_rows:
                 load(quoted(table.name, "`"), columns, batch)
 
     def _load_file(self, table: str, columns: Sequence[TableColumn], batch: pa.RecordBatch) -> None:
-        """Load by LOAD DATA LOCAL, which only warns of what it changes: a warning is an error."""
+        """Load by LOAD DATA LOCAL, which only warns if it changes values: a warning is an error."""
         names, sets = [], []
         for number, column in enumerate(columns):
             name = quoted(column.name, "`")
@@ -337,11 +337,11 @@ class _Connection(Connection):
             said = str(warnings[0][2]) if warnings else f"{loaded} of {batch.num_rows} rows loaded"
             raise WriteError(
                 f"the table {table} does not take rows as they are: {said}",
-                "A row of this key may be there already, or a text may be too long for its column.",
+                "The table may have a row of this key, or a text may be too long for its column.",
             )
 
     def _insert(self, table: str, columns: Sequence[TableColumn], batch: pa.RecordBatch) -> None:
-        """Insert by statements of many rows."""
+        """Insert by statements with many rows each."""
         names = ", ".join(quoted(each.name, "`") for each in columns)
         places = ", ".join(MARK for _ in columns)
         inserted = f"INSERT INTO {table} ({names}) VALUES ({places})"  # noqa: S608 - quoted names
@@ -360,7 +360,7 @@ class _Connection(Connection):
 
 
 def _lines(batch: pa.RecordBatch) -> bytes:
-    """Return rows in the default format of LOAD DATA: tabs between, line feeds behind."""
+    """Return rows in LOAD DATA's format: tabs between values, a line feed after each row."""
     cells = [_escaped(_text(values, is_hex=True)) for values in batch.columns]
     lines = pc.binary_join_element_wise(*cells, "\t")
     whole = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
@@ -376,7 +376,7 @@ def _escaped(texts: pa.Array) -> pa.Array:
 
 
 def _text(values: pa.Array, *, is_hex: bool) -> pa.Array:
-    """Return values as MySQL reads them in text; bytes stay bytes unless they are to be hex."""
+    """Return values as MySQL reads them from text; bytes stay bytes unless ``is_hex``."""
     if pt.is_boolean(values.type):
         return values.cast(pa.int8()).cast(pa.string())
     if pt.is_timestamp(values.type):
@@ -427,7 +427,7 @@ def _other_type(kind: str) -> pa.DataType | None:
 
 
 def _exact_collation(session: mysql.MysqlSession) -> str:
-    """Return the server's collation that compares bytes and does not pad."""
+    """Return the server's collation that compares bytes without padding."""
     found = session.exact_collation()
     if not found:
         raise WriteError(

@@ -1,7 +1,7 @@
-"""Who may load into a table: ``dil_owner``, beside ``dil_commit`` (rule U21).
+"""Says which jobs may load into a table: ``dil_owner``, beside ``dil_commit`` (rule U21).
 
-Claims are numbered; of those of one job the last counts. A number is given once, so that of two
-jobs that come at the same moment the second sees the first.
+Claims are numbered; the last claim of a job counts. Each number is given only once, so if two jobs
+come at the same moment, the second sees the first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dil.types.warehouse import TEXT
 _COLUMNS: Mapping[str, object] = {
     "dataset": KEY_TEXT, "number": pa.int64(), "job": TEXT, "store": TEXT, "mode": TEXT,
 }  # fmt: skip
-# What two jobs may do to one table, each with rows of its own.
+# Two jobs may do this to one table, if each only changes its own rows.
 _SHARED = {PublishMode.APPEND.value, PublishMode.MERGE.value}
 _DELETES = " that deletes missing rows"
 
@@ -39,8 +39,8 @@ class Owners:
         """Enter a job as an owner of the table.
 
         Raises:
-            ConfigError: the job has another state, or another job owns the table, and one of them
-                takes away rows that it did not load.
+            ConfigError: the job has another state, or another job owns the table and one of the two
+                removes rows that it did not load.
         """
         mode = owner.mode.value + _DELETES * deletes_missing
         self.dialect.make_schema(connection, self.schema)
@@ -65,7 +65,7 @@ class Owners:
         return frozenset(job for job, _ in self._known(connection)[0])
 
     def _known(self, connection: Connection) -> tuple[dict[tuple[str, str], str], int]:
-        """Return the last mode of each job and its state, and the last number."""
+        """Return the last mode of each job and its state, and the last number of a claim."""
         names = ", ".join(map(self.dialect.quote, ("number", "job", "store", "mode")))
         statement = (
             f"SELECT {names} FROM {self.dialect.full(self._table)} "  # noqa: S608 - quoted names
@@ -85,7 +85,7 @@ class Owners:
                 "state.store.dir / state.store.db.url",
                 f"is {owner.store}, but job {owner.job} kept its watermarks in {other.store} when "
                 f"it loaded {self.dataset}; without them it would read everything again",
-                f"Set it back, or copy the state, and forget the other one: {forget}",
+                f"Set it back, or copy the state, and delete the other claim: {forget}",
             )
         if not {mode, other_mode} <= _SHARED:
             raise ConfigError.single(

@@ -1,4 +1,4 @@
-"""PostgreSQL 12 and newer, through ADBC: its binary COPY takes Arrow batches as they are.
+"""PostgreSQL 12 and newer, through ADBC: its binary COPY takes Arrow batches directly.
 
 psycopg could not share a transaction with it, so all statements go through ADBC.
 """
@@ -41,7 +41,7 @@ _LIMITED = re.compile(r"character varying\((\d+)\)|character varying")
 _NUMERIC = re.compile(r"numeric\((\d+),(-?\d+)\)|numeric")
 _MOST_DIGITS = 76
 _NAME_BYTES = 63
-# First and last values, as days and microseconds since 1970 (PostgreSQL manual, 8.5).
+# First and last values, in days and microseconds since 1970 (PostgreSQL manual, 8.5).
 _DAYS = (-2_440_588, 2_145_031_948)
 _MICROSECONDS = (-210_866_803_200_000_000, 9_223_371_331_199_999_999)
 _ADVICE = {
@@ -79,7 +79,7 @@ WHERE n.nspname = {MARK} AND c.relname = {MARK} AND i.indisunique AND i.indisval
 
 
 class PostgresqlDialect(Dialect):
-    """Loads by binary COPY, in the transaction of everything else."""
+    """Loads by binary COPY, in the transaction of all other statements."""
 
     folds_case = False
     overriding = "OVERRIDING SYSTEM VALUE "
@@ -88,7 +88,7 @@ class PostgresqlDialect(Dialect):
         self._address = address
 
     def connect(self) -> Connection:
-        """Open a connection with limits to waiting."""
+        """Open a connection with limited waiting."""
         connection = _Connection(self._database.connect())
         try:
             connection.change(f"SET lock_timeout = '{LOCK_S}s'")
@@ -105,7 +105,7 @@ class PostgresqlDialect(Dialect):
         server = self._address.server
         if server is None:
             raise TypeError("the address is of a file")
-        # Tables are named with their schemas, so the address's own is not searched.
+        # Tables are named with their schemas, so the schema in the address is not searched.
         given = postgresql.arguments(replace(server, schema=""), connect_s=CONNECT_S)
         return postgresql.AdbcDatabase(postgresql.conninfo(given))
 
@@ -114,7 +114,7 @@ class PostgresqlDialect(Dialect):
         return postgresql.errors()
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Return what an error means by its SQLSTATE, else by its text, and what to do."""
+        """Return an error's meaning by its SQLSTATE, else by its text, and what to do."""
         state = getattr(error, "sqlstate", None)
         text = " ".join(_NOISE.sub("", str(error)).split()).rpartition("ERROR: ")[2].strip()
         fault = postgresql.fault_of(state, text)
@@ -124,7 +124,7 @@ class PostgresqlDialect(Dialect):
         return Diagnosis(fault, text, _ADVICE.get(fault, _ADVICE[Fault.OTHER]))
 
     def table(self, connection: Connection, name: TableName) -> Table | None:
-        """Look into the catalogue."""
+        """Return the table's form from the catalogue."""
         found = connection.rows(_COLUMNS, name.schema, name.name)
         if not found:
             return None
@@ -180,7 +180,7 @@ class PostgresqlDialect(Dialect):
         )
 
     def missing_right(self, connection: Connection, name: TableName, rights: Sequence[str]) -> str:
-        """Ask the server about this user's rights."""
+        """Query this user's rights on the server."""
         schema = name.schema
         exists = connection.rows(_SCHEMA, schema)
         if not exists:
@@ -200,28 +200,28 @@ class PostgresqlDialect(Dialect):
         return f"GRANT {', '.join(lacking)} ON {full} TO user" if lacking else ""
 
     def make_schema(self, connection: Connection, schema: str) -> None:
-        """Create a schema; where it is there, no right to create one is needed."""
+        """Create a schema; if it exists, no right to create one is needed."""
         if schema and not connection.rows(_SCHEMA, schema):
             super().make_schema(connection, schema)
 
     def holds_name(self, column: str) -> bool:
-        """Return whether the name is not cut off."""
+        """Return whether PostgreSQL keeps the whole name."""
         return len(column.encode()) <= _NAME_BYTES
 
     def index_winners(self, keys: Sequence[str]) -> Sequence[str]:
-        """Let the planner know how many winners there are."""
+        """Return the statement that lets the planner know the number of winners."""
         del keys
         return ("ANALYZE dil_winners",)
 
     def index(self, table: TableName, column: str) -> str:
-        """Return a plain index of hashes: texts may be long, and many rows have the same.
+        """Return a plain index of hashes: texts may be long, and many rows have the same text.
 
-        A hash index would take longer with each row that is like others.
+        Inserting into a hash index takes longer with each row of equal text.
         """
         return f"CREATE INDEX ON {self.full(table)} ({_HASH.format(self.quote(column))})"
 
     def any_of(self, column: str, values: Sequence[str]) -> tuple[str, Sequence[str]]:
-        """Return the condition, for signatures in words that the index knows."""
+        """Return the condition, with the hashes by which the index finds the texts."""
         condition, given = super().any_of(column, values)
         if column != SIGNATURE:
             return condition, given
@@ -230,12 +230,12 @@ class PostgresqlDialect(Dialect):
         return f"{hashed} AND {condition}", (*values, *given)
 
     def temporary(self, name: str, clause: str, select: str) -> str:
-        """Return the statement; the table goes with the transaction."""
+        """Return the statement; the table is dropped when the transaction ends."""
         del clause
         return f"CREATE TEMPORARY TABLE {name} ON COMMIT DROP AS {select}"
 
     def lock(self, connection: Connection, table: TableName) -> None:
-        """Lock out writers, so that what is compared is what is replaced."""
+        """Lock out writers, so that the rows that are compared are the rows that are replaced."""
         connection.change(f"LOCK TABLE {self.full(table)} IN SHARE ROW EXCLUSIVE MODE")
 
 
@@ -246,7 +246,7 @@ class _Connection(Connection):
         self._connection = connection
 
     def begin(self) -> None:
-        """Begin a transaction; until then each statement was one."""
+        """Begin a transaction; before it each statement committed by itself."""
         self._connection.adbc_connection.set_autocommit(False)
 
     def commit(self) -> None:
@@ -258,7 +258,7 @@ class _Connection(Connection):
         self._connection.adbc_connection.rollback()
 
     def change(self, statement: str, *values: Value) -> int:
-        """Run a statement; ADBC counts rows only for those that take values."""
+        """Run a statement; ADBC counts rows only for statements with values."""
         with self._connection.cursor() as cursor:
             if not values:
                 cursor.execute(statement)
@@ -275,7 +275,7 @@ class _Connection(Connection):
     def load(
         self, table: TableName, columns: Sequence[TableColumn], batches: Iterable[pa.RecordBatch]
     ) -> None:
-        """Copy batches in; jsonb's binary form begins with the number of its version."""
+        """Copy batches in; the binary form of jsonb begins with its version number."""
         schema = pa.schema([(each.name, _wire_type(each)) for each in columns])
         reader = pa.RecordBatchReader.from_batches(schema, _wire(batches, columns, schema))
         names = {"temporary": True} if table.is_temporary else {"db_schema_name": table.schema}
@@ -300,7 +300,7 @@ def _column(name: str, words: str, *, is_required: bool) -> TableColumn:
 
 
 def _numeric(match: re.Match[str]) -> pa.DataType | None:
-    """Return the decimal type; one without bounds is taken as wide as Arrow has them."""
+    """Return the decimal type; a numeric without bounds gets the widest decimal of Arrow."""
     if match[1] is None:
         return decimal_type(_MOST_DIGITS, _MOST_DIGITS // 2)
     precision, scale = int(match[1]), int(match[2])

@@ -1,4 +1,4 @@
-"""The records of our commits in a database: ``dil_commit``, and the files loaded, ``dil_part``.
+"""The records of our commits in a database: ``dil_commit``, and the loaded files, ``dil_part``.
 
 Both are in the schema of the table and belong to the transaction that loads the rows. A row in
 ``dil_commit`` says that a run's commit is done (rule U13).
@@ -18,7 +18,7 @@ from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
 from dil.types.typed_form import INSTANT
 from dil.types.warehouse import TEXT, TableColumn
 
-# Text that is part of a key.
+# Text columns that are part of a key.
 KEY_TEXT = "key text"
 _COMMIT: Mapping[str, object] = {
     "dataset": KEY_TEXT, "sequence": pa.int64(), "run_id": KEY_TEXT, "time": INSTANT,
@@ -33,21 +33,21 @@ _IN_A_STATEMENT = 200
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The two tables, as far as they concern one table of rows, the ``dataset``."""
+    """The rows of the two tables about one table of rows, the ``dataset``."""
 
     dialect: Dialect
     schema: str
     dataset: str
 
     def make(self, connection: Connection) -> None:
-        """Create what is missing; may be done again."""
+        """Create missing tables; may be repeated."""
         self.dialect.make_schema(connection, self.schema)
         keys = (("dataset", "sequence"), ("dataset", "run_id"))
         make_table(self.dialect, connection, self._commits, _COMMIT, keys)
         make_table(self.dialect, connection, self._parts, _PART, (("dataset", "name"),))
 
     def are_there(self, connection: Connection) -> bool:
-        """Return whether anything was recorded in this schema before."""
+        """Return whether the tables of records exist in this schema."""
         return self.dialect.table(connection, self._parts) is not None
 
     def has(self, connection: Connection, run_id: str) -> bool:
@@ -60,7 +60,7 @@ class Records:
         return bool(connection.rows(statement, self.dataset, run_id))
 
     def next_sequence(self, connection: Connection) -> int:
-        """Return the number behind the last commit's."""
+        """Return the number after the last commit's number."""
         quote = self.dialect.quote
         statement = (
             f"SELECT COALESCE(MAX({quote('sequence')}), 0) "  # noqa: S608 - quoted names
@@ -69,10 +69,10 @@ class Records:
         return int(str(connection.rows(statement, self.dataset)[0][0])) + 1
 
     def enter(self, connection: Connection, commit: Commit, sequence: int) -> bool:
-        """Record a commit; say whether it was not there.
+        """Record a commit; return whether it was new.
 
-        Another job that loads into the same table may have taken the number; then the next one is
-        used, because it is by the run's id that a commit is known.
+        If another job that loads into the same table has taken the number, the next number is used,
+        because a commit is identified by the run's id.
         """
         values = {"dataset": MARK, "sequence": MARK, "run_id": MARK, "rows": MARK,
                   "time": self.dialect.instant(commit.system_time)}  # fmt: skip
@@ -86,7 +86,7 @@ class Records:
         return False
 
     def live(self, connection: Connection) -> tuple[PublishedFile, ...]:
-        """Return the files whose rows are in the table, as far as commits replaced them."""
+        """Return the files whose rows are in the table, according to the commits."""
         names = ("uri", "signature", "rows", "bytes", "sha256", "run_id", "timelabel")
         statement = (
             f"SELECT {', '.join(map(self.dialect.quote, names))} "  # noqa: S608 - quoted names
@@ -105,7 +105,7 @@ class Records:
     def signatures(
         self, connection: Connection, labels: Collection[str]
     ) -> dict[str, frozenset[str]]:
-        """Return the work units whose rows each of some labels has; one without any is left out."""
+        """Return the work units with rows in each label; a label without any is left out."""
         quote = self.dialect.quote
         found: defaultdict[str, set[str]] = defaultdict(set)
         ordered = sorted(labels)
@@ -127,7 +127,7 @@ class Records:
         signatures: Sequence[str] | None = None,
         label: str | None = None,
     ) -> None:
-        """Take all files of the table out of the list, or those of some work units, of a label."""
+        """Remove all of the table's files from the list, or only some work units' or a label's."""
         own: dict[str, Sequence[str]] = {"dataset": (self.dataset,)}
         if label is not None:
             own["timelabel"] = (label,)
@@ -135,7 +135,7 @@ class Records:
         delete_by(connection, self.dialect, self._parts, which)
 
     def forget_named(self, connection: Connection, uris: Iterable[str]) -> None:
-        """Take files out of the list by their URIs."""
+        """Remove files from the list by their URIs."""
         names = sorted({uri.rpartition("#")[2] for uri in uris})
         which = {"name": names, "dataset": (self.dataset,)}
         delete_by(connection, self.dialect, self._parts, which)
@@ -175,7 +175,7 @@ def make_table(
     columns: Mapping[str, object],
     keys: Sequence[Sequence[str]],
 ) -> None:
-    """Create a table of records unless it is there; the first key is the primary one."""
+    """Create a table of records unless it exists; the first key is the primary one."""
     if dialect.table(connection, name) is not None:
         return
     quote = dialect.quote
@@ -197,7 +197,7 @@ def _words(dialect: Dialect, kind: object) -> str:
 def delete_by(
     connection: Connection, dialect: Dialect, table: TableName, values: Mapping[str, Sequence[str]]
 ) -> None:
-    """Delete rows whose columns hold one of these texts each; the first column may have many."""
+    """Delete rows by the texts of their columns; the first column may have several texts."""
     (first, many), *others = values.items()
     for low in range(0, len(many), _IN_A_STATEMENT):
         some = many[low : low + _IN_A_STATEMENT]

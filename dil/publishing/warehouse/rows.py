@@ -43,7 +43,7 @@ class WarehouseFiles:
         if found is None:
             with self.opened(path) as file:
                 found = file.schema_arrow.remove_metadata()
-            # One object for the many files that are alike.
+            # Many files have equal columns, which share one object.
             found = self._distinct.setdefault(found.serialize().to_pybytes(), found)
             self._schemas[path] = found
         return found
@@ -53,14 +53,14 @@ class WarehouseFiles:
         """Open a file.
 
         Raises:
-            WriteError: it is gone.
+            WriteError: the file is gone.
         """
         try:
             with self._filesystem.open_input(path) as stream:
                 yield pq.ParquetFile(stream)
         except FileNotFoundError as error:
             raise WriteError(
-                f"the staged file {path} is gone", "Run the job again: it says what to do."
+                f"the staged file {path} is gone", "Run the job again: its message says what to do."
             ) from error
 
 
@@ -69,8 +69,8 @@ class WarehouseRows:
     """The rows of a commit, in the order in which they were extracted.
 
     ``adds_signature`` adds each row's work unit as ``_dil_signature``, ``adds_label`` its label as
-    ``_timelabel``. With a ``merge`` that
-    deletes softly, deleted rows get the commit's time in ``_dil_deleted_at``.
+    ``_timelabel``. With a ``merge`` that marks rows as deleted instead of deleting them, deleted
+    rows get the commit's time in ``_dil_deleted_at``.
     """
 
     commit: Commit
@@ -80,7 +80,7 @@ class WarehouseRows:
     adds_label: bool = False
 
     def schema(self) -> pa.Schema:
-        """Return one field for each column, of the type that holds the values of all files."""
+        """Return one field per column, with a type that holds the values of all files."""
         found: dict[str, list[pa.DataType]] = {}
         for move in self.commit.moves:
             for field in self.files.schema(move.source):
@@ -97,11 +97,11 @@ class WarehouseRows:
     def batches(
         self, columns: Sequence[TableColumn], *, to_check: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        """Yield batches of these columns, in their types; columns that a file lacks are null.
+        """Yield batches with these columns in their types; columns that a file lacks are null.
 
-        ``_dil_order`` and ``_dil_gone`` may be among them: the place of a row in the commit, and 1
-        for one that the source deleted. ``to_check``: JSON that a database is known to take is
-        ``{}``.
+        ``_dil_order`` and ``_dil_gone`` may be among the columns: the position of a row in the
+        commit, and 1 for a row that the source deleted. With ``to_check``, JSON that the database
+        certainly takes is replaced by ``{}``.
 
         Raises:
             ConversionError: a value does not fit its column.
@@ -119,7 +119,7 @@ class WarehouseRows:
                     read += batch.num_rows
 
     def longest(self, names: Sequence[str]) -> Mapping[str, int]:
-        """Return the number of characters of the longest text of each of some columns."""
+        """Return the number of characters in the longest text of each given column."""
         found = dict.fromkeys(names, 0)
         columns = [TableColumn(name, pa.string(), "") for name in names]
         for batch in self.batches(columns) if names else ():
@@ -156,7 +156,7 @@ class WarehouseRows:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _gone(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return for each row whether the source deleted it."""
+        """Return for each row whether the source deleted it, as a column."""
         merge = self.merge
         if merge is None or merge.op_field not in batch.schema.names:
             return pa.repeat(pa.scalar(value=False), batch.num_rows)
@@ -165,7 +165,7 @@ class WarehouseRows:
 
 
 def _unmade(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch with ``{}`` in place of what becomes JSON without a doubt."""
+    """Return a batch with ``{}`` in place of values that certainly have JSON."""
     columns = [
         pc.if_else(values.is_valid(), "{}", pa.scalar(None, pa.string()))
         if pt.is_nested(values.type) and are_plain(values)
@@ -180,7 +180,7 @@ def _plain(data_type: pa.DataType) -> pa.DataType:
 
 
 def _cast(values: pa.Array, column: TableColumn) -> pa.Array:
-    """Return values in a column's type; JSON is text, without a form for NaN: it is null there."""
+    """Return values in a column's type; JSON is text, in which NaN becomes null."""
     plain = values.dictionary_decode() if pt.is_dictionary(values.type) else values
     wanted = pa.string() if column.type == JSON else column.type
     if pt.is_nested(plain.type):
@@ -194,7 +194,7 @@ def _cast(values: pa.Array, column: TableColumn) -> pa.Array:
     except (pa.ArrowException, ConversionError) as error:
         raise ConversionError(
             f"column {column.name} holds a value that does not fit the type {column.words}",
-            "Give the table's column a wider type, or the job's rows another one.",
+            "Give the table's column a wider type, or change the type of the job's rows.",
         ) from error
 
 
@@ -203,7 +203,7 @@ def _json_texts(values: pa.Array, column: TableColumn) -> pa.Array:
         return json_texts(values)
     except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise ConversionError(
-            f"column {column.name} holds a list, map or record that JSON has no form for: a key "
+            f"column {column.name} holds a list, map or record that cannot be JSON: a key "
             f"twice, or a time outside of the years 1 to 9999 ({error})",
             "Correct the values with ms.derived.fields, or leave the column out.",
         ) from error

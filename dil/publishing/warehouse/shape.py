@@ -1,4 +1,4 @@
-"""What a table lacks for staged rows: the table itself, columns, wider columns."""
+"""The changes that a table needs for staged rows: the table itself, columns, wider columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPEN_DIGITS = 76
 
 @dataclass(frozen=True, slots=True)
 class TableChanges:
-    """The statements that make a table fit, and the columns that rows are then loaded into."""
+    """The statements that make a table fit, and its columns after them."""
 
     statements: tuple[str, ...]
     columns: tuple[TableColumn, ...]
@@ -26,9 +26,9 @@ class TableChanges:
 
 @dataclass(frozen=True, slots=True)
 class TargetTable:
-    """A table that rows are to be loaded into, with its keys, and the dialect of its statements.
+    """A target table of rows, with its keys, and the dialect of its statements.
 
-    ``hidden`` is a column that is not filled from rows, whether they have one of that name or not.
+    ``hidden`` is a column that is not filled from rows, even if they have one of that name.
     """
 
     dialect: Dialect
@@ -37,7 +37,7 @@ class TargetTable:
     hidden: str = ""
 
     def shape(self, table: Table | None, rows: WarehouseRows) -> TableChanges:
-        """Return what is to be done before rows can be loaded.
+        """Return the changes that are needed before rows can be loaded.
 
         Raises:
             ConversionError: a column has another type, or a narrower one that cannot be widened.
@@ -74,8 +74,8 @@ class TargetTable:
         is_key = field.name in self.keys
         if data_type is None or not self.dialect.type_words(data_type, is_key=is_key):
             raise ConversionError(
-                f"column {field.name} has the type {field.type}, of which {self.name.name} cannot "
-                "have a column that keeps it exactly",
+                f"column {field.name} has the type {field.type}, which no column of "
+                "{self.name.name} can hold exactly",
                 "Give it another type with ms.output.schema, or leave the column out.",
             )
         return data_type
@@ -115,7 +115,7 @@ class TargetTable:
     def _limited(
         self, types: Mapping[str, pa.DataType], known: Mapping[str, TableColumn]
     ) -> list[str]:
-        """Return the names of those columns of rows whose text may be too long for the table."""
+        """Return the names of the columns whose text may be too long for the table."""
         found = []
         for name, data_type in types.items():
             column = known.get(self._folded(name))
@@ -124,7 +124,7 @@ class TargetTable:
         return found
 
     def _fitting(self, column: TableColumn, data_type: pa.DataType, longest: int) -> TableColumn:
-        """Return the column as it has to be for values of a type, of text so many characters."""
+        """Return the column in the form for values of a type, with text up to this length."""
         kept, has = self.dialect.kept(data_type), column.type
         words = self._column(column.name, data_type).words
         wide = replace(column, type=kept, words=words, limit=None)
@@ -143,7 +143,7 @@ class TargetTable:
         if column.name in self.keys:
             raise ConversionError(
                 f"column {column.name} of {self.name.name} is {column.words}, and rows have more",
-                "Give the key a longer type, or take other keys.",
+                "Give the key a longer type, or set other keys.",
             )
         words = self.dialect.type_words(TEXT, is_key=False)
         return replace(wide, type=TEXT, words=words)
@@ -161,7 +161,7 @@ class TargetTable:
         if column.is_computed:
             raise ConversionError(
                 f"column {column.name} of the table {self.name.name} is computed by the database, "
-                "and the rows have such a column",
+                "but the rows have values for it",
                 "Leave the column out of the rows, or rename it with ms.derived.fields.",
             )
         if column.is_fixed and self.keys and column.name not in self.keys:
@@ -174,7 +174,7 @@ class TargetTable:
     def _mismatch(self, column: TableColumn, wanted: TableColumn) -> ConversionError:
         statement = self.dialect.widen(self.name, column.name, wanted.words)
         how = (
-            f"Where that is meant, give the column the other type: {statement};"
+            f"If that is intended, give the column the other type: {statement};"
             if statement
             else ""
         )
@@ -191,7 +191,7 @@ class TargetTable:
         if lacking:
             raise ConversionError(
                 f"column {lacking[0]} of the table {self.name.name} must not be null and has no "
-                "default, and the rows have no such column",
+                "default, but the rows have no such column",
                 "Give the column a default, or let it be null.",
             )
 
@@ -200,14 +200,14 @@ class TargetTable:
         for name in schema.names:
             if not self.dialect.holds_name(name):
                 raise ConversionError(
-                    f"column {name} has a longer name than the database keeps",
+                    f"column {name} has a name that is too long for the database",
                     "Rename it with ms.derived.fields: PostgreSQL keeps 63 bytes, MySQL 64 "
                     "characters.",
                 )
             other = seen.setdefault(self._folded(name), name)
             if other != name:
                 raise ConversionError(
-                    f"columns {other} and {name} differ in case only: to the database they are one",
+                    f"columns {other} and {name} differ only in case, which the database ignores",
                     "Rename one of them with ms.derived.fields.",
                 )
         absent = [key for key in self.keys if key not in schema.names]
@@ -222,7 +222,7 @@ class TargetTable:
 
 
 def missing_key(dialect: Dialect, name: TableName, table: Table, keys: Sequence[str]) -> str:
-    """Return the statement that adds the key that rows are merged by, empty where it is there."""
+    """Return the statement that adds the key for merging rows, empty if the key exists."""
     fold = str.lower if dialect.folds_case else str
     wanted = frozenset(map(fold, keys))
     if any(frozenset(map(fold, each)) == wanted for each in table.unique):

@@ -36,7 +36,7 @@ _TYPES = {
     "TIMESTAMPTZ": pa.timestamp("us", "UTC"),
     "JSON": JSON,
 }
-# By what is in the words (SQLite documentation, "Datatypes In SQLite", 3.1).
+# Chosen by the words in a type (SQLite documentation, "Datatypes In SQLite", 3.1).
 _AFFINITIES = (
     (re.compile("INT"), pa.int64()),
     (re.compile("CHAR|CLOB|TEXT"), TEXT),
@@ -47,25 +47,25 @@ _TABLE = f"SELECT type FROM sqlite_master WHERE name = {MARK} AND type IN ('tabl
 _LAST_YEAR = 9999
 _ADVICE = {
     Fault.LOCKED: "Another process holds the file; run the job again.",
-    Fault.CANNOT_OPEN: "The folder of ms.warehouse.url must be there, and writable.",
+    Fault.CANNOT_OPEN: "The folder of ms.warehouse.url must exist, and be writable.",
     Fault.READ_ONLY: "Give this user the right to write to the file and its folder.",
-    Fault.DAMAGED: "ms.warehouse.url names a file that is broken, or no SQLite database.",
+    Fault.DAMAGED: "ms.warehouse.url names a file that is damaged, or is not a SQLite database.",
     Fault.DISK_FULL: "The disk is full.",
     Fault.DUPLICATE: ADVICE[Fault.DUPLICATE],
 }
 
 
 class SqliteDialect(Dialect):
-    """Loads by prepared statement, in one transaction."""
+    """Loads by a prepared statement, in one transaction."""
 
     def __init__(self, address: WarehouseAddress) -> None:
         self._address = address
 
     def connect(self) -> Connection:
-        """Open the file; it is made where there is none."""
+        """Open the file; it is created if it is missing."""
         path = Path(self._address.path)
         connection = connect(path, mode="rwc", busy_s=LOCK_S, is_durable=True)
-        # Else a table could not be renamed while any view of the file reads what is not there.
+        # Otherwise no table can be renamed while any view of the file reads a missing table.
         connection.execute("PRAGMA legacy_alter_table = ON")
         return _Connection(connection)
 
@@ -74,13 +74,13 @@ class SqliteDialect(Dialect):
         return (sqlite3.Error,)
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Return what an error means by its result code, and what to do."""
+        """Return the meaning of an error by its result code, and what to do."""
         fault = fault_of(error)
-        advice = _ADVICE.get(fault, "Look at the file and its folder.")
+        advice = _ADVICE.get(fault, "Check the file and its folder.")
         return Diagnosis(fault, " ".join(str(error).split()), advice)
 
     def table(self, connection: Connection, name: TableName) -> Table | None:
-        """Look into the schema; a required key of its own is filled in by SQLite."""
+        """Return the table's form from the schema; SQLite fills a required key of its own."""
         found = connection.rows(_TABLE, name.name)
         if not found:
             return None
@@ -92,7 +92,7 @@ class SqliteDialect(Dialect):
             is_hidden = bool(hidden)
             required = bool(not_null) and default is None and not is_hidden
             data_type = None if is_hidden else _type_of(str(words))
-            # A key of one INTEGER is the row's number, which SQLite makes up where it is null.
+            # A key of one INTEGER is the row's number, which SQLite generates if it is null.
             is_number = bool(place) and len(key) == 1 and str(words).upper() == "INTEGER"
             takes_null = not not_null and not is_number
             columns.append(
@@ -109,7 +109,7 @@ class SqliteDialect(Dialect):
         return Table(tuple(columns), frozenset(unique), problem)
 
     def type_words(self, data_type: pa.DataType, *, is_key: bool) -> str:
-        """Return the type's name; the numbers of SQLite would round decimals."""
+        """Return the type's name; SQLite's numbers would round decimals."""
         del is_key
         return "TEXT" if pt.is_decimal(data_type) else SQLITE_WORDS.get(data_type, "")
 
@@ -125,7 +125,7 @@ class SqliteDialect(Dialect):
         return f"{left} IS {right}"
 
     def kept(self, data_type: pa.DataType) -> pa.DataType:
-        """Return the type: integers and fractions are of one kind each, decimals are text."""
+        """Return the type: one kind of integers, one of fractions, and decimals as text."""
         if pt.is_integer(data_type):
             return pa.int64()
         if pt.is_floating(data_type):
@@ -133,21 +133,21 @@ class SqliteDialect(Dialect):
         return TEXT if pt.is_decimal(data_type) else data_type
 
     def refusal(self, column: TableColumn, values: pa.Array) -> str:
-        """Return why values are refused: SQLite would keep NaN as null; else empty text."""
+        """Return why values are refused (SQLite would store NaN as null), else empty text."""
         del column
         if pt.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
             return "holds NaN, which SQLite keeps as null"
         return ""
 
     def unordered(self, values: pa.Array) -> str:
-        """Refuse times whose text does not sort as they do."""
+        """Return why times are refused whose text does not sort in order of time."""
         if not (pt.is_date(values.type) or pt.is_timestamp(values.type)):
             return ""
         years = pc.min_max(pc.year(values)).as_py()
         if years["min"] is None or (years["min"] >= 0 and years["max"] <= _LAST_YEAR):
             return ""
         return (
-            "holds a time outside of the years 0 to 9999, by which SQLite cannot find the newer "
+            "holds a time outside of the years 0 to 9999, so SQLite cannot find the newer "
             "row: times are text there"
         )
 
@@ -157,27 +157,27 @@ class SqliteDialect(Dialect):
         return (f"CREATE UNIQUE INDEX temp.dil_winners_key ON dil_winners ({names})",)
 
     def index(self, table: TableName, column: str) -> str:
-        """Return an index of the whole text."""
+        """Return the statement for an index of the whole text."""
         name = self.quote(f"{table.name}_{column}")
         return f"CREATE INDEX IF NOT EXISTS {name} ON {self.full(table)} ({self.quote(column)})"
 
     def instant(self, milliseconds: int) -> str:
-        """Return the text of an instant, as it is loaded."""
+        """Return the text of an instant, in the form in which times are loaded."""
         return f"'{instant_text(milliseconds)}Z'"
 
 
 class _Connection(Connection):
-    """One SQLite connection; transactions are begun by statement."""
+    """One SQLite connection; statements begin its transactions."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
     def begin(self) -> None:
-        """Begin as the one writer, so that what is read stays so."""
+        """Begin as the only writer, so that rows that were read do not change."""
         self._connection.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        """Commit; what was changed is on disk."""
+        """Commit; the changes are on disk."""
         self._connection.execute("COMMIT")
 
     def rollback(self) -> None:
@@ -211,7 +211,7 @@ class _Connection(Connection):
 
 
 def _values(values: pa.Array) -> pa.Array:
-    """Return values as SQLite keeps them."""
+    """Return values in the form in which SQLite stores them."""
     kinds = (pt.is_decimal, pt.is_date, pt.is_time, pt.is_timestamp)
     return values.cast(TEXT) if any(matches(values.type) for matches in kinds) else values
 

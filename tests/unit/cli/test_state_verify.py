@@ -124,8 +124,11 @@ def test_a_chain_that_was_truncated_with_all_its_tables_is_found_by_the_manifest
 
 
 EDITED_UNITS = {
-    "a work unit less": (lambda units: units[:-1], "have 4 rows, and it has 8"),
-    "a row too many": (lambda units: [units[0], [*units[1][:2], 5]], "have 9 rows, and it has 8"),
+    "a work unit less": (lambda units: units[:-1], "have 4 rows, but the file has 8"),
+    "a row too many": (
+        lambda units: [units[0], [*units[1][:2], 5]],
+        "have 9 rows, but the file has 8",
+    ),
     "a gap": (lambda units: [[*units[0][:2], 3], units[1]], "rows 3 to 3 are of no work unit"),
     "a row twice": (lambda units: [[*units[0][:2], 5], units[1]], "row 4 is of two work units"),
 }
