@@ -1,8 +1,8 @@
-"""The audit copy: every request of an attempt as JSON lines, written through (docs/egress.md).
+"""The audit copy: every request of an attempt as a JSON line, durable early (docs/egress.md).
 
-A request has two lines: ``request``, durable before it is sent, and ``answer``, written after. A
-request without an answer line may have been sent. The files are never staged and never swept: what
-a failed attempt sent was sent.
+A request has two lines: ``request``, durable before the request is sent, and ``answer``, written
+    after the answer. A request without an answer line may have been sent. The files are never
+    staged and never deleted: requests of a failed attempt were sent, too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOT_RECORDED = "some requests could not be recorded in the audit; ms.audit.requi
 
 @dataclass(frozen=True, slots=True)
 class AuditPlace:
-    """The folder of the audit, an absolute path or URI, and whether recording is a must.
+    """The folder of the audit, an absolute path or URI, and whether recording is required.
 
     ``now_ms`` is the wall clock in epoch ms, ``monotonic`` a clock in seconds, ``clean`` masks the
     job's secrets in a text.
@@ -64,7 +64,7 @@ class AuditWriter:
     def sent(self, request: AuditedRequest) -> int:
         """Write the line of a request and make it durable; return its number.
 
-        Raises:
+        WriteError: writing failed, and ``ms.audit.required`` is true.
             WriteError: that failed, and ``ms.audit.required`` is true.
         """
         self._number += 1
@@ -81,10 +81,10 @@ class AuditWriter:
         return self._number
 
     def answered(self, number: int, status: int, error: str = "") -> None:
-        """Write the outcome of a request; ``status`` is 0 without an answer.
+        """Write the outcome of a request; ``status`` is 0 if there was no answer.
 
         Raises:
-            WriteError: that failed, and ``ms.audit.required`` is true.
+            WriteError: writing failed, and ``ms.audit.required`` is true.
         """
         begun = self._begun.pop(number, None)
         took = None if begun is None else round((self._place.monotonic() - begun) * 1000)
@@ -98,10 +98,10 @@ class AuditWriter:
         self._write(line, is_durable=False)
 
     def close(self) -> None:
-        """Make the last line durable; an attempt that sent nothing has no file.
+        """Make the last line durable; an attempt without requests has no file.
 
         Raises:
-            WriteError: that failed, and ``ms.audit.required`` is true.
+            WriteError: writing failed, and ``ms.audit.required`` is true.
         """
         lines, self._lines = self._lines, None
         if lines is None:
@@ -163,7 +163,7 @@ class AuditWriter:
 
 
 class _LocalLines:
-    """A new file of this machine that lines are added to, which a power cut does not take away."""
+    """A new local file to which lines are appended; a power cut does not lose durable lines."""
 
     def __init__(self, folder: Path, name: str) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -193,9 +193,9 @@ class _LocalLines:
 
 
 class _RemoteLines:
-    """Files in a store, which adds nothing to a file: a new one for each line that must be durable.
+    """Files in a store that cannot append: each line that must be durable begins a new file.
 
-    It holds the lines before it, too.
+    The file also holds the kept lines before that line.
     """
 
     def __init__(self, filesystem: Filesystem, folder: str, name: str) -> None:
@@ -207,7 +207,7 @@ class _RemoteLines:
         self._kept = b""
 
     def write(self, data: bytes, *, is_durable: bool) -> None:
-        """Keep a line, or write those that were kept and this one."""
+        """Keep a line, or write the kept lines and this one."""
         self._kept += data
         if is_durable:
             self._flush()

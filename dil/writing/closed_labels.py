@@ -1,4 +1,4 @@
-"""Rows of one attempt that came for closed timelabels: they go beside the dataset."""
+"""Puts one attempt's rows for closed timelabels beside the dataset."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dil.writing.row_labels import RowLabels
 
 
 class ClosedLabelRows:
-    """Takes the rows of closed timelabels out of batches, and writes them with the late rows.
+    """Takes the rows of closed timelabels out of batches, and writes them to the late rows' files.
 
-    What is closed is that of the beginning of the run: an attempt that is done again takes out the
-    same rows.
+    The labels that were closed when the run began count: a repeated attempt takes out the same
+    rows.
     """
 
     def __init__(
@@ -28,9 +28,9 @@ class ClosedLabelRows:
         is_closed: Callable[[str], bool],
         watermark: int | None,
     ) -> None:
-        """Take what labels rows, None where all have the label of their work unit.
+        """Take the function that labels rows, None if all have the label of their work unit.
 
-        ``watermark`` is the event-time watermark that judges rows, epoch ms UTC, None for none.
+        ``watermark`` is the event-time watermark that judges rows, epoch ms UTC, None without one.
         """
         self._late = late
         self._labels = labels
@@ -41,11 +41,11 @@ class ClosedLabelRows:
         self._rows: Counter[str] = Counter()
 
     def left(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of a batch whose timelabels are open, after the others are written.
+        """Write the rows of closed timelabels; return the other rows of a batch.
 
         Raises:
             WriteError: the file system refused.
-            ConversionError: rows have no time that labels them, or do not fit each other.
+            ConversionError: rows have no time that gives a label, or do not fit each other.
         """
         labels = None if self._labels is None else self._labels.of(batch)
         if labels is None:
@@ -61,7 +61,7 @@ class ClosedLabelRows:
         return batch.filter(pc.invert(goes))
 
     def counted(self, judged_by: str) -> ClosedRows:
-        """Return how many rows went beside; ``judged_by`` as in ``ClosedRows``."""
+        """Return how many rows went beside the dataset; for ``judged_by`` see ``ClosedRows``."""
         return ClosedRows(judged_by, tuple(sorted(self._rows.items())))
 
     def _look(self, label: str) -> bool:

@@ -23,10 +23,10 @@ _FRACTION_TAIL = r"(\.000000|000)(Z?)$"
 class CsvFileWriter(FileWriter):
     """Writes a header, then one record per row; text is quoted, quotes inside are doubled.
 
-    A null is an empty cell, an empty text is ``""``. Dates, times and instants are ISO 8601,
-    instants in UTC; bytes base64; lists, maps and records compact JSON. Lines end in a line feed,
-    not in RFC 4180's CRLF, as most tools write and all read it. A file of one column quotes every
-    cell and shows null as ``""``, because a blank line would be no record.
+    A null is an empty cell, an empty text is ``""``. Dates, times and instants are ISO 8601 text,
+    instants in UTC; bytes are base64; lists, maps and records are compact JSON. Lines end in a line
+    feed and not in RFC 4180's CRLF: most tools write that, and all read it. A file of one column
+    quotes every cell and writes null as ``""``, because an empty line would not be a record.
     """
 
     extension = "csv"
@@ -84,7 +84,7 @@ def read_csv(source: BinaryIO, schema: pa.Schema, spec: WritingSpec) -> Iterator
 
 
 def _cells(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return cells: numbers and booleans as they are, anything else as text."""
+    """Return cells: numbers and booleans unchanged, all other values as text."""
     if array.type == target:
         return array
     if pa.types.is_nested(array.type):

@@ -1,7 +1,7 @@
-"""Which columns of a Parquet file are worth a dictionary, judged by their first rows.
+"""Chooses the columns of a Parquet file that get a dictionary, by their first rows.
 
-A dictionary of values that hardly repeat costs more time than all the rest of a column's writing,
-and makes the file larger.
+A dictionary of values that hardly repeat costs more time than the rest of a column's writing, and
+makes the file larger.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _SAMPLE = 16_384
-# Values that repeat at least so often on average are kept in a dictionary.
+# Columns whose values repeat this often on average get a dictionary.
 _REPEATS = 2
 
 
 def dictionary_columns(table: pa.Table, row_group_rows: int) -> list[str]:
-    """Return the paths of the flat columns, as Parquet names them, that repeat their values.
+    """Return the paths of the flat columns, as Parquet names them, whose values repeat.
 
     Args:
         table: The first rows of the file.
-        row_group_rows: How many rows share a dictionary at most.
+        row_group_rows: The largest number of rows that share a dictionary.
     """
     sample = table.slice(0, _SAMPLE).combine_chunks()
     return [
@@ -42,7 +42,7 @@ def _leaves(path: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
         for place in range(kind.num_fields):
             yield from _leaves(f"{path}.{kind.field(place).name}", pc.struct_field(values, [place]))
     elif pa.types.is_map(kind):
-        # Not cut to the slice; neighbours of the sample do as well.
+        # The arrays are not cut to the slice; neighbouring values serve the sample as well.
         yield from _leaves(f"{path}.key_value.key", values.keys[:_SAMPLE])
         yield from _leaves(f"{path}.key_value.value", values.items[:_SAMPLE])
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -52,16 +52,16 @@ def _leaves(path: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
 
 
 def _repeats(values: pa.Array, row_group_rows: int) -> bool:
-    """Return whether a row group holds each value several times, as far as the sample shows.
+    """Return whether a row group holds each value several times, judged by the sample.
 
-    Of ``size`` drawn values ``again`` had come before; of ``n`` equally frequent ones
-    ``size * size / (2 * n)`` would have.
+    ``again`` of ``size`` drawn values had occurred before. With ``n`` equally frequent values, this
+    number would be about ``size * size / (2 * n)``.
     """
     size = len(values) - values.null_count
     try:
         again = size - pc.count_distinct(values, mode="only_valid").as_py()
     except pa.ArrowNotImplementedError:
-        return False  # the type null, and some that no source brings
+        return False  # the type null, and types that no source has
     if len(values) < _SAMPLE:
         return bool(again * _REPEATS >= size)
     return bool(again and size * size / (2 * again) * _REPEATS <= row_group_rows)

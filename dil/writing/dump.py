@@ -1,4 +1,4 @@
-"""Staged files with the bytes of responses, each with its final name (rule U6)."""
+"""Writes response bodies into staged files, each with its final name (rule U6)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _COLUMNS = (
 
 
 class DumpWriter:
-    """Writes pieces into files of a folder, one for each page; see ``FileNames``.
+    """Writes pieces of responses into files of a folder, one file per page; see ``FileNames``.
 
-    A work unit's only file has the name of an only file, else each has its numbered name. Memory is
-    bounded by a piece. A file counts as one row.
+    If a work unit has only one file, it gets the name for an only file; otherwise each file gets
+    its numbered name. Memory is bounded by a piece. A file counts as one row.
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -36,7 +36,7 @@ class DumpWriter:
 
     @property
     def schema(self) -> pa.Schema | None:
-        """Return the chain's record of dumped files, None before the first."""
+        """Return the chain's record of dumped files, None before the first file."""
         return typed_schema(_COLUMNS) if self._done or self._open else None
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -57,7 +57,7 @@ class DumpWriter:
         """Finish and return the files, durable and named. Called once, last.
 
         Raises:
-            WriteError: as for ``write``, or a file has another size than was written.
+            WriteError: as for ``write``, or a file has another size than its written bytes.
         """
         self._end_file()
         there = self._folder.filesystem.files(self._folder.path)

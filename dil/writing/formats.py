@@ -1,4 +1,4 @@
-"""The writer of each output format, and the reader that takes its files back."""
+"""The writer of each output format, and the reader of its files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def writer_of(spec: WritingSpec) -> type[FileWriter]:
 
 
 def reader_for(writer_class: type[FileWriter]) -> Reader | None:
-    """Return the reader of a writer's files, None if a foreign writer has none."""
+    """Return the reader of a writer's files, None if a plug-in's writer has none."""
     for module, writer, reader in _FORMATS.values():
         if (writer_class.__module__, writer_class.__name__) == (f"dil.writing.{module}", writer):
             return cast("Reader", getattr(import_module(writer_class.__module__), reader))

@@ -19,11 +19,11 @@ _ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
 class JsonLinesFileWriter(FileWriter):
-    """Writes every column of every row, nulls too, UTF-8, lines ending in a line feed.
+    """Writes every column of every row, also nulls, in UTF-8 with line feeds.
 
-    Decimals are exact numbers; dates, times and instants ISO 8601 text, instants in UTC; bytes
-    base64. Not-a-number and the infinities have no JSON form and become null. Never compressed:
-    the codec is for formats with blocks.
+    Decimals are exact numbers; dates, times and instants are ISO 8601 text, instants in UTC; bytes
+    are base64. Not-a-number and the infinities have no JSON form and become null. Files are never
+    compressed: the codec is for formats with blocks.
     """
 
     extension = "json"
@@ -34,7 +34,7 @@ class JsonLinesFileWriter(FileWriter):
             self.sink.write(_ENCODER.encode_lines(rows))
 
     def close(self) -> None:
-        """Do nothing: the format has no end of its own."""
+        """Do nothing: the format needs no last bytes."""
 
 
 def read_json_lines(

@@ -1,6 +1,6 @@
-"""Late rows of one attempt, which are published beside the dataset and not in it.
+"""Writes the late rows of one attempt, which are published beside the dataset.
 
-They have the columns of the dataset, and four that say when and by which watermark they were late.
+They have the dataset's columns, and four more that say when they were late and by which watermark.
 Memory is bounded by a batch and the format's own buffer.
 """
 
@@ -34,9 +34,9 @@ def late_schema(dataset: pa.Schema) -> pa.Schema:
 
 
 class LateRows:
-    """Writes the late rows of an attempt; a crash that does it again writes the same rows.
+    """Writes the late rows of an attempt; a repeated attempt writes the same rows.
 
-    ``system`` are the columns that rows of the dataset have, None for none.
+    ``system`` are the system columns of the dataset's rows, None if it has none.
     """
 
     def __init__(
@@ -63,18 +63,18 @@ class LateRows:
 
         Raises:
             WriteError: the file system refused.
-            ConversionError: rows do not fit each other, or have a column of ours.
+            ConversionError: rows do not fit each other, or have a column that dil adds.
         """
         self.write_labelled(batch, self._labels_of(times), watermark)
 
     def write_labelled(
         self, batch: pa.RecordBatch, labels: pa.StringArray, watermark: int | None
     ) -> None:
-        """Append rows with their timelabels and the watermark, None where none judged them.
+        """Append rows with their timelabels and the watermark, None if no watermark judged them.
 
         Raises:
             WriteError: the file system refused.
-            ConversionError: rows do not fit each other, or have a column of ours.
+            ConversionError: rows do not fit each other, or have a column that dil adds.
         """
         if self._system is not None:
             batch = self._system.add(batch, labels)
@@ -96,7 +96,7 @@ class LateRows:
         self._writer.write(pa.RecordBatch.from_arrays(columns, schema=schema))
 
     def finish(self) -> tuple[StagedFile, ...]:
-        """Finish and return the files; none when no row was late.
+        """Finish and return the files; none if no row was late.
 
         Raises:
             WriteError: the file system refused.
@@ -109,7 +109,7 @@ class LateRows:
         self._writer.abort()
 
     def _labels_of(self, times: pa.Int64Array) -> pa.StringArray:
-        """Return the timelabels of event times, that of the work unit without a schedule."""
+        """Return the timelabels of event times; without a schedule, the work unit's label."""
         label = self._unit.timelabel or ""
         found = None
         if self._labels is not None:

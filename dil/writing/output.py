@@ -1,4 +1,4 @@
-"""The last steps before rows are written: system columns, labels, rows kept apart."""
+"""The last steps before rows are written: system columns, labels, separation of rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class OutputWriter:
-    """Writes the rows of one attempt as the job chose; each part may be missing."""
+    """Writes the rows of one attempt with the steps that the job configures."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class OutputWriter:
 
         Raises:
             WriteError: the file system refused.
-            ConversionError: rows do not fit what the job chose, each other, or the format.
+            ConversionError: rows do not fit the job's settings, each other, or the format.
         """
         if batch.num_rows == 0:
             return
@@ -59,7 +59,7 @@ class OutputWriter:
             self._writer.write(batch)
 
     def finish(self) -> tuple[StagedFile, ...]:
-        """Finish and return the files; as the writers say."""
+        """Finish and return the files; see the writers' ``finish``."""
         return self._writer.finish()
 
     def abort(self) -> None:
@@ -79,10 +79,10 @@ def output_writer(
     """Return the writer of an attempt's rows, None if the plain ``writer`` is enough.
 
     Args:
-        run: What all tasks of the run share.
+        run: The values that all tasks of the run share.
         unit: The work unit.
-        writer: Writes the rows where they are not kept apart.
-        output: Where files go that are kept apart.
+        writer: Writes the rows if they are not separated.
+        output: The folder of files of separated rows.
         extracted_ms: When the attempt began, epoch ms UTC.
         label_at: Labels an instant in epoch ms UTC; None for a job without timelabels.
     """
@@ -114,7 +114,7 @@ def late_rows(
     label_at: Callable[[int], str] | None,
 ) -> LateRows:
     """Return the writer of an attempt's late rows; arguments as for ``output_writer``."""
-    from dil.writing.late_rows import LateRows  # few jobs have them
+    from dil.writing.late_rows import LateRows  # few jobs have late rows
 
     return LateRows(output, run, unit, _system_columns(run, unit, extracted_ms), label_at)
 
@@ -130,9 +130,9 @@ def closed_label_rows(
     """Return the filter that takes rows of closed timelabels out of an attempt.
 
     Args:
-        run: What all tasks of the run share.
+        run: The values that all tasks of the run share.
         unit: The work unit.
-        late: Where the rows go.
+        late: The writer to which the rows go.
         label_at: Labels an instant in epoch ms UTC.
         is_closed: Returns whether a timelabel is closed.
     """
@@ -154,8 +154,8 @@ def _system_columns(run: RunContext, unit: WorkUnit, extracted_ms: int) -> Syste
 def _row_labels(job: Job, unit: WorkUnit, label_at: Callable[[int], str]) -> RowLabels | None:
     """Return the function that labels rows one by one, None if all have the work unit's label.
 
-    A column that the job names always counts. Without one it is the watermark's, where labels say
-    where rows are published and the work unit lies in several periods (rule T12).
+    A column that the job names always counts. Otherwise it is the watermark's column, if labels
+    decide where rows are published and the work unit covers several periods (rule T12).
     """
     spec, label = job.planning.timelabel, unit.timelabel or ""
     if spec is None:

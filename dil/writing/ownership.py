@@ -1,4 +1,4 @@
-"""Who owns staged files: ``writer.file.owner`` and ``writer.file.group``; local files only.
+"""Gives staged files to ``writer.file.owner`` and ``writer.file.group``; local files only.
 
 Files keep both when they are moved to their names.
 """
@@ -15,10 +15,10 @@ from dil.model.task import StagedFile
 
 
 def give(files: Iterable[StagedFile], owner: str, group: str) -> None:
-    """Give files to an owner and a group; empty text leaves what they have.
+    """Give files to an owner and a group; an empty text leaves the present one.
 
     Raises:
-        WriteError: neither is known on this machine, or this user may not do that.
+        WriteError: one of them is unknown on this machine, or this user has no right to do that.
     """
     if not owner and not group:
         return
@@ -28,11 +28,11 @@ def give(files: Iterable[StagedFile], owner: str, group: str) -> None:
         for file in files:
             os.chown(file.path, user_id, group_id)
     except (KeyError, OSError) as error:
-        # A KeyError says "name not found" with the name.
+        # A KeyError's own text says "name not found" with the name.
         reason = getattr(error, "strerror", None) or str(error).strip("'\"")
         raise WriteError(
             f"files cannot be given to writer.file.owner={owner}, writer.file.group={group}:"
             f" {reason}",
-            "Run as a user who may do that, name an owner and a group that exist on every machine"
-            " of the cluster, or leave the properties out.",
+            "Run as a user with that right, set an owner and a group that exist on every machine"
+            " of the cluster, or leave these properties out.",
         ) from error

@@ -15,19 +15,19 @@ from dil.writing.dictionaries import dictionary_columns
 
 _CODECS = {"": "snappy", "SNAPPY": "snappy", "DEFLATE": "gzip", "NOCOMPRESSION": "none"}
 _BUFFER_BYTES = 64 * 1024 * 1024
-# Batches of fewer rows are put together by so many: each one alone costs more than its rows.
+# Batches of fewer rows are merged up to this many: a batch costs more than its rows.
 _FEW_ROWS = 1024
 _FEW_BATCHES = 128
-# To look for columns that repeat their values takes longer than to write fewer rows than that.
+# With fewer rows, looking for repeated values would take longer than writing the rows.
 _LEAST_WITH_DICTIONARIES = 64
 
 
 class ParquetFileWriter(FileWriter):
-    """Collects batches into row groups of ``row_group_rows`` rows, fewer where 64 MiB are reached.
+    """Collects batches into row groups of ``row_group_rows`` rows, fewer if they reach 64 MiB.
 
-    Compressed with Snappy unless the codec says DEFLATE (gzip) or NOCOMPRESSION. A member that
-    must not be null is optional in the file where the record around it may be null: Arrow's writer
-    takes the absent member for a null.
+    Files are compressed with Snappy unless the codec says DEFLATE (gzip) or NOCOMPRESSION. A member
+    that must not be null is optional in the file if the record around it may be null: Arrow's
+    writer takes the absent member for a null.
     """
 
     extension = "parquet"
@@ -43,7 +43,7 @@ class ParquetFileWriter(FileWriter):
 
     @property
     def held_bytes(self) -> int:
-        """Return how much is held back."""
+        """Return the number of bytes that are held in memory."""
         return self._held_bytes
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -95,13 +95,13 @@ class ParquetFileWriter(FileWriter):
 def read_parquet(
     source: BinaryIO, schema: pa.Schema, spec: WritingSpec
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file that ParquetFileWriter wrote, a row group at most at a time."""
+    """Yield the rows of a file that ParquetFileWriter wrote, at most a row group at a time."""
     for batch in pq.ParquetFile(source).iter_batches(batch_size=spec.row_group_rows):
         yield rebuild_batch(batch, schema, _same)
 
 
 def _relaxed(field: pa.Field, *, below_null: bool) -> pa.Field:
-    """Return the field with everything nullable that may lie below a null record."""
+    """Return the field with every part nullable that may be below a null record."""
     data_type = field.type
     nullable = field.nullable or below_null
     if pa.types.is_struct(data_type):

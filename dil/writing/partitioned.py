@@ -1,4 +1,4 @@
-"""Rows of one work unit kept apart: by the values of columns, by timelabel, or by both."""
+"""Separates the rows of one work unit by column values, by timelabel, or by both."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from dil.writing.rewriting import Rewriting
 from dil.writing.rolling import FileNumbers, OutputFolder, RollingFiles, RowPlacement
 
 HELD_BYTES = 128 * 1024 * 1024
-# Rows are distinguished so many at a time: pages are small, and each step costs more than a row.
+# This many rows are separated at a time: pages are small, and each step costs more than a row.
 _SPLIT_ROWS = 65_536
 _SPLIT_BYTES = 32 * 1024 * 1024
-# What a batch takes in memory beside its values, about.
+# The approximate bytes that a batch takes in memory besides its values.
 _BATCH_BYTES = 4096
 _KEY = "ms.table.partition.fields"
 
@@ -35,7 +35,7 @@ class RowPartitioning:
     """The columns that distinguish rows, and the number of open files.
 
     ``fields`` are the columns; ``keeps_columns`` says that they stay in the files. ``folder`` is
-    that of rows whose label is not distinguished, below which their own folders are.
+    the folder of the rows if labels do not separate them; the rows' own folders are below it.
     ``labels_name_folders`` puts files into the lake folder of their label.
     """
 
@@ -47,12 +47,13 @@ class RowPartitioning:
 
 
 class PartitionedWriter:
-    """Writes rows that belong together into files of their own, with one schema for all of them.
+    """Writes rows with the same key into files of their own, with one schema for all files.
 
-    At most ``by.most_open`` files are open; rows of other keys wait in memory. When too many wait,
-    those of the key that has most are written, and the file is ended that got none for the longest
-    time. When the open files hold too much, the largest is ended. ``finish`` puts together what
-    was cut small by that. Runs in a task; memory is bounded by twice HELD_BYTES and a batch.
+    At most ``by.most_open`` files are open; rows of other keys wait in memory. When too many rows
+    wait, the rows of the largest waiting key are written, and the file that got no rows for the
+    longest time is ended. When the open files hold too much, the largest is ended. ``finish``
+    merges the small files that this makes. Runs in a task; memory is bounded by twice HELD_BYTES
+    and a batch.
     """
 
     def __init__(self, output: OutputFolder, by: RowPartitioning) -> None:
@@ -88,12 +89,12 @@ class PartitionedWriter:
             self._split()
 
     def finish(self) -> tuple[StagedFile, ...]:
-        """Finish and return the files; none when there was no row. Called once, last.
+        """Finish and return the files; none if there was no row. Called once, last.
 
         Raises:
             WriteError: as for ``write``.
-            ConversionError: rows do not fit the schema, or none has a column that distinguishes
-                them.
+            ConversionError: rows do not fit the schema, or no row has a column that separates the
+                rows.
         """
         schema = self._widening.schema
         if schema is None:
@@ -126,7 +127,7 @@ class PartitionedWriter:
         self._again.delete()
 
     def _split(self) -> None:
-        """Give the incoming rows to their keys, and write as many as can be written now."""
+        """Split the incoming rows by key, and write as many as can be written now."""
         if not self._incoming.batches:
             return
         batch, labels = self._incoming.taken()
@@ -155,7 +156,7 @@ class PartitionedWriter:
             self._end(largest)
 
     def _write_open(self, key: Key) -> None:
-        """Write the waiting rows of a key into its file, left open unless it is large enough."""
+        """Write a key's waiting rows into its file, which stays open unless it is large enough."""
         self._open.pop(key, None)
         self._write(key)
         if self._lanes[key].is_open:
@@ -185,12 +186,12 @@ class PartitionedWriter:
     def _groups(
         self, batch: pa.RecordBatch, labels: pa.Array
     ) -> Iterator[tuple[Key, pa.RecordBatch]]:
-        """Yield the rows of each key; they are copies, so that none holds the batch in memory."""
+        """Yield the rows of each key as copies, so that none keeps the batch in memory."""
         rows = batch if self._by.keeps_columns else batch.drop_columns(self._present(batch))
         if rows.num_columns == 0:
             raise ConversionError(
-                f"{_KEY} names every column of the rows, so none is left to be written",
-                "Leave one out.",
+                f"{_KEY} names every column of the rows, so no column is left to be written",
+                "Remove one from the property.",
             )
         columns = [_Column.of_labels(labels)]
         columns += [_Column.of_field(batch, name) for name in self._by.fields]
@@ -210,7 +211,7 @@ class PartitionedWriter:
 
 @dataclass(slots=True)
 class _Waiting:
-    """Rows of one key that are not written yet."""
+    """Rows of one key that were not written yet."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     bytes: int = 0
@@ -222,7 +223,7 @@ class _Waiting:
 
 @dataclass(slots=True)
 class _Incoming:
-    """Batches of one schema that are not distinguished yet, and the labels of their rows."""
+    """Batches of one schema that were not separated yet, and the labels of their rows."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     labels: list[pa.Array] = field(default_factory=list)
@@ -244,7 +245,7 @@ class _Incoming:
         self.bytes += batch.nbytes
 
     def taken(self) -> tuple[pa.RecordBatch, pa.Array]:
-        """Return all of them as one batch with its labels; nothing is left."""
+        """Remove all batches; return them as one batch with its labels."""
         batch, labels = pa.concat_batches(self.batches), pa.concat_arrays(self.labels)
         self.batches, self.labels, self.rows, self.bytes = [], [], 0, 0
         return batch, labels
@@ -252,7 +253,7 @@ class _Incoming:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """The values of one column, each once, and which of them each row has."""
+    """The distinct values of one column, and the index of each row's value."""
 
     texts: Sequence[str | None]
     codes: pa.Array
@@ -270,7 +271,7 @@ class _Column:
         values = batch.column(place)
         if not _can_name_folders(values.type):
             raise ConversionError(
-                f'{_KEY} names "{name}", which holds {values.type}',
+                f'{_KEY} names "{name}", a column of type {values.type}',
                 "Name columns of text, whole numbers, decimals, booleans or dates.",
             )
         known = values.dictionary_encode(null_encoding="encode")
@@ -279,7 +280,7 @@ class _Column:
 
 
 def _by_key(columns: Sequence[_Column]) -> Iterator[tuple[Key, pa.Array | None]]:
-    """Yield each key that occurs with the places of its rows, None for all rows."""
+    """Yield each key that occurs with the indexes of its rows, None for all rows."""
     codes = columns[0].codes
     for column in columns[1:]:
         codes = pc.add_checked(pc.multiply_checked(codes, len(column.texts)), column.codes)
@@ -317,7 +318,7 @@ def _can_name_folders(kind: pa.DataType) -> bool:
 
 
 def _text(value: object) -> str | None:
-    """Return a value as text; numbers have one form, whatever the scale of their type."""
+    """Return a value as text; equal numbers have equal text, whatever the scale of their type."""
     if value is None:
         return None
     if isinstance(value, bool):

@@ -1,7 +1,7 @@
-"""Rows that were put aside, as JSON lines beside the staged files of an attempt.
+"""Writes rows that were put aside as JSON lines beside the staged files of an attempt.
 
-They are published together with the attempt's files and are no part of the dataset's live files.
-Memory is bounded by a slice of a batch.
+They are published together with the attempt's files and are not live files of the dataset. Memory
+is bounded by a slice of a batch.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _MICROS: dict[pa.DataType, pa.DataType] = {
 
 
 class QuarantineWriter:
-    """Keeps and counts the rows that the steps of one attempt put aside; see ``spi.rejects``.
+    """Keeps and counts the rows that an attempt's steps put aside; see ``spi.rejects``.
 
-    Every line names the attempt. A file that has ``target_bytes`` is ended.
+    Every line names the attempt. A file that reaches ``target_bytes`` is ended.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class QuarantineWriter:
         self.rows = 0
 
     def begin(self, page: int, rows: int) -> None:
-        """Say that a batch of ``rows`` rows of a page comes; ``page`` 0 is not known."""
+        """Announce a batch of ``rows`` rows of a page; ``page`` 0 means an unknown page."""
         before = self._batch
         first = before.first + before.rows if page == before.page else 0
         self._batch = _Batch(page, first, rows)
@@ -67,8 +67,8 @@ class QuarantineWriter:
         """Keep rows of a batch.
 
         Raises:
-            ConversionError: there are more than ``ms.quarantine.max.rows``.
-            WriteError: they cannot be written.
+            ConversionError: more rows than ``ms.quarantine.max.rows`` were put aside.
+            WriteError: the rows cannot be written.
         """
         places = self._batch.take([each.row for each in rejected], batch.num_rows)
         self._refuse_too_many(rejected, places)
@@ -80,20 +80,20 @@ class QuarantineWriter:
                 self._write(batch, rejected, places)
 
     def discard(self, column: str, values: int) -> None:
-        """Count values of a column that were left out while their rows were kept."""
+        """Count values of a column that were dropped while their rows were kept."""
         self._discarded[column] += values
 
     def finish(self) -> tuple[StagedFile, ...]:
-        """End the file at hand and return all files; rows that come later begin another one.
+        """End the open file and return all files; later rows begin another file.
 
         Raises:
-            WriteError: the file cannot be made durable.
+            WriteError: the open file cannot be made durable.
         """
         self._end_file()
         return tuple(self._files)
 
     def abort(self) -> None:
-        """Close the file at hand; the attempt's folder is deleted as a whole."""
+        """Close the open file; the attempt's folder is deleted as a whole."""
         if self._open is not None:
             self._open.abandon()
             self._open = None
@@ -104,12 +104,12 @@ class QuarantineWriter:
             self._folder.filesystem.delete_file(self._folder.file(f"quarantine-{number}.json"))
 
     def reasons(self) -> tuple[RejectCount, ...]:
-        """Return why rows were put aside, the most frequent reasons first."""
+        """Return the reasons why rows were put aside, the most frequent first."""
         common = self._reasons.most_common(_MOST_REASONS)
         return tuple(RejectCount(column, reason, rows) for (column, reason), rows in common)
 
     def discarded(self) -> tuple[DiscardCount, ...]:
-        """Return the columns of which values were left out, the most frequent first."""
+        """Return the columns whose values were dropped, the most frequent first."""
         return tuple(DiscardCount(*each) for each in self._discarded.most_common(_MOST_REASONS))
 
     def _refuse_too_many(
@@ -122,7 +122,7 @@ class QuarantineWriter:
         first = rejected[at]
         raise ConversionError(
             f'column "{first.column}"{self._placed(places[at])}: {first.reason}; the work unit may'
-            f" put {limit} rows aside, this is one more",
+            f" put at most {limit} rows aside",
             "Correct the source or the schema, or raise ms.quarantine.max.rows.",
         )
 
@@ -171,7 +171,7 @@ class QuarantineWriter:
 
 @dataclass(slots=True)
 class _Batch:
-    """The batch that goes through the chain: its page, where in it, and which rows are left."""
+    """The batch that goes through the steps: its page, its position there, the rows left."""
 
     page: int
     first: int
@@ -179,9 +179,9 @@ class _Batch:
     left: list[int] | None = None
 
     def take(self, rows: Sequence[int], of: int) -> list[int | None]:
-        """Return the numbers in the page of some of ``of`` rows, and count them as gone.
+        """Return the numbers in the page of some of ``of`` rows, and count these rows as removed.
 
-        Numbers begin at 1. They are None where a step made other rows of those that came.
+        Numbers begin at 1. They are None if a step made other rows from the incoming rows.
         """
         left = self.left
         if left is None:
@@ -212,12 +212,12 @@ class _OpenFile:
         return replace(self._file, bytes=self._sink.bytes, sha256=self._sink.sha256)
 
     def abandon(self) -> None:
-        with suppress(OSError, WriteError):  # the attempt failed already, for its own reason
+        with suppress(OSError, WriteError):  # the attempt failed already, for another reason
             self._stream.close()
 
 
 def _printable(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows without times that only pandas can turn into Python values."""
+    """Return the rows without times that only pandas can convert to Python values."""
     columns = []
     for column in batch.columns:
         kind = column.type

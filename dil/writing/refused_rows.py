@@ -1,8 +1,8 @@
-"""Payload rows that the receiver refused, as JSON lines beside the staged files of an attempt.
+"""Writes payload rows that the receiver refused as JSON lines beside an attempt's staged files.
 
-They are published together with the attempt's files, and no part of the dataset's live files. Each
-line is the row itself with one member more, so that ``ms.secondary.input`` reads the files as
-payload rows again: naming the same fields leaves that member out.
+They are published together with the attempt's files, and are not live files of the dataset. Each
+line is the row itself with one more member, so that ``ms.secondary.input`` can read the files as
+payload rows again: a list of the same fields leaves that member out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RefusedRows:
     """Keeps and counts the rows of one attempt that were refused, each with the reason.
 
     Every line names the attempt; ``clean`` masks the job's secrets in a text. ``answers`` are all
-    refusals so far, by the number of the request; without secrets.
+    refusals so far, by the number of the request, without secrets.
     """
 
     def __init__(
@@ -49,16 +49,16 @@ class RefusedRows:
         self.answers: list[tuple[int, RefusedAnswer]] = []
 
     def keep(self, row: JsonObject, number: int, key: str, answer: RefusedAnswer) -> None:
-        """Put aside what a request carried: a row, or the rows of a batch.
+        """Put aside the row of a request, or the rows of a batch.
 
         Args:
             row: The payload of the request.
             number: The number of the request in the work unit, from 1.
-            key: The key that named the row to the receiver.
-            answer: Why it was refused.
+            key: The key that identified the row to the receiver.
+            answer: The receiver's answer, with the reason.
 
         Raises:
-            SourceContractError: the job allows fewer rows to be refused.
+            SourceContractError: more rows were refused than the job allows.
             WriteError: the rows cannot be written.
         """
         rows = list(self._rows(row))
@@ -82,15 +82,15 @@ class RefusedRows:
 
     @property
     def rows(self) -> int:
-        """Return how many were put aside."""
+        """Return the number of rows that were put aside."""
         return self._counts.total()
 
     def counts(self) -> tuple[AnswerCount, ...]:
-        """Return the rows by status."""
+        """Return the numbers of rows by status."""
         return tuple(AnswerCount(*each, is_kept=True) for each in sorted(self._counts.items()))
 
     def finish(self) -> tuple[StagedFile, ...]:
-        """End the file and return it, durable; nothing when no row was refused.
+        """End the file and return it, durable; return nothing if no row was refused.
 
         Raises:
             WriteError: the file cannot be made durable.
@@ -105,7 +105,7 @@ class RefusedRows:
     def abort(self) -> None:
         """Close the file; the attempt's folder is deleted as a whole."""
         if self._stream is not None:
-            with suppress(OSError, WriteError):  # the attempt failed already, for its own reason
+            with suppress(OSError, WriteError):  # the attempt failed already, for another reason
                 self._stream.close()
             self._stream = None
 
@@ -133,14 +133,13 @@ class RefusedRows:
         if most is not None and self.rows > most:
             raise SourceContractError(
                 f"request {number}: HTTP status {answer.status} {answer.reason}".rstrip()
-                + f"; the work unit may have {most} rows refused, these are {self.rows}",
-                "Look at the rows and at what the receiver minds, or raise"
-                " ms.egress.failed.max.rows.",
+                + f"; at most {most} rows of the work unit may be refused, and {self.rows} were",
+                "Check the rows and the receiver's answers, or raise ms.egress.failed.max.rows.",
             )
 
 
 def _written(row: JsonObject) -> JsonObject:
-    """Return a row with its ENC(...) texts as they were written."""
+    """Return a row with its ENC(...) texts as they were in the payload."""
     return {
         name: value.written if isinstance(value, OpenedText) else value
         for name, value in row.items()
@@ -148,7 +147,7 @@ def _written(row: JsonObject) -> JsonObject:
 
 
 def _free_name(row: JsonObject) -> str:
-    """Return the name of the member that says why, other than those of the row."""
+    """Return a name for the member with the reason that the row does not have."""
     name = MEMBER
     while name in row:
         name = f"_{name}"

@@ -1,4 +1,4 @@
-"""Finished files of one attempt written again: in one schema, small ones put together."""
+"""Rewrites finished files of one attempt: in one schema, with small files merged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dil.writing.rolling import FileNumbers, OutputFolder, RollingFiles, Written
 
 
 class Rewriting:
-    """The files that ``unified`` rewrote; the replaced ones stay until they are dropped."""
+    """The files that ``unified`` rewrote; the replaced files stay until they are dropped."""
 
     def __init__(self, output: OutputFolder, numbers: FileNumbers) -> None:
         self._output = output
@@ -28,12 +28,12 @@ class Rewriting:
     ) -> tuple[StagedFile, ...]:
         """Return the finished files in one schema, in the order of their rows.
 
-        Files of an older schema are written again, and neighbours among them are put together. So
-        are files that are small, if ``joins_parts``.
+        Files of an older schema are rewritten, and neighbours among them are merged. With
+        ``joins_parts``, small files are merged, too.
 
         Raises:
             WriteError: the file system refused.
-            ConversionError: an earlier value does not fit the schema; files cannot be read back.
+            ConversionError: an earlier value does not fit the schema, or files cannot be read back.
         """
         joins = joins_parts and reader_for(self._output.writer_class) is not None
         unified: list[StagedFile] = []
@@ -60,7 +60,7 @@ class Rewriting:
         return tuple(unified)
 
     def drop_replaced(self) -> None:
-        """Delete the files that were written again."""
+        """Delete the files that were replaced."""
         for path in self._replaced:
             self._output.filesystem.delete_file(path)
         self._replaced = []

@@ -1,4 +1,4 @@
-"""Files of one attempt that follow each other, each ended when it is large enough."""
+"""Consecutive files of one attempt, each ended when it is large enough."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from dil.writing.sink import MeasuredSink
 class WrittenFile:
     """A finished file and the schema that it was written with.
 
-    ``is_part`` says that it has less than half the size that files are to have: neighbours may be
-    put together.
+    ``is_part`` says that it has less than half the target size: neighbours may be merged.
     """
 
     file: StagedFile
@@ -33,7 +32,7 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class OutputFolder:
-    """Where files of rows go and how they are written."""
+    """A folder for files of rows, and the settings for writing them."""
 
     folder: Folder
     spec: WritingSpec
@@ -51,12 +50,12 @@ class OutputFolder:
 
 @dataclass(slots=True)
 class FileNumbers:
-    """Numbers the files of one folder; all that write there share them."""
+    """Numbers the files of one folder; all writers of the folder share them."""
 
     next: int = 0
 
     def take(self) -> int:
-        """Return a number that no other file has."""
+        """Return a number that no other file of the folder has."""
         number = self.next
         self.next += 1
         return number
@@ -64,7 +63,7 @@ class FileNumbers:
 
 @dataclass(frozen=True, slots=True)
 class RowPlacement:
-    """Where files go that hold some rows only; both as in ``StagedFile``."""
+    """The place of files that hold only some rows; for both members see ``StagedFile``."""
 
     folder: str = ""
     timelabel: str = ""
@@ -76,8 +75,8 @@ TOGETHER = RowPlacement()
 class RollingFiles:
     """Writes batches into files ``part-<n>``, numbered by ``numbers``; no file without a row.
 
-    ``written`` are files that are there already and come before all others. ``apart`` says where
-    the files are published.
+    ``written`` are finished files that come before all others. ``apart`` says where the files are
+    published.
     """
 
     def __init__(
@@ -95,21 +94,21 @@ class RollingFiles:
 
     @property
     def is_open(self) -> bool:
-        """Return whether there is a file at hand."""
+        """Return whether a file is open."""
         return self._open is not None
 
     @property
     def held_bytes(self) -> int:
-        """Return how many bytes the file at hand holds in memory, about."""
+        """Return the approximate number of bytes that the open file holds in memory."""
         return 0 if self._open is None else self._open.held_bytes
 
     @property
     def open_rows(self) -> int:
-        """Return the rows of the file at hand, 0 without one."""
+        """Return the number of rows in the open file, 0 if none is open."""
         return 0 if self._open is None else self._open.rows
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append a batch; another schema than that of the file at hand begins a new file."""
+        """Append a batch; a schema that differs from the open file's begins a new file."""
         if batch.num_rows == 0:
             return
         if self._open and not self._open.schema.equals(batch.schema, check_metadata=True):
@@ -121,13 +120,13 @@ class RollingFiles:
             self.end_file()
 
     def end_file(self) -> None:
-        """Finish the file at hand, if there is one; it is durable afterwards."""
+        """Finish the open file, if there is one; it is durable afterwards."""
         if self._open is not None:
             current, self._open = self._open, None
             self.written.append(current.finish(self.apart))
 
     def abandon_file(self) -> None:
-        """Delete the file at hand, if there is one; safe to call at any time."""
+        """Delete the open file, if there is one; safe to call at any time."""
         if self._open is not None:
             self._open.abandon()
             self._open = None
@@ -172,7 +171,7 @@ class _OpenFile:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Translate what file systems, format libraries and classes of others raise."""
+        """Translate errors of file systems, format libraries and plug-ins."""
         own = self._output.spec.own
         with _write_errors(self._path):
             if own is None:
@@ -206,7 +205,7 @@ class _OpenFile:
 
     def abandon(self) -> None:
         self._sink.discard()
-        with suppress(Exception):  # the attempt failed already, whatever the library thinks of it
+        with suppress(Exception):  # the attempt failed already, whatever error the library raises
             self._writer.close()
         self._drop_file()
 
@@ -219,7 +218,7 @@ class _OpenFile:
 
 @contextmanager
 def _write_errors(path: str) -> Iterator[None]:
-    """Translate what file systems and format libraries raise."""
+    """Translate errors of file systems and format libraries."""
     try:
         yield
     except OSError as error:
@@ -230,6 +229,6 @@ def _write_errors(path: str) -> Iterator[None]:
     except (pa.ArrowException, ValueError, OverflowError, KeyError) as error:
         raise ConversionError(
             f"{path}: rows cannot be written in this format ({type(error).__name__})",
-            "A value lies outside what the format can hold. Convert it at the source, or choose"
+            "A value is outside of the format's range. Convert it at the source, or choose"
             " another writer.output.format.",
         ) from error

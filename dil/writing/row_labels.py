@@ -1,4 +1,4 @@
-"""The timelabel of each row, where rows of one work unit lie in several periods.
+"""Gives each row its timelabel if the rows of one work unit are in several periods.
 
 See rule T12.
 """
@@ -25,10 +25,10 @@ class RowLabels:
     def __init__(
         self, column: str, unit_label: str, label_at: Callable[[int], str], *, is_needed: bool
     ) -> None:
-        """Take the column, and what labels an instant in epoch ms UTC.
+        """Take the column, and the function that labels an instant in epoch ms UTC.
 
-        A column that ``is_needed`` must be there and hold times; another one is used where it
-        does, and all rows have the label of their work unit where it does not.
+        A column that ``is_needed`` must exist and hold times. Any other column is used if it holds
+        times; otherwise all rows have the label of their work unit.
         """
         self._column = column
         self._unit_label = unit_label
@@ -36,11 +36,11 @@ class RowLabels:
         self._is_needed = is_needed
 
     def of(self, batch: pa.RecordBatch) -> pa.Array | None:
-        """Return the label of each row, None where all have that of their work unit.
+        """Return the label of each row, None if all have the label of their work unit.
 
         Raises:
-            ConversionError: the column is not there, or holds no times, or one outside of the years
-                that have labels.
+            ConversionError: the column is missing, or holds no times, or holds a time outside of
+                the years that have labels.
         """
         place = batch.schema.get_field_index(self._column)
         times = None if place < 0 else _instants(batch.column(place))
@@ -48,11 +48,11 @@ class RowLabels:
             if self._is_needed:
                 raise ConversionError(self._trouble(batch.schema, place), self._fix())
             return None
-        # Periods begin at whole minutes, and a batch has few of those.
+        # Periods begin at whole minutes, and a batch has few distinct minutes.
         minutes = pc.floor_temporal(times, unit="minute").cast(_INSTANT_MS).cast(pa.int64())
         known = minutes.dictionary_encode()
         starts: list[int] = known.dictionary.to_pylist()
-        # In order, because a schedule finds neighbours quickly.
+        # The minutes are sorted, because a schedule finds neighbours quickly.
         labels = {at: self._label(at) for at in sorted(starts)}
         by_row = pa.array([labels[at] for at in starts], pa.string()).take(known.indices)
         return by_row.fill_null(self._unit_label)
@@ -62,7 +62,7 @@ class RowLabels:
             return self._label_at(at)
         except PlanningError as error:
             raise ConversionError(
-                f'ms.timelabel.column is "{self._column}", and a row has a time there of which '
+                f'ms.timelabel.column is "{self._column}", and a row has a time of which '
                 f"{error.message}",
                 "Correct the time at its source, or make it null: a row without a time has the "
                 "label of its work unit.",
@@ -77,12 +77,12 @@ class RowLabels:
     def _fix(self) -> str:
         return (
             "Name a column of timestamps, of dates or of epoch milliseconds. Texts become"
-            " timestamps where ms.output.schema declares the column so."
+            " timestamps if ms.output.schema declares the column as such."
         )
 
 
 def _instants(times: pa.Array) -> pa.Array | None:
-    """Return instants in UTC, None for what holds no times."""
+    """Return instants in UTC, None if the column holds no times."""
     kind = times.type
     if pa.types.is_null(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind):
         return times.cast(_INSTANT_MS)

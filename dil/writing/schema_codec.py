@@ -1,4 +1,4 @@
-"""Schemas as text, for a later attempt to go on with them."""
+"""Schemas as text, so that a later attempt can continue with them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def encoded_schema(schema: pa.Schema) -> str:
 
 
 def decoded_schema(text: str) -> pa.Schema | None:
-    """Return the schema that a text means, None where it is damaged."""
+    """Return the schema that a text encodes, None if the text is damaged."""
     try:
         return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))
     except (binascii.Error, pa.ArrowException, OSError):
@@ -27,6 +27,6 @@ def encoded_type(data_type: pa.DataType) -> str:
 
 
 def decoded_type(text: str) -> pa.DataType | None:
-    """Return the type that a text means, None where it is damaged."""
+    """Return the type that a text encodes, None if the text is damaged."""
     schema = decoded_schema(text)
     return None if schema is None or len(schema) != 1 else schema.field(0).type

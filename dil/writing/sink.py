@@ -1,4 +1,4 @@
-"""A stream that counts and hashes what passes through it."""
+"""A stream that counts and hashes the bytes written to it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 class MeasuredSink(io.RawIOBase):
-    """Forwards writes to ``target`` and keeps their SHA-256 and number. Cannot seek.
+    """Forwards writes to ``target`` and keeps their SHA-256 and length. Cannot seek.
 
     Closing it leaves ``target`` open, so that a format library cannot end the file early. After
-    ``discard`` it swallows what comes: an abandoned library may still want to write its footer, and
-    some end the whole process when that fails.
+    ``discard`` it ignores writes: an abandoned library may still want to write its footer, and some
+    libraries end the whole process if that fails.
     """
 
     def __init__(self, target: BinaryIO) -> None:
@@ -38,7 +38,7 @@ class MeasuredSink(io.RawIOBase):
         return len(view)
 
     def discard(self) -> None:
-        """Forward nothing any more."""
+        """Forward no more writes."""
         self._target = None
 
     def tell(self) -> int:
@@ -47,5 +47,5 @@ class MeasuredSink(io.RawIOBase):
 
     @property
     def sha256(self) -> str:
-        """Return the hex digest of what was written so far."""
+        """Return the hex digest of the bytes written so far."""
         return self._digest.hexdigest()

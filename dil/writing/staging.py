@@ -18,7 +18,7 @@ from dil.writing.rolling import FileNumbers, OutputFolder, RollingFiles, Written
 
 @dataclass(frozen=True, slots=True)
 class WriterMark:
-    """How far a writer was: whole files, rows of the file after them, and its schema."""
+    """The progress of a writer: whole files, rows in the file after them, and its schema."""
 
     files: int
     rows: int
@@ -29,12 +29,12 @@ class WriterMark:
 class StagedWriter:
     """Writes batches into files of a folder, each ended at ``spec.target_bytes``.
 
-    The schema may widen from batch to batch. Then a new file begins, and ``finish`` writes the
-    earlier files again, so that all files of a work unit have one schema. Runs in a task; memory
-    is bounded by a batch and the format's own buffer.
+    The schema may widen from batch to batch. Then a new file begins, and ``finish`` rewrites the
+    earlier files, so that all files of a work unit have one schema. Runs in a task; memory is
+    bounded by a batch and the format's own buffer.
 
-    A caller that keeps what was written so far for a later attempt calls ``checkpoint``; from then
-    on no finished file is deleted before ``drop_replaced``.
+    A caller that keeps the files so far for a later attempt calls ``checkpoint``; from then on no
+    finished file is deleted before ``drop_replaced``.
     """
 
     def __init__(self, output: OutputFolder) -> None:
@@ -51,7 +51,7 @@ class StagedWriter:
         return self._widening.schema
 
     def path(self, number: int) -> str:
-        """Return where the n-th file is, or would be."""
+        """Return the path of the n-th file, whether it exists or not."""
         return self._output.path(number)
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -65,13 +65,13 @@ class StagedWriter:
             self._files.write(conform(batch, self._widening.add(batch)))
 
     def finish(self) -> tuple[StagedFile, ...]:
-        """Finish and return the files, in the order of their rows; none when there was no row.
+        """Finish and return the files, in the order of their rows; none if there was no row.
 
         Every file is durable and has the schema ``schema``. Called once, last.
 
         Raises:
             WriteError: as for ``write``.
-            ConversionError: an earlier value does not fit the schema that later rows brought.
+            ConversionError: an earlier value does not fit the schema of later rows.
         """
         self._files.end_file()
         if self.schema is None:
@@ -82,7 +82,7 @@ class StagedWriter:
         return files
 
     def drop_replaced(self) -> None:
-        """Delete the files that ``finish`` wrote again; what is kept of them is of no use then."""
+        """Delete the files that ``finish`` replaced; no later attempt can use them then."""
         self._again.drop_replaced()
 
     def abort(self) -> None:
@@ -95,14 +95,14 @@ class StagedWriter:
 
         Raises:
             WriteError: as for ``write``.
-            ConversionError: the format refuses rows only now.
+            ConversionError: the format refuses rows only when a file is ended.
         """
         self._has_checkpoint = True
         self._files.end_file()
         return tuple(self._files.written)
 
     def mark(self) -> WriterMark:
-        """Return how far the rows have come."""
+        """Return the writer's present position."""
         return WriterMark(
             len(self._files.written),
             self._files.open_rows,
@@ -115,7 +115,7 @@ class StagedWriter:
 
         Raises:
             WriteError: as for ``write``.
-            ConversionError: the file at hand then cannot be read back.
+            ConversionError: the file that was open then cannot be read back.
         """
         self._files.end_file()
         kept, later = self._files.written[: mark.files], self._files.written[mark.files :]
@@ -131,9 +131,9 @@ class StagedWriter:
     def resume(
         self, files: Sequence[WrittenFile], schema: pa.Schema | None, seen: pa.DataType
     ) -> None:
-        """Begin with files that an earlier attempt wrote, named as ``path`` would name them.
+        """Begin with files of an earlier attempt; they have the names that ``path`` returns.
 
-        ``schema`` and ``seen`` are those of its ``mark``. Called before the first ``write``.
+        ``schema`` and ``seen`` are from its ``mark``. Called before the first ``write``.
         """
         self._has_checkpoint = True
         self._numbers.next = len(files)
@@ -141,12 +141,12 @@ class StagedWriter:
         self._widening.resume(schema, seen)
 
     def keep_checkpointed(self) -> None:
-        """Delete rows after the last checkpoint: ``abort`` for an attempt worth resuming."""
+        """Delete rows after the last checkpoint; in place of ``abort`` if resuming is worth it."""
         self._files.abandon_file()
         self._again.delete()
 
     def _beginning(self, entry: WrittenFile, rows: int) -> RollingFiles:
-        """Write the first rows of a file again."""
+        """Rewrite the first rows of a file."""
         target = RollingFiles(self._output, self._numbers)
         for batch in rows_again(self._output, entry):
             target.write(batch.slice(0, rows))

@@ -18,14 +18,14 @@ _US_PER_MS = 1000
 
 
 class SystemColumns:
-    """Appends the chosen columns to batches; in a table they are nullable, as any added later.
+    """Appends the chosen columns to batches; all are nullable, as columns added later are.
 
-    A row keeps what was true when it was read: where a later run adopts or goes on with what an
-    earlier one staged, the rows of that one bear its id.
+    A row keeps the values of its reading: if a later run adopts or continues the staged rows of an
+    earlier run, those rows have the earlier run's id.
     """
 
     def __init__(self, names: Sequence[str], texts: Mapping[str, str], extracted_ms: int) -> None:
-        """Take the names in the order of the columns, and what is the same for all rows.
+        """Take the names in the order of the columns, and the values that all rows share.
 
         ``texts`` are the values by name, ``extracted_ms`` is epoch ms UTC.
         """
@@ -34,10 +34,10 @@ class SystemColumns:
         self._extracted = pa.scalar(extracted_ms * _US_PER_MS, _INSTANT)
 
     def add(self, batch: pa.RecordBatch, labels: pa.Array | None) -> pa.RecordBatch:
-        """Return the batch with its columns; ``labels`` are the timelabels of its rows, if kept.
+        """Return the batch with its columns; ``labels`` are its rows' timelabels, if they are kept.
 
         Raises:
-            ConversionError: the source has a column of such a name, with values in it.
+            ConversionError: the source has a column of such a name that holds values.
         """
         batch = without_own(batch, self._names, "is one of ms.output.system.columns")
         arrays, fields = [], []
@@ -58,13 +58,13 @@ class SystemColumns:
 
 
 def without_own(batch: pa.RecordBatch, names: Sequence[str], whose: str) -> pa.RecordBatch:
-    """Take away columns of these names, all lower case, that a schema contract filled with null.
+    """Remove columns with these lower-case names that a schema contract filled with null.
 
-    The dataset's recorded schema has them, the source has not.
+    The dataset's recorded schema has them, but the source does not.
 
     Raises:
-        ConversionError: the source has such a column with values in it; ``whose`` says why it may
-            not, going on after "which".
+        ConversionError: the source has such a column that holds values; ``whose`` says why that is
+            forbidden, as a clause after "which".
     """
     own = [name for name in batch.schema.names if name.lower() in names]
     for name in own:
