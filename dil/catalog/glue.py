@@ -19,7 +19,7 @@ from dil.errors import ConfigError, WriteError
 from dil.model.catalog import CatalogSpec
 from dil.model.job import OutputFormat
 
-# What one call may name, by the API reference.
+# The most items that one call may name, according to the API reference.
 _CREATED_A_CALL = 100
 _DELETED_A_CALL = 25
 _TYPE = "ms.catalog.type"
@@ -47,10 +47,10 @@ T = TypeVar("T")
 def open_glue(spec: CatalogSpec) -> Iterator[Metastore]:
     """Yield the Data Catalog that a job names; nothing is sent yet.
 
-    Credentials, and region and endpoint where the job names none, are those of the AWS tools.
+    Credentials come from the AWS tools, and so do region and endpoint if the job names none.
 
     Raises:
-        ConfigError: no region is named, or the environment of the AWS tools is not sound.
+        ConfigError: no region is named, or the AWS tools' environment is invalid.
     """
     client = _client(spec)
     try:
@@ -60,7 +60,7 @@ def open_glue(spec: CatalogSpec) -> Iterator[Metastore]:
 
 
 def require_settings(spec: CatalogSpec) -> None:
-    """Refuse a job whose catalog cannot be asked at all; Glue itself is not asked.
+    """Refuse a job whose catalog cannot be queried at all; Glue itself is not queried.
 
     Raises:
         ConfigError: no region is named, or there are no credentials.
@@ -69,11 +69,11 @@ def require_settings(spec: CatalogSpec) -> None:
 
 
 def ask(spec: CatalogSpec) -> str:
-    """Ask the Data Catalog for the job's database, which need not be there; return the region.
+    """Look up the job's database, which need not exist, in the Data Catalog; return the region.
 
     Raises:
-        ConfigError: as ``require_settings``.
-        WriteError: it cannot be reached, or refuses.
+        ConfigError: see ``require_settings``.
+        WriteError: the Data Catalog cannot be reached, or refuses.
     """
     client = _client(spec)
     try:
@@ -134,7 +134,7 @@ class GlueCatalog:
         self._client = client
 
     def put_table(self, table: CatalogTable, changing: Callable[[], None]) -> TableChange:
-        """Create the table and its database, or give it these columns and this folder."""
+        """Create the table and its database, or give the table these columns and this folder."""
         with _glue_errors(table.full_name):
             found = self._found(table)
             if found is None:
@@ -158,7 +158,7 @@ class GlueCatalog:
             return TableChange.CHANGED
 
     def put_partitions(self, table: CatalogTable, partitions: Sequence[Partition]) -> None:
-        """Add partitions, and give those that are there this folder and the table's columns."""
+        """Add partitions, and give existing ones this folder and the table's columns."""
         with _glue_errors(table.full_name):
             for some in _portions(partitions, _CREATED_A_CALL):
                 inputs = [_partition_input(table, each) for each in some]
@@ -181,7 +181,7 @@ class GlueCatalog:
         _refused(table, answer, "")
 
     def drop_partitions(self, table: CatalogTable, partitions: Sequence[Partition]) -> None:
-        """Take partitions out of the table; their files stay."""
+        """Remove partitions from the table; their files stay."""
         with _glue_errors(table.full_name):
             for some in _portions(partitions, _DELETED_A_CALL):
                 answer = self._client.batch_delete_partition(
@@ -201,7 +201,7 @@ class GlueCatalog:
         return found
 
     def _create(self, table: CatalogTable) -> TableChange:
-        """Create what is missing; another job may be first with either."""
+        """Create the missing database and table; another job may create either one first."""
         errors = self._client.exceptions
         try:
             self._client.get_database(Name=table.database)
@@ -213,7 +213,7 @@ class GlueCatalog:
         except errors.AlreadyExistsException as error:
             raise WriteError(
                 f"another program made the table {table.full_name} at the same time",
-                "Run again: what is missing in the catalog is registered first.",
+                "Run again: missing entries of the catalog are registered first.",
             ) from error
         return TableChange.CREATED
 
@@ -252,7 +252,7 @@ def _storage(table: CatalogTable, location: str) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """Return columns with what we set of them alone."""
+    """Return columns with only the members that we set."""
     if not isinstance(value, list):
         return value
     return [{"Name": each["Name"], "Type": each.get("Type", "")} for each in value]
@@ -267,7 +267,7 @@ def _refused(table: CatalogTable, answer: dict[str, Any], expected: str) -> list
     """Return the partitions that a call refused for the expected reason.
 
     Raises:
-        WriteError: one was refused for another reason.
+        WriteError: a partition was refused for another reason.
     """
     found = []
     for each in answer.get("Errors") or ():
@@ -277,7 +277,7 @@ def _refused(table: CatalogTable, answer: dict[str, Any], expected: str) -> list
             raise WriteError(
                 f"AWS Glue refused the partition {'/'.join(values)} of {table.full_name}:"
                 f" {detail.get('ErrorCode')}: {detail.get('ErrorMessage')}",
-                "Run again: what is missing in the catalog is registered first.",
+                "Run again: missing entries of the catalog are registered first.",
             )
         found.append(values)
     return found
@@ -285,7 +285,7 @@ def _refused(table: CatalogTable, answer: dict[str, Any], expected: str) -> list
 
 @contextmanager
 def _glue_errors(name: str) -> Iterator[None]:
-    """Translate what the client raises; the name is that of the table."""
+    """Translate the client's errors; ``name`` is the table's name."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
@@ -295,5 +295,5 @@ def _glue_errors(name: str) -> Iterator[None]:
             f"the table {name} cannot be registered in AWS Glue: {error}",
             "Check credentials, region and permissions (glue:GetTable, CreateTable, UpdateTable,"
             " BatchCreatePartition, UpdatePartition, BatchDeletePartition, GetDatabase,"
-            " CreateDatabase), then run again: what is missing is registered first.",
+            " CreateDatabase), then run again: missing entries are registered first.",
         ) from error

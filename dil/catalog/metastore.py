@@ -1,4 +1,4 @@
-"""The record of a dataset in a catalog, and the seam to the engines that keep it."""
+"""A dataset's record in a catalog, and the interface to the engines that keep it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class CatalogTable:
     """An external table.
 
     ``columns`` are names with Hive types; ``apart`` are the columns in the folder names, all of
-    type string (rule T17). ``location`` is the folder as Hadoop names it: a URI without
-    escapes. ``job`` is who registers it.
+    type string (rule T17). ``location`` is the folder as Hadoop names it: a URI without escapes.
+    ``job`` is the name of the job that registers the table.
     """
 
     database: str
@@ -30,7 +30,7 @@ class CatalogTable:
 
     @property
     def full_name(self) -> str:
-        """Return the name with that of the database."""
+        """Return the name with the database's name before it."""
         return f"{self.database}.{self.name}"
 
 
@@ -51,22 +51,22 @@ class TableChange(Enum):
 
 
 class Metastore(Protocol):
-    """A catalog that is open. Each step, done again, changes nothing.
+    """An open catalog. Repeating a step changes nothing.
 
-    All raise WriteError when the catalog refuses or cannot be reached.
+    All methods raise WriteError if the catalog refuses or cannot be reached.
     """
 
     def put_table(self, table: CatalogTable, changing: Callable[[], None]) -> TableChange:
-        """Create the table and its database, or give it these columns and this folder.
+        """Create the table and its database, or give the table these columns and this folder.
 
-        ``changing`` is called right before something is done to the table.
+        ``changing`` is called right before the table is changed.
         """
 
     def put_partitions(self, table: CatalogTable, partitions: Sequence[Partition]) -> None:
-        """Add partitions; those that are there get this folder and the table's columns."""
+        """Add partitions, and give existing ones this folder and the table's columns."""
 
     def drop_partitions(self, table: CatalogTable, partitions: Sequence[Partition]) -> None:
-        """Take partitions out of the table; their files stay."""
+        """Remove partitions from the table; their files stay."""
 
 
 JOB_PARAMETER = "dil.job"
@@ -75,23 +75,23 @@ JOB_PARAMETER = "dil.job"
 def refuse_other_table(
     table: CatalogTable, kind: str, apart: Sequence[str], owner: str, reads: str
 ) -> None:
-    """Refuse a table that is there and is none that a job like this one registers.
+    """Refuse an existing table that a job like this one would not register.
 
     Args:
         table: The table as it should be.
-        kind: The kind of the one that is there, in the catalog's words.
-        apart: Its partition columns.
-        owner: The job that registered it, empty text for none.
-        reads: The class that reads its files, empty text where the catalog names none.
+        kind: The kind of the existing table, in the catalog's words.
+        apart: The partition columns of the existing table.
+        owner: The job that registered the existing table, empty text if none did.
+        reads: The class that reads the table's files, empty text if the catalog names none.
 
     Raises:
-        WriteError: it is of another kind, is cut otherwise, has files of another format, or belongs
-            to another job.
+        WriteError: the table is of another kind, has other partition columns, has files of another
+            format, or belongs to another job.
     """
     expected = tuple(name.lower() for name in table.apart)
     found = tuple(name.lower() for name in apart)
     if kind.upper() not in {"EXTERNAL", "EXTERNAL_TABLE"}:
-        what = f"is a {kind.lower()} table or view, and not an external one"
+        what = f"is a {kind.lower()} table or view, not an external table"
     elif owner != table.job:
         what = f"belongs to job {owner}" if owner else "was not made by a job of dil"
     elif found != expected:
@@ -103,5 +103,5 @@ def refuse_other_table(
     raise WriteError(
         f"the table {table.full_name} of the catalog {what}",
         "Choose another ms.catalog.table, or drop the table: the files of an external one stay,"
-        " and the next run registers it anew.",
+        " and the next run registers the table again.",
     )

@@ -1,4 +1,4 @@
-"""Which partitions a dataset has: the folders of its live files."""
+"""The partitions of a dataset: the folders of its live files."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from dil.storage import Filesystem, LocalFilesystem
 
 
 def columns_apart(spec: PublishingSpec) -> tuple[str, ...]:
-    """Return the columns that the folder names hold, in their order."""
+    """Return the columns in the folder names, in their order."""
     is_by_label = spec.layout is Layout.TIMELABEL
     return (*(LABEL_FIELDS if is_by_label else ()), *spec.table.partition_fields)
 
 
 def location_of(filesystem: Filesystem, path: str) -> str:
-    """Return a path as Hadoop writes locations: a URI in which nothing is escaped."""
+    """Return a path as Hadoop writes locations: a URI without escapes."""
     return f"file://{path}" if isinstance(filesystem, LocalFilesystem) else path
 
 
 def folders_of(
     filesystem: Filesystem, dataset_dir: str, live: Iterable[PublishedFile]
 ) -> dict[str, int]:
-    """Return the folders of live files below the dataset's, with how many files each has."""
+    """Return the folders of live files in the dataset, with the number of files in each."""
     found: dict[str, int] = {}
     for file in live:
         folder = filesystem.path_of(file.uri).rpartition("/")[0]
@@ -39,7 +39,7 @@ def folders_of(
 def partition_of(
     folder: str, apart: tuple[str, ...], dataset_dir: str, filesystem: Filesystem
 ) -> Partition | None:
-    """Return the partition of a folder, None where its name lacks a column."""
+    """Return the partition of a folder, None if its name lacks a column."""
     parts = [part.partition("=")[::2] for part in folder.split("/")]
     if tuple(unquote(name) for name, _ in parts) != apart:
         return None

@@ -1,9 +1,9 @@
-"""Compares what a dataset should register with what is registered.
+"""Compares a dataset's wanted registration in a catalog with the present one.
 
-``_dil/catalog-<hash>.json`` in the dataset's folder says what is registered in one table of a
-catalog. It is written last, so that what a crash or a refusal kept from the catalog is registered
-by the next run; and it goes before the table is made or changed, because then all of its partitions
-have to follow.
+``_dil/catalog-<hash>.json`` in the dataset's folder records the registration in one table of a
+catalog. The file is written last, so that the next run registers the entries that a crash or a
+refusal kept from the catalog. It is deleted before the table is created or changed, because then
+all of its partitions have to be registered again.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _HASH_DIGITS = 16
 
 
 class Registration(msgspec.Struct, frozen=True):
-    """What a catalog has, or should have: ``folders`` are those of partitions, sorted.
+    """A dataset's entries in a catalog: ``folders`` are the partitions' folders, sorted.
 
-    ``place`` identifies the table of the catalog, ``schema`` is the dataset's as the chain keeps
-    it. ``strange`` counts files in folders that are no partition, which no reader of the catalog
+    ``place`` identifies the table of the catalog, ``schema`` is the dataset's schema in the chain.
+    ``strange`` counts files in folders that are not partitions, which no reader of the catalog
     sees.
     """
 
@@ -55,10 +55,10 @@ def is_due(
 
     Args:
         job: The job; it has a catalog.
-        filesystem: Where the dataset is.
-        live: Returns the dataset's live files. It is called after what is registered was read: of
-            two jobs that append to one dataset, none takes out what the other brought.
-        schema: The dataset's schema, empty text where nothing was published.
+        filesystem: The filesystem of the dataset.
+        live: Returns the dataset's live files. It is called after the present registration was
+            read: so of two jobs that append to one dataset, neither removes the other's entries.
+        schema: The dataset's schema, empty text if nothing was published.
     """
     spec = job.publishing
     if spec.catalog is None:
@@ -101,12 +101,12 @@ def register(
     metastore: Callable[[], AbstractContextManager[Metastore]],
     filesystem: Filesystem,
 ) -> tuple[str, ...]:
-    """Register what is due; return what a person should know.
+    """Register the missing entries; return notes for people.
 
     Raises:
         ConversionError: the catalog has no type for a column.
-        WriteError: the catalog refused or cannot be reached. What it has already stays.
-        DilError: what opening the catalog raises.
+        WriteError: the catalog refused or cannot be reached. Entries that it has already stay.
+        DilError: see the errors of opening the catalog.
     """
     wanted, known = due
     table = _table(job, wanted)
@@ -142,15 +142,15 @@ def _notes(wanted: Registration) -> tuple[str, ...]:
     if not wanted.strange:
         return ()
     return (
-        f"{counted(wanted.strange, 'file')} of the dataset lie in no folder of a partition"
+        f"{counted(wanted.strange, 'file')} of the dataset are in no folder of a partition"
         f" ({', '.join(wanted.apart) or 'the dataset has none'}): readers of the catalog do not see"
-        " them. They were published under another layout; read everything anew with"
+        " them. They were published under another layout; read everything again with"
         " ms.publish.mode=replace",
     )
 
 
 def _table(job: Job, wanted: Registration) -> CatalogTable:
-    # Arrow costs a run that registers nothing.
+    # Imported here, so that a run that registers nothing does not import Arrow.
     from dil.types.hive import hive_columns
     from dil.types.schema_text import parse_schema
 
@@ -169,6 +169,6 @@ def _table(job: Job, wanted: Registration) -> CatalogTable:
 
 
 def _path(job: Job, place: str) -> str:
-    """Return where it is kept what a table of a catalog has."""
+    """Return the path of the record of a catalog's table."""
     name = hashlib.sha256(place.encode()).hexdigest()[:_HASH_DIGITS]
     return f"{dataset_dir(job.publishing)}/{META}/catalog-{name}.json"

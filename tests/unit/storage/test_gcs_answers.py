@@ -26,7 +26,7 @@ def test_credentials_that_get_no_token_are_told_with_what_is_known(error, words,
     monkeypatch.setattr(asking._session, "request", refuse)
     with pytest.raises(WriteError) as caught:
         asking.ask("gs://lake/a", "GET", "/")
-    assert f"are of no use ({words})" in caught.value.message
+    assert f"were refused ({words})" in caught.value.message
 
 
 def test_a_path_of_another_store_is_told_with_the_properties_that_name_one():
