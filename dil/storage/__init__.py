@@ -1,4 +1,4 @@
-"""Filesystems behind one seam."""
+"""Filesystems behind one interface."""
 
 from dil.model.job import Blocks
 from dil.storage.filesystem import FileInfo, Filesystem
@@ -9,9 +9,9 @@ __all__ = ["FileInfo", "Filesystem", "Folder", "LocalFilesystem", "filesystem_fo
 
 
 def filesystem_for(place: str, blocks: Blocks | None = None) -> Filesystem:
-    """Return the filesystem of an absolute path or URI; the job was checked to name a known one.
+    """Return the filesystem of an absolute path or URI, which the job's checks have accepted.
 
-    Nothing is asked, and no client is made, before the first file is looked at. ``blocks`` is for
+    No request is sent, and no client is made, before the first file is accessed. ``blocks`` is for
     files that are written on HDFS.
     """
     if place.startswith(("s3://", "gs://", "abfss://")):

@@ -1,4 +1,4 @@
-"""The one seam to filesystems: what staging, publishing and manifests need, and no more."""
+"""The only interface to filesystems, for staging, publishing and manifests."""
 
 from __future__ import annotations
 
@@ -21,44 +21,45 @@ class Filesystem(ABC):
     """Files of one store, named by absolute paths. Safe to use from several threads.
 
     Every write is durable when the call returns. Missing folders are created. OSError and its
-    kin leave as WriteError, so that a full disk reads as one. ``parallel_requests`` is how many
-    files are worth moving or reading at a time: more than 1 where each call waits for a network.
+    subclasses are raised as WriteError, so that a full disk is reported as one.
+    ``parallel_requests`` is how many files are worth moving or reading at a time: more than 1 if
+    each call waits for a network.
     """
 
     parallel_requests: ClassVar[int] = 1
 
     @abstractmethod
     def open_output(self, path: str) -> BinaryIO:
-        """Return a stream that writes a new file, durable once closed."""
+        """Return a stream that writes a new file, which is durable once the stream is closed."""
 
     @abstractmethod
     def open_input(self, path: str) -> BinaryIO:
-        """Return a stream over a file.
+        """Return a stream that reads a file.
 
         Raises:
-            FileNotFoundError: there is none.
+            FileNotFoundError: the file does not exist.
         """
 
     @abstractmethod
     def put(self, path: str, data: bytes) -> None:
-        """Write a whole file at once; readers see the old or the new content, never a part."""
+        """Write a whole file at once; readers see the old or the new content, never a mix."""
 
     @abstractmethod
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Write a whole file unless one exists; say whether it was written.
+        """Write a whole file unless one exists; return whether it was written.
 
-        Of several writers exactly one gets True, and readers see the whole file or none. After
-        an error, or when a network lost the reply, the file may be there all the same: a caller
-        who must know reads it back.
+        If several writers call it, exactly one gets True, and readers see the whole file or none.
+        After an error, or if a network lost the reply, the file may exist all the same: a caller
+        that must know reads it back.
         """
 
     @abstractmethod
     def exists(self, path: str) -> bool:
-        """Return whether a file or folder is there."""
+        """Return whether a file or folder exists."""
 
     @abstractmethod
     def move(self, source: str, target: str, *, mode: int | None = None) -> None:
-        """Move a file, never over another; where only the target exists it was moved before.
+        """Move a file, never over another; if only the target exists, it was moved before.
 
         ``mode`` are the permission bits of the moved file.
 
@@ -68,9 +69,9 @@ class Filesystem(ABC):
 
     @abstractmethod
     def replace(self, source: str, target: str, *, mode: int | None = None) -> None:
-        """Move a file, in the place of one that may be there; readers see the one or the other.
+        """Move a file over any file at the target; readers see the old or the new file.
 
-        Where ``source`` is gone it was moved before, and nothing changes. ``mode`` are the
+        If ``source`` is gone, the file was moved before, and nothing changes. ``mode`` are the
         permission bits of the moved file.
 
         Raises:
@@ -79,24 +80,24 @@ class Filesystem(ABC):
 
     @abstractmethod
     def is_folder(self, path: str) -> bool:
-        """Return whether a folder is there, or a link to one."""
+        """Return whether a folder, or a link to one, exists."""
 
     @abstractmethod
     def real_path(self, path: str) -> str:
-        """Return a path without links in it; what does not exist is taken as it is."""
+        """Return a path with all links resolved; parts that do not exist stay as they are."""
 
     def is_link(self, path: str) -> bool:
-        """Return whether a path is a link by itself; most stores have none."""
+        """Return whether a path is a link itself; most stores have no links."""
         del path
         return False
 
     @abstractmethod
     def make_folder(self, path: str, *, mode: int | None = None) -> None:
-        """Create a folder and its missing parents, with these permission bits."""
+        """Create a folder with these permission bits, and its missing parents."""
 
     @abstractmethod
     def set_group(self, path: str, group: str) -> None:
-        """Give a file or folder to a group; stores that know none leave it as it is.
+        """Give a file or folder to a group; a store without groups does nothing.
 
         Raises:
             WriteError: the group is unknown, or the user of this process is not in it.
@@ -104,27 +105,27 @@ class Filesystem(ABC):
 
     @abstractmethod
     def delete_file(self, path: str) -> None:
-        """Delete a file; a missing one is fine."""
+        """Delete a file, if it exists."""
 
     @abstractmethod
     def delete_tree(self, path: str) -> None:
-        """Delete a folder and all below it; a missing one is fine."""
+        """Delete a folder and all files below it, if it exists."""
 
     @abstractmethod
     def delete_empty_folder(self, path: str) -> None:
-        """Delete a folder unless something is in it; a missing one is fine."""
+        """Delete a folder if it exists and is empty."""
 
     @abstractmethod
     def sync_folders(self, paths: Iterable[str]) -> None:
-        """Make the entries of these folders durable, where the store needs that."""
+        """Make the entries of these folders durable, if the store needs that."""
 
     @abstractmethod
     def folders(self, path: str) -> list[str]:
-        """Return the names of the folders directly below, sorted; none for a missing folder."""
+        """Return the names of a folder's direct subfolders, sorted; none if it is missing."""
 
     @abstractmethod
     def files(self, path: str) -> Iterator[FileInfo]:
-        """Yield every file below, however deep, sorted by path; none for a missing folder."""
+        """Yield every file at any depth below a folder, sorted by path; none if it is missing."""
 
     @abstractmethod
     def uri(self, path: str) -> str:
@@ -139,27 +140,27 @@ class Filesystem(ABC):
         """Refuse a path that no file can have, such as one that is too long.
 
         Raises:
-            WriteError: nothing was asked or changed.
+            WriteError: the path is refused; no request was sent.
         """
 
     def deferring(self) -> Filesystem:
-        """Return the same files, those written from now on durable only after ``sync_files``.
+        """Return the same files, but new ones are durable only after ``sync_files``.
 
-        Only worth it where a store waits for each file by itself; others return themselves.
+        This only helps if a store waits for each file separately; other stores return themselves.
         """
         return self
 
     def sync_files(self, paths: Iterable[str]) -> None:  # noqa: B027 - most stores are durable
-        """Make files durable that were written ``deferring``; not their entries in folders.
+        """Make files durable that were written ``deferring``, but not their entries in folders.
 
         Raises:
-            WriteError: one is gone, or the disk refused.
+            WriteError: a file is gone, or the disk refused.
         """
 
     def options_of(self, path: str) -> Mapping[str, str]:
-        """Return what Rust's object_store needs to reach a path as we do.
+        """Return the options that Rust's object_store needs to reach a path as we do.
 
-        The values may be secret, and are good for some minutes.
+        The values may be secret, and are valid for some minutes.
         """
         del path
         return {}

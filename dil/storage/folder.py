@@ -11,7 +11,7 @@ from dil.storage.filesystem import Filesystem
 class Folder:
     """A folder by its absolute ``path``, which need not exist yet.
 
-    The names of its files begin with ``prefix``: who shares a folder has one of its own.
+    The names of its files begin with ``prefix``: each user of a shared folder has its own prefix.
     """
 
     filesystem: Filesystem
@@ -19,10 +19,10 @@ class Folder:
     prefix: str = ""
 
     def file(self, name: str) -> str:
-        """Return the path of a file directly below."""
+        """Return the path of a file directly below the folder."""
         return f"{self.path.rstrip('/')}/{self.prefix}{name}"
 
     @property
     def parent(self) -> str:
-        """Return the path of the folder above."""
+        """Return the path of the folder that contains this one."""
         return self.path.rstrip("/").rpartition("/")[0]

@@ -1,4 +1,4 @@
-"""Files of this machine, or of a mount that all machines of the cluster share."""
+"""Files on this machine, or on a mount that all machines of the cluster share."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from dil.storage.side_by_side import call_each
 
 _MOST_BYTES = 255
 _MOST_PATH_BYTES = 4095
-# Who lists or deletes a tree goes down it folder by folder, and accepts no more levels than that.
+# Programs that list or delete a tree descend folder by folder, and support no more levels.
 _MOST_LEVELS = 400
-# Zero, and halves of surrogate pairs, which have no bytes.
+# NUL, and halves of surrogate pairs, which cannot be encoded.
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")
-# Of work units by the thousand most are: their URI is their path.
+# Most paths are of this kind: their URI is their path. Work units have them by the thousand.
 _PLAIN_PATH = re.compile(r"(?:/(?!\.(?:/|\Z))[A-Za-z0-9_.~-]+)+")
 _PLAIN_URI = re.compile(rf"file://({_PLAIN_PATH.pattern})")
 _NAMES = "Choose another ms.extractor.target.file.name or data.publisher.final.dir."
-# Folders of what is for the job's user alone (dil.publishing.layout).
+# Folders that only the job's user may read (dil.publishing.layout).
 _PRIVATE = frozenset({"_staging", "_audit", "_failed"})
 _PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
 _ANY_FILE, _ANY_FOLDER = 0o666, 0o777
@@ -36,7 +36,7 @@ _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
 def _umask() -> int:
-    """Return the process's umask, which can only be asked for by setting it."""
+    """Return the process's umask; the only way to read it is to set it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
@@ -48,9 +48,9 @@ _UMASK = _umask()
 class LocalFilesystem(Filesystem):
     """The operating system's files; durable through fsync of files and folders.
 
-    What is for the job's user alone has the mode 600, its folders 700: staging, where session keys
-    are, and records of requests with their answers. With ``is_private`` that is everything. A file
-    that is moved out of staging gets the mode that the umask leaves, unless another is given.
+    Files that only the job's user may read have the mode 600, their folders 700: staging, which has
+    session keys, and records of requests with their answers. With ``is_private`` all files do. A
+    file that is moved out of staging gets the mode that the umask leaves, unless another is given.
     """
 
     _is_all_private = False
@@ -70,11 +70,11 @@ class LocalFilesystem(Filesystem):
             return io.BufferedWriter(file, buffer_size=1 << 20)
 
     def open_input(self, path: str) -> BinaryIO:
-        """Return a buffered stream over a file."""
+        """Return a buffered stream that reads a file."""
         return Path(path).open("rb")
 
     def put(self, path: str, data: bytes) -> None:
-        """Write beside the target, then rename over it."""
+        """Write to a name beside the target, then rename over it."""
         with _as_write_error(path):
             temporary = self._write_beside(path, data)
             try:
@@ -85,7 +85,7 @@ class LocalFilesystem(Filesystem):
             self.sync_folders([str(temporary.parent)])
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Write beside the target, then link: O_EXCL alone would expose half-written files."""
+        """Write a file beside the target, then link it: O_EXCL alone would show half a file."""
         with _as_write_error(path):
             temporary = self._write_beside(path, data)
             try:
@@ -95,8 +95,8 @@ class LocalFilesystem(Filesystem):
             except OSError as error:
                 if error.errno in _NO_LINKS:
                     raise WriteError(
-                        f"{temporary.parent} lies on a file system without hard links",
-                        "Choose another one: without them two writers cannot be kept apart.",
+                        f"{temporary.parent} is on a file system without hard links",
+                        "Choose another file system: two writers could overwrite each other.",
                     ) from error
                 raise
             else:
@@ -106,11 +106,11 @@ class LocalFilesystem(Filesystem):
                 temporary.unlink(missing_ok=True)
 
     def exists(self, path: str) -> bool:
-        """Return whether a file or folder is there."""
+        """Return whether a file or folder exists."""
         return Path(path).exists()
 
     def move(self, source: str, target: str, *, mode: int | None = None) -> None:
-        """Link to the target, then drop the source: unlike rename, never over a file."""
+        """Link to the target, then delete the source: unlike a rename, never over a file."""
         with _as_write_error(target):
             with suppress(FileNotFoundError):
                 self._open_up(source, target, mode)
@@ -127,7 +127,7 @@ class LocalFilesystem(Filesystem):
                         "Another program wrote into the dataset; move it away, then run again.",
                     ) from None
             except OSError as error:
-                # Linux lets no user link another user's file; renaming it is allowed.
+                # Linux does not let a user link another user's file, but lets them rename it.
                 if error.errno not in _NO_LINKS or Path(target).exists():
                     raise
                 Path(source).rename(target)
@@ -135,7 +135,7 @@ class LocalFilesystem(Filesystem):
             os.unlink(source)
 
     def replace(self, source: str, target: str, *, mode: int | None = None) -> None:
-        """Rename over the target; unlike ``move``, which never does."""
+        """Rename over the target; ``move`` never does."""
         with _as_write_error(target):
             try:
                 self._open_up(source, target, mode)
@@ -145,20 +145,20 @@ class LocalFilesystem(Filesystem):
                     raise
 
     def is_folder(self, path: str) -> bool:
-        """Return whether a folder is there, or a link to one."""
+        """Return whether a folder, or a link to one, exists."""
         return Path(path).is_dir()
 
     def real_path(self, path: str) -> str:
-        """Return a path without links in it; what does not exist is taken as it is."""
+        """Return a path with all links resolved; parts that do not exist stay as they are."""
         with _as_write_error(path):
             return os.path.realpath(path)
 
     def is_link(self, path: str) -> bool:
-        """Return whether a path is a link by itself; False for what does not exist."""
+        """Return whether a path is a link itself; False if it does not exist."""
         return os.path.islink(path)
 
     def make_folder(self, path: str, *, mode: int | None = None) -> None:
-        """Create what is missing of a path; existing folders keep their permissions."""
+        """Create the missing folders of a path; existing folders keep their permissions."""
         with _as_write_error(path):
             missing = [
                 folder for folder in (Path(path), *Path(path).parents) if not folder.exists()
@@ -180,21 +180,21 @@ class LocalFilesystem(Filesystem):
                 shutil.chown(path, group=group)
         except LookupError as error:
             raise WriteError(
-                f"{path}: {group} is no group here", "Name one that exists."
+                f"{path}: the group {group} does not exist here", "Set a group that exists."
             ) from error
 
     def delete_file(self, path: str) -> None:
-        """Delete a file; a missing one is fine."""
+        """Delete a file, if it exists."""
         with _as_write_error(path):
             Path(path).unlink(missing_ok=True)
 
     def delete_tree(self, path: str) -> None:
-        """Delete a folder and all below it; a missing one is fine."""
+        """Delete a folder and all files below it, if it exists."""
         with _as_write_error(path), suppress(FileNotFoundError):
             shutil.rmtree(path)
 
     def delete_empty_folder(self, path: str) -> None:
-        """Delete a folder unless something is in it; a missing one is fine."""
+        """Delete a folder if it exists and is empty."""
         with suppress(OSError):
             Path(path).rmdir()
 
@@ -209,11 +209,11 @@ class LocalFilesystem(Filesystem):
                     os.close(handle)
 
     def deferring(self) -> LocalFilesystem:
-        """Return the same files without an fsync for each that is closed."""
+        """Return the same files without an fsync when each is closed."""
         return _DeferringFilesystem(is_private=self._is_all_private)
 
     def sync_files(self, paths: Iterable[str]) -> None:
-        """Fsync files, some at a time: the journal takes those together that wait together."""
+        """Fsync files in parallel: the journal commits requests together that wait together."""
         call_each(_Disk(), _sync_file, paths)
 
     def folders(self, path: str) -> list[str]:
@@ -240,7 +240,7 @@ class LocalFilesystem(Filesystem):
         """Return the path of a ``file:///`` URI.
 
         Raises:
-            WriteError: it is of another store.
+            WriteError: the URI is of another store.
         """
         if (plain := _PLAIN_URI.fullmatch(uri)) is not None:
             return plain[1]
@@ -254,16 +254,16 @@ class LocalFilesystem(Filesystem):
         return unquote(parts.path)
 
     def check_path(self, path: str) -> None:
-        """Refuse paths, and parts of them, that are longer than Linux takes, or that none can be.
+        """Refuse paths or parts that are longer than Linux allows, or have forbidden characters.
 
-        Folders may lie in each other to a depth that all who walk through them stand.
+        Folders may only be nested as deep as all programs that walk through them support.
         """
         parts = path.split("/")
         if _UNUSABLE.search(path):
             raise WriteError(f"{path[:200]!r} has characters that no path can have", _NAMES)
         if len(parts) > _MOST_LEVELS:
             raise WriteError(
-                f"{path[:200]}...: {len(parts) - 1:,} folders in each other, where {_MOST_LEVELS}"
+                f"{path[:200]}...: {len(parts) - 1:,} nested folders, and {_MOST_LEVELS}"
                 " are the most",
                 _NAMES,
             )
@@ -284,7 +284,7 @@ class LocalFilesystem(Filesystem):
 
     @staticmethod
     def _status(entry: Path) -> os.stat_result | None:
-        """Return a file's status, None when another driver took it away since it was listed."""
+        """Return a file's status, None if another driver deleted it after it was listed."""
         with _as_write_error(str(entry)), suppress(FileNotFoundError):
             return entry.stat()
         return None
@@ -298,7 +298,7 @@ class LocalFilesystem(Filesystem):
             with io.BufferedWriter(_SyncedFile(str(temporary), mode)) as stream:
                 stream.write(data)
         except OSError:
-            # A part of it would take the room that may be what is missing.
+            # The partial file would occupy space, which may be the very problem.
             temporary.unlink(missing_ok=True)
             raise
         return temporary
@@ -307,23 +307,23 @@ class LocalFilesystem(Filesystem):
         return self._is_all_private or not _PRIVATE.isdisjoint(path.split("/")[:-1])
 
     def _open_up(self, source: str, target: str, mode: int | None) -> None:
-        """Give a file the mode that it is to have under its new name."""
+        """Give a file the mode for its new name."""
         if mode is None and self._is_private(source) and not self._is_private(target):
             mode = _ANY_FILE & ~_UMASK
         if mode is not None:
             os.chmod(source, mode)
 
     def _make_parent(self, path: Path) -> None:
-        """Create the folder of a file, such that a power cut takes neither away."""
+        """Create a file's folder so that a power cut cannot lose the folder."""
         if not path.parent.is_dir():
             self.make_folder(str(path.parent))
 
 
 class _DeferringFilesystem(LocalFilesystem):
-    """Writes files that whoever wrote them makes durable later."""
+    """Writes files without syncing them; the caller makes them durable later."""
 
     def open_output(self, path: str) -> BinaryIO:
-        """Return a stream that leaves its file to ``sync_files``."""
+        """Return a stream that leaves the sync of its file to ``sync_files``."""
         mode = _PRIVATE_FILE if self._is_private(path) else _ANY_FILE
         with _as_write_error(path):
             try:
@@ -335,7 +335,7 @@ class _DeferringFilesystem(LocalFilesystem):
 
 
 class _Disk:
-    """Says how many files are worth an fsync at a time; measured on ext4: a tenth of the time."""
+    """The number of files to fsync at a time; on ext4 this takes a tenth of the time."""
 
     parallel_requests = 16
 
@@ -350,12 +350,12 @@ def _sync_file(path: str) -> None:
 
 
 def _new_file(path: str, mode: int) -> io.FileIO:
-    """Return a new file, open to be written; ``mode`` is what the umask may take from."""
+    """Return a new file, open for writing; ``mode`` is reduced by the umask."""
     return io.FileIO(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))
 
 
 class _SyncedFile(io.FileIO):
-    """A new file that is fsynced when it is closed; ``mode`` is what the umask may take from."""
+    """A new file that is fsynced when it is closed; ``mode`` is reduced by the umask."""
 
     def __init__(self, path: str, mode: int) -> None:
         super().__init__(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))

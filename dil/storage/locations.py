@@ -1,4 +1,4 @@
-"""Paths and URIs of a job file. See rules F14 and F15."""
+"""Paths and URIs in a job file. See rules F14 and F15."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILE_URI = re.compile(r"file:(?://(?:localhost)?)?(?=/)(.*)", re.DOTALL)
 _REMOTE_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(/.*)?", re.DOTALL)
 _LOCAL_FILE_SYSTEM = re.compile(r"file:(?://(?:localhost)?)?/*")
 _OTHER_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
-# What signed addresses, SAS and delegation tokens have in their query.
+# Parameters in the query of signed addresses, SAS and delegation tokens.
 _SIGNATURE = re.compile(
     r"[?&](?:sig|signature|x-(?:goog|amz)-(?:signature|credential|security-token)|delegation|token)=",
     re.IGNORECASE,
@@ -35,7 +35,7 @@ _HDFS_FORM = "Write hdfs://host:8020/folder, or webhdfs://host:9870/folder, of t
 
 
 class PathError(ValueError):
-    """A text that names no place that can be used; ``fix`` says what to write."""
+    """A text that does not name a usable place; ``fix`` says what to write instead."""
 
     def __init__(self, what: str, fix: str = "Use a local path.") -> None:
         super().__init__(what)
@@ -43,7 +43,7 @@ class PathError(ValueError):
 
 
 def local_path(text: str, folder: Path) -> Path:
-    """Return the absolute path that a text names; a relative one starts at ``folder``.
+    """Return the absolute path that a text names; a relative path starts at ``folder``.
 
     ``file:/x``, ``file:///x`` and ``file://localhost/x`` are the path ``/x``.
 
@@ -62,13 +62,13 @@ def local_path(text: str, folder: Path) -> Path:
 
 
 def any_path(text: str, folder: Path, system: str = "") -> str:
-    """Return the absolute path of files that a text names, here or in a store of ``_REMOTE``.
+    """Return the absolute path that a text names, on this machine or in a store of ``_REMOTE``.
 
-    A remote one is ``scheme://authority/path``, of one form where several mean the same. Nothing
-    in it is decoded. A text without a scheme is a path of the file system ``system``.
+    A remote path is ``scheme://authority/path``, in one form if several mean the same. Nothing in
+    it is decoded. A text without a scheme is a path on the file system ``system``.
 
     Raises:
-        PathError: files are not published to, and not read from, what it names.
+        PathError: dil cannot publish to this place, or read from it.
     """
     text = on_file_system(text, system)
     match = _REMOTE_URI.fullmatch(text)
@@ -77,44 +77,44 @@ def any_path(text: str, folder: Path, system: str = "") -> str:
         if _SIGNATURE.search(text):
             raise PathError(
                 "has a signature or a token in it, which would be logged",
-                "Leave out what begins with ?, and give credentials by the environment:"
+                "Leave out the part from ? on, and give credentials by the environment:"
                 " docs/storage.md names the variables.",
             )
         return remote(match[1].lower(), match[2] or "", match[3] or "")
     other = _OTHER_SCHEME.match(text)
     if other and not _FILE_URI.fullmatch(text):
-        raise PathError(f"is on {other[1]}:, which is no file system known here", _LOCAL_OR_S3)
+        raise PathError(f"is on {other[1]}:, which is not a file system known here", _LOCAL_OR_S3)
     return str(local_path(text, folder))
 
 
 def on_file_system(text: str, system: str) -> str:
-    """Return the URI of a path on the file system ``system``; a text with a scheme is one.
+    """Return the URI of a path on the file system ``system``; a URI is returned as it is.
 
     ``system`` is a URI without a path; for empty text and ``file:`` the path is of this machine.
 
     Raises:
-        PathError: the path is relative, and ``system`` is another one than this machine.
+        PathError: the path is relative, and ``system`` is not this machine.
     """
     if _OTHER_SCHEME.match(text) or not system or is_this_machine(system):
         return text
     if not text.startswith("/"):
         raise PathError(
             f"is a relative path, and its file system is {system}",
-            "Write it from / on, or file:///path where it is on this machine.",
+            "Write it from / on, or as file:///path if it is on this machine.",
         )
     return system.rstrip("/") + text
 
 
 def is_this_machine(system: str) -> bool:
-    """Return whether the URI of a file system, one without a path, is that of this machine."""
+    """Return whether the URI of a file system, without a path, means this machine."""
     return _LOCAL_FILE_SYSTEM.fullmatch(system) is not None
 
 
 def check_file_system(uri: str) -> None:
-    """Refuse what is not the URI of a file system that files can be on.
+    """Refuse a text that is not the URI of a file system for files.
 
     Raises:
-        PathError: it is not known, or names a folder of it.
+        PathError: the file system is unknown, or the text names a folder on it.
     """
     if is_this_machine(uri):
         return
@@ -122,18 +122,18 @@ def check_file_system(uri: str) -> None:
         raise PathError("names no file system", "Write hdfs://lake, s3://bucket or file:///.")
     if any_path(uri, Path("/")).partition("://")[2].partition("/")[2] or uri.startswith("file:"):
         raise PathError(
-            "names a folder, and a file system is asked for",
+            "names a folder, but must name only a file system",
             "Leave out the path, and write it in the properties that hold paths.",
         )
 
 
 def is_local(path: str) -> bool:
-    """Return whether a path that ``any_path`` returned is of this machine."""
+    """Return whether a path that ``any_path`` returned is on this machine."""
     return "://" not in path
 
 
 def _s3_path(scheme: str, bucket: str, key: str) -> str:
-    """Return a path on S3; ``s3a:`` and ``s3n:``, as Hadoop writes it, are ``s3:``."""
+    """Return a path on S3; Hadoop's ``s3a:`` and ``s3n:`` become ``s3:``."""
     del scheme
     if "@" in bucket:
         raise PathError(
@@ -165,7 +165,7 @@ def _gs_path(scheme: str, bucket: str, key: str) -> str:
 
 
 def _azure_path(scheme: str, authority: str, key: str) -> str:
-    """Return a path on Azure; all that Hadoop writes for it means the same blobs."""
+    """Return a path on Azure; all of Hadoop's forms for it mean the same blobs."""
     del scheme
     match = _CONTAINER.fullmatch(authority.lower())
     if match is None:
@@ -184,7 +184,7 @@ def _azure_path(scheme: str, authority: str, key: str) -> str:
 def _hdfs_path(scheme: str, authority: str, path: str) -> str:
     """Return a path on HDFS; a port that is the scheme's own is left out."""
     if "@" in authority:
-        raise PathError("names a user, which is HADOOP_USER_NAME's to name", _HDFS_FORM)
+        raise PathError("names a user, which only HADOOP_USER_NAME may name", _HDFS_FORM)
     match = _HOST.fullmatch(authority)
     if match is None:
         raise PathError("names no host", _HDFS_FORM)
@@ -195,13 +195,13 @@ def _hdfs_path(scheme: str, authority: str, path: str) -> str:
 
 
 def _viewfs_path(scheme: str, authority: str, path: str) -> str:
-    """Refuse a path that Hadoop's configuration gives a meaning."""
+    """Refuse a path whose meaning is in Hadoop's configuration."""
     del authority, path
     raise PathError(f"is on {scheme}:, which only Hadoop's own client knows", _HDFS_FORM)
 
 
 def _is_missing(module: str) -> bool:
-    """Return whether a module is not installed; packages above it are loaded, and hold nothing."""
+    """Return whether a module is not installed; this imports only the empty packages above it."""
     try:
         return find_spec(module) is None
     except ModuleNotFoundError:
@@ -209,11 +209,11 @@ def _is_missing(module: str) -> bool:
 
 
 def _folder(path: str) -> str:
-    """Return the path behind the authority, without a slash at its end; empty for the root."""
+    """Return the path after the authority, without a slash at its end; empty for the root."""
     return posixpath.normpath("/" + path.lstrip("/")).rstrip("/")
 
 
-# Who is given scheme, authority and path returns the one form of it, or refuses it.
+# Functions that take scheme, authority and path, and return its one form or refuse it.
 _REMOTE: Mapping[str, Callable[[str, str, str], str]] = {
     **dict.fromkeys(("s3", "s3a", "s3n"), _s3_path),
     **dict.fromkeys(DEFAULT_PORTS, _hdfs_path),

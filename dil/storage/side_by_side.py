@@ -1,4 +1,4 @@
-"""Several calls of a filesystem at a time, where each waits for a network."""
+"""Makes several calls to a filesystem at a time, if each waits for a network."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
-# How long, in seconds, an interruption waits for the calls that are under way.
+# How long, in seconds, an interruption waits for calls that have begun.
 _GRACE_S = 5.0
 
 
 class MaybeRemote(Protocol):
-    """Something that is asked over a network, or is not."""
+    """An object that may send its requests over a network."""
 
     @property
     def parallel_requests(self) -> int:
@@ -22,15 +22,15 @@ class MaybeRemote(Protocol):
 
 
 def call_each(place: MaybeRemote, act: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Return what ``act`` makes of each item, in their order.
+    """Return the result of ``act`` for each item, in the items' order.
 
-    On a place that is far away up to ``parallel_requests`` calls are under way at a time. None
-    begins after one has failed, or after this thread was interrupted. Those under way come to their
-    end first, so that none is once this has returned or raised; only a signal is not kept waiting
-    for long, and leaves them as it would leave a request that the service has got.
+    For a remote place up to ``parallel_requests`` calls run at a time. No call begins after one has
+    failed or after this thread was interrupted. Calls that have begun are finished first, so that
+    none runs once this has returned or raised. Only a signal does not wait for long: it leaves them
+    running, like a request that the service has received.
 
     Raises:
-        Exception: what the first of the items that failed raised.
+        Exception: the error of the first item that failed.
     """
     waiting = list(items)
     width = min(place.parallel_requests, len(waiting))
@@ -52,7 +52,7 @@ class _Calls(Generic[T, R]):
         self._lock = Lock()
 
     def made(self, width: int) -> list[R]:
-        # Daemons: where a signal ends the process it need not wait for a network that hangs.
+        # They are daemons: if a signal ends the process, it need not wait for a network that hangs.
         threads = [Thread(target=self._work, daemon=True) for _ in range(width)]
         try:
             for thread in threads:
@@ -78,6 +78,6 @@ class _Calls(Generic[T, R]):
                 return
             try:
                 self._results[number] = self._act(self._items[number])
-            except BaseException as error:  # noqa: BLE001 - raised by the thread that waits
+            except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
                 self._failures[number] = error
                 self._stopped.set()

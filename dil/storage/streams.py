@@ -1,4 +1,4 @@
-"""Streams over files that are far away: read from anywhere, and written by parts."""
+"""Streams over remote files: one reads at any position, one writes in parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TRIES = 4
 
 
 class RemoteReader(io.RawIOBase, ABC):
-    """A position in one version of a file; what is read there is up to the service."""
+    """A position in one version of a file; the service's subclass reads the data there."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,14 +28,14 @@ class RemoteReader(io.RawIOBase, ABC):
 
     @abstractmethod
     def _read(self, size: int) -> bytes:
-        """Return bytes from the position on, one at least and so many at most.
+        """Return bytes from the position on, at least one and at most ``size``.
 
         Raises:
-            WriteError: the service refuses, or the file is another one by now.
+            WriteError: the service refuses, or the file was replaced.
         """
 
     def _leave(self) -> None:
-        """Let go of what would go on at the position."""
+        """Release an answer that would continue at the position."""
 
     def readable(self) -> bool:
         """Return True."""
@@ -50,7 +50,7 @@ class RemoteReader(io.RawIOBase, ABC):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go elsewhere; the next read asks for what is there."""
+        """Set the position; the next read requests the data there."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         position = max(start + offset, 0)
         if position != self._position:
@@ -62,7 +62,7 @@ class RemoteReader(io.RawIOBase, ABC):
         """Read up to the size of ``target``.
 
         Raises:
-            WriteError: the service refuses, or the file is another one by now.
+            WriteError: the service refuses, or the file was replaced.
         """
         view = memoryview(target).cast("B")
         if self._position >= self._size:
@@ -73,16 +73,16 @@ class RemoteReader(io.RawIOBase, ABC):
         return len(data)
 
     def close(self) -> None:
-        """Let go of what the service sends."""
+        """Release the service's answer."""
         self._leave()
         super().close()
 
 
 class ResumedAnswers:
-    """An answer that goes on to the end of a file; where it breaks off the rest is asked for.
+    """An answer that continues to the end of a file; if it breaks off, the rest is requested.
 
-    ``ask`` asks for what is at the position, ``take`` reads bytes of an answer, which may raise one
-    of ``broken``.
+    ``ask`` requests the data at the position; ``take`` reads bytes of an answer, and may raise one
+    of the errors ``broken``.
     """
 
     def __init__(
@@ -97,12 +97,12 @@ class ResumedAnswers:
         self._current: Any = None
 
     def open(self) -> None:
-        """Ask, unless there is an answer."""
+        """Send a request, unless an answer is open."""
         if self._current is None:
             self._current = self._ask()
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes; none where answers break off again and again."""
+        """Return the next bytes; none if answers break off repeatedly."""
         for _ in range(_TRIES):
             self.open()
             with suppress(*self._broken):
@@ -113,7 +113,7 @@ class ResumedAnswers:
         return b""
 
     def close(self) -> None:
-        """Close the answer, and with it the connection where it was not read to its end."""
+        """Close the answer, and its connection too if it was not read to its end."""
         answer, self._current = self._current, None
         if answer is not None:
             with suppress(*self._broken):
@@ -121,10 +121,10 @@ class ResumedAnswers:
 
 
 class PartWriter(io.RawIOBase, ABC):
-    """Writes a file that is there, whole and durable, once the stream is closed.
+    """Writes a file that exists, whole and durable, once the stream is closed.
 
     Memory is bounded by two parts of ``part_bytes``; all but the last have that size. After a
-    failure nothing appears. A stream that is never closed leaves only what no reader sees.
+    failure no file appears. A stream that is never closed only leaves data that no reader sees.
     """
 
     def __init__(self, part_bytes: int) -> None:
@@ -139,18 +139,18 @@ class PartWriter(io.RawIOBase, ABC):
 
     @abstractmethod
     def _end(self, data: bytes) -> None:
-        """Send the last part, or all there is, and let the file appear."""
+        """Send the last part, or all the data, and make the file appear."""
 
     @abstractmethod
     def _drop(self) -> None:
-        """Forget what was sent; fails silently."""
+        """Delete the sent parts; ignores errors."""
 
     def writable(self) -> bool:
         """Return True."""
         return True
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Take bytes; full parts are sent.
+        """Take bytes, and send parts that are full.
 
         Raises:
             WriteError: the service refuses.
@@ -170,7 +170,7 @@ class PartWriter(io.RawIOBase, ABC):
         """Make the file appear.
 
         Raises:
-            WriteError: the service refuses; there is no file of ours.
+            WriteError: the service refuses; our file does not exist.
         """
         if self.closed:
             return
@@ -185,4 +185,4 @@ class PartWriter(io.RawIOBase, ABC):
             raise
 
     def __del__(self) -> None:
-        """Leave a stream without end unwritten; the base class would write what is there."""
+        """Leave an unfinished file unwritten; the base class would write the data so far."""

@@ -1,7 +1,7 @@
-"""Requests to a name node, and by its redirects to data nodes.
+"""Requests to name nodes, and to the data nodes to which they redirect.
 
-Source: Apache Hadoop 3, "WebHDFS REST API". Each operation may be sent again after an answer that
-was lost: what it did the first time, the callers find out.
+Source: Apache Hadoop 3, "WebHDFS REST API". Each operation may be sent again after its answer was
+    lost: the callers find out what the first request did.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from dil.storage.hdfs.session import new_session, tls_context, user_here
 T = TypeVar("T")
 TIMEOUTS_S = (20, 120)  # to connect, to wait for the next bytes
 _PAUSES_S = (0.1, 0.4, 1.6)
-# Where there is another name node it may take over: that takes some ten seconds.
+# If there is another name node, it may take over, which takes about ten seconds.
 _FAILOVER_PAUSES_S = (*_PAUSES_S, 5.0, 10.0, 15.0)
 _ROOT = "/webhdfs/v1"
-# Data is on the disks of the data nodes when the file is closed, not only in their memory.
+# Makes data nodes write data to disk, and not only to memory, when the file is closed.
 _DURABLE = "create,sync_block"
 _CONTENT = (http.HTTPStatus.OK,)
 _CREATED = (http.HTTPStatus.CREATED,)
@@ -51,9 +51,9 @@ _ACCEPTED = range(http.HTTPStatus.OK, http.HTTPStatus.BAD_REQUEST)
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What the name node says about a file or folder; ``modified`` is epoch milliseconds UTC.
+    """A name node's record of a file or folder; ``modified`` is epoch milliseconds UTC.
 
-    ``identity`` is the inode's number, which goes with it from name to name.
+    ``identity`` is the inode's number, which a file keeps when it is renamed.
     """
 
     name: str
@@ -65,10 +65,10 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """A request without success, which may have it a moment later if the failure passes.
+    """A request that failed; it may succeed a moment later if the failure is temporary.
 
-    ``is_here_only`` is whether another name node may answer, ``asks_for_ticket`` whether this one
-    may, who shows a ticket.
+    ``is_here_only`` says that another name node may answer, ``asks_for_ticket`` says that this one
+    may answer a request with a ticket.
     """
 
     error: Exception
@@ -81,32 +81,32 @@ class WebHdfs:
     """A client for all name nodes, as one user; safe to use from several threads.
 
     Raises:
-        FileNotFoundError: there is no such file, on which an operation works.
-        NameTakenError, NotEmptyError: of a rename and of a deletion.
-        WriteError: anything else.
+        FileNotFoundError: an operation needs a file that does not exist.
+        NameTakenError, NotEmptyError: a rename, or a deletion, was refused for this reason.
+        WriteError: any other failure.
     """
 
     def __init__(self, blocks: Blocks | None = None) -> None:
-        # The name node refuses words that are not numbers above 0: what is not asked for is absent.
+        # The name node refuses values that are not numbers above 0, so unset values are left out.
         kept = blocks or Blocks()
         asked = {"replication": kept.copies, "blocksize": kept.bytes}
         self._kept = {name: str(number) for name, number in asked.items() if number}
         with _as_write_errors():
             self.user = user_here()
         self._session = new_session()
-        # The name node that answered last, by the text before the paths of its cluster.
+        # The name node that answered last, by the prefix of its cluster's paths.
         self._active: dict[str, str] = {}
-        # The clusters that asked for tickets, by the same.
+        # The clusters that asked for tickets, by the same prefix.
         self._secured: set[str] = set()
 
     @cached_property
     def tls(self) -> ssl.SSLContext:
-        """Whom TLS trusts; where that cannot be read, nothing is asked over it."""
+        """The TLS context; if it cannot be made, no request is sent over TLS."""
         with _as_write_errors():
             return tls_context()
 
     def state(self, path: str) -> FileState | None:
-        """Return the state of a file or folder, None without one."""
+        """Return the state of a file or folder, None if it does not exist."""
         try:
             found = self._json("GET", path, "GETFILESTATUS")
         except FileNotFoundError:
@@ -114,9 +114,9 @@ class WebHdfs:
         return _state(path, found, "FileStatus")
 
     def listed(self, path: str) -> Iterator[FileState]:
-        """Yield what lies directly in a folder, in no order of ours; nothing without a folder.
+        """Yield the entries directly in a folder, unordered; none if the folder is missing.
 
-        The name node sends some thousand at a time, by the order of signed bytes.
+        The name node sends some thousand entries at a time, in order of signed bytes.
         """
         last = ""
         while True:
@@ -130,7 +130,7 @@ class WebHdfs:
                 path, _member(path, partial, "FileStatuses", dict), "FileStatus", list
             )
             states = [_state(path, {"entry": each}, "entry") for each in entries]
-            yield from (each for each in states if each.name)  # a file lists itself, nameless
+            yield from (each for each in states if each.name)  # a file lists itself, without a name
             if not _member(path, found, "remainingEntries", int):
                 return
             if not states or states[-1].name == last:
@@ -151,10 +151,10 @@ class WebHdfs:
         self._asked("PUT", path, "SETOWNER", group=group).close()
 
     def rename(self, source: str, target: str, *, over: bool) -> None:
-        """Give a file another name, in the place of a file there only with ``over``.
+        """Rename a file; only with ``over`` in place of an existing file.
 
-        Without ``renameoptions`` a name node moves into a folder of that name, and says no more
-        than false where it does nothing.
+        Without ``renameoptions`` a name node moves the file into a folder of that name, and only
+        answers false if it does nothing.
         """
         place, there = place_of(source), place_of(target)
         if there.prefix != place.prefix:
@@ -168,13 +168,13 @@ class WebHdfs:
             raise disobedience(target, self._server(source))
 
     def delete(self, path: str, *, recursive: bool = False) -> None:
-        """Delete a file or folder; a missing one is fine."""
+        """Delete a file or folder, if it exists."""
         self._asked("DELETE", path, "DELETE", recursive=str(recursive).lower()).close()
 
     def create(self, path: str, data: bytes) -> None:
-        """Write a new file. What an error leaves may be a part of one: give it a name of its own.
+        """Write a new file. After an error a part may remain: use a name that no other file has.
 
-        Nothing is sent twice: who lost the answer takes another name.
+        No request is repeated: after a lost answer the caller uses another name.
 
         Raises:
             FileNotFoundError: the folder is missing.
@@ -186,9 +186,9 @@ class WebHdfs:
             raise found.error
 
     def data_address(self, path: str) -> str:
-        """Return the data node's address that takes the data of a new file, in a folder there is.
+        """Return the data node's address for a new file's data, in a folder that exists.
 
-        It would make the folder as well. But it may get to that late, when the folder was swept.
+        The data node would create the folder, but perhaps only after the folder was swept.
         """
         return self._redirected(
             "PUT", path, "CREATE", overwrite="false", createparent="false", createflag=_DURABLE,
@@ -196,9 +196,9 @@ class WebHdfs:
         )  # fmt: skip
 
     def opened(self, path: str, offset: int) -> requests.Response:
-        """Return the content of a file from a byte on; the caller closes the answer.
+        """Return the answer with a file's content from a byte offset on; the caller closes it.
 
-        Where a data node fails the name node is asked again, and may name another one.
+        If a data node fails, the name node is asked again, and may name another data node.
         """
 
         def attempt() -> requests.Response | _Failure:
@@ -213,7 +213,7 @@ class WebHdfs:
         parts = urlsplit(location)
         if not answer.is_redirect or parts.scheme not in {"http", "https"} or not parts.netloc:
             raise no_webhdfs(path, self._server(path), "it does not say where the data is")
-        # Some name nodes leave characters of the path unquoted that data nodes take for others.
+        # Some name nodes do not quote characters of the path that data nodes misread.
         return parts._replace(path=_quoted(place_of(path))).geturl()
 
     def _json(self, method: str, path: str, operation: str, **query: str) -> dict[str, Any]:
@@ -225,7 +225,7 @@ class WebHdfs:
         raise no_webhdfs(path, self._server(path), "its answer is no JSON object")
 
     def _asked(self, method: str, path: str, operation: str, **query: str) -> requests.Response:
-        """Return the name node's answer, which is no refusal."""
+        """Return the name node's answer, if it is not a refusal."""
         place = place_of(path)
 
         def attempt() -> requests.Response | _Failure:
@@ -246,10 +246,10 @@ class WebHdfs:
     def _named(
         self, method: str, server: str, path: str, query: Mapping[str, str]
     ) -> requests.Response | _Failure:
-        """Return the answer of one name node, asked by the user's name or with a Kerberos ticket.
+        """Return the answer of one name node, asked with the user's name or a Kerberos ticket.
 
-        A name node that asks for a ticket takes no user's name besides; data nodes take what it
-        writes into its redirects.
+        A name node that asks for a ticket takes no user's name besides; data nodes use the
+        credentials in its redirects.
         """
         place = place_of(path)
         address = f"{server}{_quoted(place)}?"
@@ -277,9 +277,9 @@ class WebHdfs:
         path: str,
         *,
         wanted: Container[int] = _ACCEPTED,
-        **more: Any,  # noqa: ANN401 - what requests takes
+        **more: Any,  # noqa: ANN401 - arguments of requests
     ) -> requests.Response | _Failure:
-        """Return the answer to one request, if its status is a wanted one."""
+        """Return the answer to one request if its status is one of the wanted ones."""
         server = _origin(address)
         if server.startswith("https:"):
             _ = self.tls  # requests would report an unreadable file in another way
@@ -316,7 +316,7 @@ def _as_write_errors() -> Iterator[None]:
 
 
 def _of_all(failures: Sequence[_Failure]) -> _Failure:
-    """Return one failure of all name nodes of a cluster."""
+    """Return one failure for all name nodes of a cluster."""
     if len(failures) == 1:
         return failures[0]
     errors = [each.error for each in failures]
@@ -328,7 +328,7 @@ def _of_all(failures: Sequence[_Failure]) -> _Failure:
 def _repeated(
     attempt: Callable[[], requests.Response | _Failure], waits: Sequence[float] = _PAUSES_S
 ) -> requests.Response:
-    """Return the answer of the first attempt that has one, with pauses between a few."""
+    """Return the answer of the first successful attempt, with pauses between the attempts."""
     pauses = iter(waits)
     while isinstance(found := attempt(), _Failure):
         pause = next(pauses, None)
@@ -338,7 +338,7 @@ def _repeated(
     return found
 
 
-# HttpFS, in front of a name node, wants it.
+# HttpFS, which stands in front of a name node, needs this header.
 DATA_HEADERS = {"Content-Type": "application/octet-stream"}
 
 

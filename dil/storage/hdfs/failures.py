@@ -1,4 +1,4 @@
-"""Why HDFS refused, in words. Source: Apache Hadoop 3, "WebHDFS REST API", error responses."""
+"""Translates refusals of HDFS. Source: Apache Hadoop 3, "WebHDFS REST API", error responses."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ NETWORK_FIX = (
     " every machine that runs tasks. Nothing was lost: run again."
 )
 _RIGHTS_FIX = (
-    "Let HADOOP_USER_NAME, which executors need too, name a user who may write there, or give"
+    "Set HADOOP_USER_NAME (for executors, too) to a user who may write there, or give"
     " rights by hdfs dfs -chown or -chmod."
 )
-LOG_FIX = "Look for it in the log of the name node, then run again: nothing was lost."
-TLS_FIX = "Where its authority is your own, REQUESTS_CA_BUNDLE names the authority's file (PEM)."
+LOG_FIX = "Look for the cause in the name node's log, then run again: nothing was lost."
+TLS_FIX = "If the authority is your own, set REQUESTS_CA_BUNDLE to its file (PEM)."
 _SECURE_FIX = (
-    "Take a ticket of a principal that the cluster lets in (klist shows yours), and let"
-    " hadoop.security.authentication in core-site.xml under HADOOP_CONF_DIR be kerberos."
+    "Get a ticket of a principal that the cluster accepts (klist shows yours), and set"
+    " hadoop.security.authentication to kerberos in core-site.xml under HADOOP_CONF_DIR."
 )
 _FIXES = {
     "AccessControlException": _RIGHTS_FIX,
@@ -51,11 +51,11 @@ _FIXES = {
         " let an operator raise the quota (hdfs dfsadmin -setSpaceQuota)."
     ),
     "ParentNotDirectoryException": "Move that file away, or correct the property that names it.",
-    "FileNotFoundException": "Find out who deletes it, then run again.",
+    "FileNotFoundException": "Find out which program deletes it, then run again.",
 }
 _NO_ROOM = ("could only be written to", "could only be replicated to", "Failed to find datanode")
 _NO_ROOM_FIX = (
-    "Look at hdfs dfsadmin -report for data nodes that are full or dead, then run again: nothing"
+    "Check hdfs dfsadmin -report for data nodes that are full or dead, then run again: nothing"
     " was lost."
 )
 _PASSING = frozenset({"RetriableException", "StandbyException"})
@@ -65,34 +65,34 @@ _FULL = frozenset({"PathIsNotEmptyDirectoryException"})
 
 
 class NameTakenError(Exception):
-    """There is a file or folder of that name already."""
+    """A file or folder of that name exists already."""
 
 
 class NotEmptyError(Exception):
-    """Something is in the folder."""
+    """The folder is not empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteException:
-    """What HDFS says of a refusal: the class of its exception, and the first line of its words."""
+    """The content of an HDFS refusal: its exception's class, and the first line of its message."""
 
     kind: str
     words: str
 
 
 def remote_exception(answer: requests.Response) -> RemoteException | None:
-    """Return the exception in an answer, None where it holds none."""
+    """Return the exception in an answer, None if it has none."""
     try:
         found = answer.json()["RemoteException"]
         kind, words = str(found["exception"]), str(found.get("message") or "")
     except (requests.RequestException, ValueError, LookupError, TypeError):
         return None
-    # Behind the first line there may be a trace.
+    # A stack trace may follow the first line.
     return RemoteException(kind, shortened(words.partition("\n")[0]))
 
 
 def is_passing(answer: requests.Response) -> bool:
-    """Return whether the same request may be answered otherwise a moment later."""
+    """Return whether the same request may succeed a moment later."""
     if answer.status_code >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
         return True
     if answer.status_code < http.HTTPStatus.BAD_REQUEST:
@@ -104,15 +104,15 @@ def is_passing(answer: requests.Response) -> bool:
 def is_standby(answer: requests.Response) -> bool:
     """Return whether another name node of the cluster is the active one."""
     if answer.status_code < http.HTTPStatus.BAD_REQUEST:
-        return False  # its body is a file's content, which may be read once
+        return False  # the body is a file's content, which can be read only once
     found = remote_exception(answer)
     return found is not None and found.kind == "StandbyException"
 
 
 def refusal(answer: requests.Response, path: str, server: str) -> Exception:
-    """Return our error for an answer that is a refusal.
+    """Return our error for an answer that refuses a request.
 
-    It is FileNotFoundError, NameTakenError, NotEmptyError or WriteError.
+    It is a FileNotFoundError, NameTakenError, NotEmptyError or WriteError.
     """
     found = remote_exception(answer)
     if found is None:
@@ -133,7 +133,7 @@ def refusal(answer: requests.Response, path: str, server: str) -> Exception:
 
 
 def _wordless(answer: requests.Response, path: str, server: str) -> WriteError:
-    """Return our error for an answer that no name node gave, but what guards it."""
+    """Return our error for an answer without HDFS's form, for example from a proxy."""
     if (why := ticket_refusal(answer)) is not None:
         return WriteError(f"{path}: {server} refused the Kerberos ticket ({why})", fix_of(why))
     if answer.status_code == http.HTTPStatus.UNAUTHORIZED:
@@ -144,19 +144,19 @@ def _wordless(answer: requests.Response, path: str, server: str) -> WriteError:
 
 
 def no_webhdfs(path: str, server: str, why: str) -> WriteError:
-    """Return our error for what does not answer as a name node, or its data nodes, do."""
+    """Return our error for a server that does not answer as a name node or data node."""
     return WriteError(f"{path}: {server} does not speak WebHDFS ({why})", SERVER_FIX)
 
 
 def tls_reason(error: BaseException) -> str | None:
-    """Return why TLS was not agreed upon, None where that is not what went wrong.
+    """Return why TLS failed, None if TLS is not the cause.
 
-    Only the innermost error is asked: those around it name the whole address, with the tokens that
-    a name node may have put into it.
+    Only the innermost error is used: the outer ones have the whole address, with tokens that a name
+    node may have put into it.
     """
     inner: object = error
     while isinstance(inner, BaseException):
-        if isinstance(inner, ssl.SSLEOFError | ssl.SSLZeroReturnError):  # a connection broke off
+        if isinstance(inner, ssl.SSLEOFError | ssl.SSLZeroReturnError):  # a connection was closed
             return None
         if isinstance(inner, ssl.SSLError):
             words = (inner.reason, getattr(inner, "verify_message", None))
@@ -175,9 +175,9 @@ def unreachable(path: str, server: str, error: Exception) -> WriteError:
 
 
 def disobedience(path: str, server: str) -> WriteError:
-    """Return our error for a server that knows no rename that cannot go wrong."""
+    """Return our error for a server that ignores ``renameoptions``, so that renames are unsafe."""
     return WriteError(
         f"{path}: {server} does not obey renameoptions, so that two writers cannot be kept apart;"
-        " HttpFS is one of those",
+        " HttpFS is such a server",
         SERVER_FIX,
     )

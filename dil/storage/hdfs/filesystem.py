@@ -1,8 +1,7 @@
 """HDFS as a filesystem; its paths are ``webhdfs://host:port/path``, ``swebhdfs:`` or ``hdfs:``.
 
-What is written gets its name by a rename, which never takes the place of another file unless the
-caller asks for it. Folders, permissions and moves are real ones. Links are not followed: HDFS has
-none.
+A new file gets its name by a rename, which never replaces another file unless the caller asks for
+it. Folders, permissions and moves are real. Links are not followed: HDFS has none.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ _TRIES = 3
 
 
 class HdfsFilesystem(Filesystem):
-    """Files of HDFS over HTTP, as the user that HADOOP_USER_NAME names.
+    """Files of HDFS over HTTP, as the user in HADOOP_USER_NAME.
 
-    Picklable: each process has a client of its own. ``part_bytes`` is how much of a file that is
-    written is kept in memory, ``blocks`` how the cluster is to keep it.
+    Picklable: each process makes its own client. ``part_bytes`` is how much of a new file is kept
+        in memory, ``blocks`` says how the cluster stores it.
     """
 
     parallel_requests = 8
@@ -41,17 +40,17 @@ class HdfsFilesystem(Filesystem):
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Leave the client behind."""
+        """Pickle without the client."""
         return partial(type(self), part_bytes=self._part_bytes, blocks=self._blocks), ()
 
     def open_output(self, path: str) -> BinaryIO:
-        """Return a stream that becomes a file when it is closed."""
+        """Return a stream whose file appears when the stream is closed."""
         from dil.storage.hdfs.writing import PART_BYTES, HdfsFileWriter
 
         return cast("BinaryIO", HdfsFileWriter(self._client, path, self._part_bytes or PART_BYTES))
 
     def open_input(self, path: str) -> BinaryIO:
-        """Return a buffered stream over a file."""
+        """Return a buffered stream that reads a file."""
         from dil.storage.hdfs.reading import FileReader
 
         if found_place(path) is None:
@@ -59,7 +58,7 @@ class HdfsFilesystem(Filesystem):
         return io.BufferedReader(FileReader(self._client, path), buffer_size=_READ_AHEAD)
 
     def put(self, path: str, data: bytes) -> None:
-        """Write beside the target, then rename over it."""
+        """Write to a name beside the target, then rename over it."""
         from dil.storage.hdfs.writing import discard, give_name, write_hidden
 
         temporary, state = write_hidden(self._client, path, data)
@@ -70,7 +69,7 @@ class HdfsFilesystem(Filesystem):
             raise
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Write beside the target, then rename, which of several writers one can do."""
+        """Write to a name beside the target, then rename: only one of several writers succeeds."""
         from dil.storage.hdfs.failures import NameTakenError
         from dil.storage.hdfs.writing import discard, give_name, write_hidden
 
@@ -88,7 +87,7 @@ class HdfsFilesystem(Filesystem):
         return True
 
     def exists(self, path: str) -> bool:
-        """Return whether a file or folder is there."""
+        """Return whether a file or folder exists."""
         return self._state(path) is not None
 
     def move(self, source: str, target: str, *, mode: int | None = None) -> None:
@@ -100,11 +99,11 @@ class HdfsFilesystem(Filesystem):
         except NameTakenError:
             raise WriteError(
                 f"{target} exists already and is not {source}",
-                "Another program wrote into the dataset; move it away, then run again.",
+                "Another program wrote into the dataset; move that file away, then run again.",
             ) from None
 
     def replace(self, source: str, target: str, *, mode: int | None = None) -> None:
-        """Rename over the target, which is a file or is not there."""
+        """Rename over the target, which is a file or does not exist."""
         from dil.storage.hdfs.failures import NameTakenError
 
         if self.is_folder(target):
@@ -115,16 +114,16 @@ class HdfsFilesystem(Filesystem):
             raise WriteError(f"{target} is in the way", "Move it away, then run again.") from None
 
     def is_folder(self, path: str) -> bool:
-        """Return whether a folder is there."""
+        """Return whether a folder exists."""
         state = self._state(path)
         return state is not None and state.is_folder
 
     def real_path(self, path: str) -> str:
-        """Return the path as it is: there are no links."""
+        """Return the path unchanged: HDFS has no links."""
         return path
 
     def make_folder(self, path: str, *, mode: int | None = None) -> None:
-        """Create what is missing of a path; existing folders keep their permissions."""
+        """Create the missing folders of a path; existing folders keep their permissions."""
         missing, place = [], place_of(path)
         folder = place.path
         while folder not in {"", "/"} and not self.is_folder(place.beside(folder)):
@@ -137,11 +136,11 @@ class HdfsFilesystem(Filesystem):
             self._client.set_mode(each, mode or 0)
 
     def set_group(self, path: str, group: str) -> None:
-        """Give a file or folder to a group, which the user is in or the superuser gives."""
+        """Give a file or folder to a group; only a member of it or the superuser may."""
         self._client.set_group(path, group)
 
     def delete_file(self, path: str) -> None:
-        """Delete a file; a missing one is fine."""
+        """Delete a file, if it exists."""
         from dil.storage.hdfs.failures import NotEmptyError
 
         try:
@@ -150,21 +149,21 @@ class HdfsFilesystem(Filesystem):
             raise WriteError(f"{path} is a folder", "Move it away, then run again.") from None
 
     def delete_tree(self, path: str) -> None:
-        """Delete a folder and all below it; a missing one is fine."""
+        """Delete a folder and all files below it, if it exists."""
         self._client.delete(path, recursive=True)
 
     def delete_empty_folder(self, path: str) -> None:
-        """Delete a folder unless something is in it; a missing one is fine."""
+        """Delete a folder if it exists and is empty."""
         from dil.storage.hdfs.failures import NotEmptyError
 
-        if self.is_folder(path):  # a file would go, too
+        if self.is_folder(path):  # a file would be deleted, too
             try:
                 self._client.delete(path)
             except NotEmptyError:
                 return
 
     def sync_folders(self, paths: Iterable[str]) -> None:
-        """Do nothing: the name node has written what it answered to its log."""
+        """Do nothing: the name node has logged an operation before it answers."""
 
     def folders(self, path: str) -> list[str]:
         """Return the names of the folders directly below, sorted."""
@@ -173,11 +172,11 @@ class HdfsFilesystem(Filesystem):
         return sorted(each.name for each in self._client.listed(path) if each.is_folder)
 
     def files(self, path: str) -> Iterator[FileInfo]:
-        """Yield every file below, sorted by path; one folder of each level is in memory."""
+        """Yield every file below a folder, sorted by path; one folder per level is in memory."""
         if found_place(path) is None:
             return
         folder, entries = path.rstrip("/"), list(self._client.listed(path))
-        # As a folder's files stand behind "name/", this is the order of whole paths.
+        # A folder's files come after "name/", so this is the order of whole paths.
         for each in sorted(entries, key=lambda each: each.name + "/" * each.is_folder):
             if each.is_folder:
                 yield from self.files(f"{folder}/{each.name}")
@@ -185,7 +184,7 @@ class HdfsFilesystem(Filesystem):
                 yield FileInfo(f"{folder}/{each.name}", each.size, each.modified)
 
     def uri(self, path: str) -> str:
-        """Return the path: it is what Hadoop's programs take as well, without any escapes."""
+        """Return the path: Hadoop's programs take it as it is, without escapes."""
         return path
 
     def path_of(self, uri: str) -> str:
@@ -209,11 +208,11 @@ class HdfsFilesystem(Filesystem):
         return None if found_place(path) is None else self._client.state(path)
 
     def _rename(self, source: str, target: str, mode: int | None, *, over: bool) -> None:
-        """Rename a file; where its name is gone, another driver or an earlier request did it.
+        """Rename a file; if its old name is gone, another driver or an earlier request renamed it.
 
         Raises:
-            NameTakenError: the target is there already.
-            WriteError: neither is there, or HDFS refuses.
+            NameTakenError: the target exists already.
+            WriteError: neither source nor target exists, or HDFS refuses.
         """
         for _ in range(_TRIES):
             try:
@@ -223,16 +222,16 @@ class HdfsFilesystem(Filesystem):
             except FileNotFoundError:
                 if not self.exists(source):
                     break
-                self.make_folder(target.rpartition("/")[0])  # as it is that which is missing
+                self.make_folder(target.rpartition("/")[0])  # the target's folder is missing
             else:
                 return
         else:
             raise WriteError(
-                f"{target}: its folder vanishes again and again",
-                "Find out who deletes it, then run again.",
+                f"{target}: its folder was deleted repeatedly",
+                "Find out which program deletes it, then run again.",
             )
         if not self.exists(target):
             raise WriteError(
-                f"{source} is gone, and {target} is not there either",
-                "Restore it from a copy, or let the run be finished without it.",
+                f"{source} is gone, and {target} does not exist either",
+                "Restore it from a copy, or run dil runs finish JOB.conf --without-lost.",
             )

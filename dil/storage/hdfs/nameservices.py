@@ -1,4 +1,4 @@
-"""Which name nodes a name such as that of ``hdfs://lake`` means.
+"""Finds the name nodes of a nameservice, such as ``hdfs://lake``.
 
 Source: hdfs-default.xml of Hadoop 3 (dfs.nameservices, dfs.ha.namenodes,
 dfs.namenode.http-address), and its page "HDFS High Availability".
@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 CONF_DIR = "HADOOP_CONF_DIR"
-_EVERYWHERE = ("0.0.0.0", "")  # noqa: S104 - what a server listens on is no host to ask
-# By protocol: what names the web address of a name node, and its port where none is named.
+_EVERYWHERE = ("0.0.0.0", "")  # noqa: S104 - an address to listen on, not to connect to
+# By protocol: the property of a name node's web address, and the default port.
 _ADDRESSES = {
     "http": ("dfs.namenode.http-address", 9870),
     "https": ("dfs.namenode.https-address", 9871),
@@ -21,9 +21,9 @@ _ADDRESSES = {
 
 
 class HadoopSetupError(Exception):
-    """Something is missing on this machine to ask a cluster: ``message`` and ``fix`` say what.
+    """A setting that a cluster needs is missing on this machine; see ``message`` and ``fix``.
 
-    It is no error of reading or of writing yet: who reads makes a SourceError of it, who writes a
+    It is not yet an error of reading or of writing: a reader makes a SourceError of it, a writer a
     WriteError.
     """
 
@@ -34,12 +34,12 @@ class HadoopSetupError(Exception):
 
 
 def name_nodes(scheme: str, name: str) -> tuple[str, ...]:
-    """Return the web addresses of a nameservice's name nodes; none for a name that is no such.
+    """Return the web addresses of a nameservice's name nodes; none if the name is no nameservice.
 
-    ``hdfs:`` asks by the protocol that ``dfs.http.policy`` names.
+    For ``hdfs:`` the protocol is that of ``dfs.http.policy``.
 
     Raises:
-        HadoopSetupError: hdfs-site.xml cannot be read, or does not say where a name node is.
+        HadoopSetupError: hdfs-site.xml cannot be read, or does not have a name node's address.
     """
     site = hadoop_site("hdfs-site.xml")
     services = {each.lower(): each for each in _words(site.get("dfs.nameservices", ""))}
@@ -56,7 +56,7 @@ def name_nodes(scheme: str, name: str) -> tuple[str, ...]:
 
 
 def _address(site: Mapping[str, str], protocol: str, suffix: str) -> str:
-    """Return host and port of a name node's web server; its host may be that of RPC alone."""
+    """Return host and port of a name node's web server; the host may come from the RPC address."""
     key, port = _ADDRESSES[protocol]
     host, _, written = site.get(f"{key}.{suffix}", "").rpartition(":")
     if host in _EVERYWHERE:
@@ -64,7 +64,7 @@ def _address(site: Mapping[str, str], protocol: str, suffix: str) -> str:
     if host in _EVERYWHERE:
         raise HadoopSetupError(
             f"hdfs-site.xml does not say where the name node {suffix} is",
-            f"Let {CONF_DIR} name the folder of the cluster's configuration, in which"
+            f"Set {CONF_DIR} to the folder of the cluster's configuration, in which"
             f" {key}.{suffix} is host:port.",
         )
     return f"{host}:{written or port}"
@@ -75,10 +75,10 @@ def _words(text: str) -> list[str]:
 
 
 def hadoop_site(name: str) -> Mapping[str, str]:
-    """Return the properties of a file under HADOOP_CONF_DIR, none without it.
+    """Return the properties in a file under HADOOP_CONF_DIR, none if it does not exist.
 
     Raises:
-        HadoopSetupError: it cannot be read.
+        HadoopSetupError: the file cannot be read.
     """
     folder = os.environ.get(CONF_DIR)  # noqa: TID251 - as Hadoop's own clients do
     return _site(Path(folder) / name) if folder else {}
@@ -95,7 +95,7 @@ def _site(path: Path) -> Mapping[str, str]:
         return {}
     except (OSError, ET.ParseError) as error:
         raise HadoopSetupError(
-            f"{path} cannot be read: {error}", f"Correct it, or {CONF_DIR}, which names its folder."
+            f"{path} cannot be read: {error}", f"Correct the file, or its folder in {CONF_DIR}."
         ) from error
     return {
         each.findtext("name", "").strip(): each.findtext("value", "").strip()

@@ -1,4 +1,4 @@
-"""``webhdfs://host:port/path`` and its kin: what a path of this filesystem means."""
+"""``webhdfs://host:port/path`` and similar: the meaning of a path of this filesystem."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from dil.errors import WriteError
 from dil.storage.hdfs.nameservices import HadoopSetupError, name_nodes
 
-# What a path has where it names no port. Source: hdfs-default.xml of Hadoop 3
-# (dfs.namenode.rpc-address, .http-address, .https-address).
+# The default ports. Source: hdfs-default.xml of Hadoop 3 (dfs.namenode.rpc-address, .http-address,
+# .https-address).
 DEFAULT_PORTS = {"hdfs": 8020, "webhdfs": 9870, "swebhdfs": 9871}
 _PATH = re.compile(
     r"(?P<prefix>(?P<scheme>hdfs|webhdfs|swebhdfs)://(?P<host>[^/:\[\]@]+|\[[^\]/]+\])"
@@ -29,10 +29,10 @@ _SHORTER = (
 
 @dataclass(frozen=True, slots=True)
 class HdfsPath:
-    """A cluster, and the absolute path that it knows.
+    """A cluster, and an absolute path in it.
 
-    ``prefix`` is the text before that in ours, ``servers`` are the addresses of the HTTP
-    interfaces of its name nodes, of which one is active.
+    ``prefix`` is the text before that path in our form of it, ``servers`` are the HTTP addresses of
+    its name nodes, of which one is active.
     """
 
     prefix: str
@@ -40,14 +40,14 @@ class HdfsPath:
     path: str
 
     def beside(self, path: str) -> str:
-        """Return our path of another one of the same name node."""
+        """Return our form of another path of the same cluster."""
         return f"{self.prefix}{path}"
 
 
 def web_address(scheme: str, host: str, port: int | None = None) -> str:
     """Return the address of a name node's HTTP interface.
 
-    The port of ``hdfs:`` is that of RPC, which is not spoken here: it says nothing of HTTP's.
+    The port in ``hdfs:`` is for RPC, which is not used here: it says nothing about HTTP's port.
 
     >>> web_address("swebhdfs", "nn"), web_address("hdfs", "nn", 8020)
     ('https://nn:9871', 'http://nn:9870')
@@ -59,7 +59,7 @@ def web_address(scheme: str, host: str, port: int | None = None) -> str:
 
 
 def web_addresses(scheme: str, host: str, port: int | None = None) -> tuple[str, ...]:
-    """Return the addresses of a cluster's name nodes; a name without a port may stand for several.
+    """Return the addresses of a cluster's name nodes; a name without a port may have several.
 
     Raises:
         HadoopSetupError: Hadoop's configuration cannot be read.
@@ -68,7 +68,7 @@ def web_addresses(scheme: str, host: str, port: int | None = None) -> tuple[str,
 
 
 def found_place(path: str) -> HdfsPath | None:
-    """Return what a path means, None for one that is not of HDFS.
+    """Return the meaning of a path, None if it is not on HDFS.
 
     Raises:
         WriteError: Hadoop's configuration cannot be read.
@@ -84,10 +84,10 @@ def found_place(path: str) -> HdfsPath | None:
 
 
 def place_of(path: str) -> HdfsPath:
-    """Return what a path means.
+    """Return the meaning of a path.
 
     Raises:
-        WriteError: it is not of HDFS.
+        WriteError: the path is not on HDFS.
     """
     place = found_place(path)
     if place is None:
@@ -103,7 +103,7 @@ def check_name(path: str) -> None:
     """Refuse a path that no file of HDFS can have.
 
     Raises:
-        WriteError: it is too long, or has a character or a part that HDFS does not know.
+        WriteError: the path is too long, or has a character or a part that HDFS does not allow.
     """
     inner = place_of(path).path
     parts = inner.split("/")[1:]
@@ -120,7 +120,7 @@ def check_name(path: str) -> None:
             )
         if ":" in part or part in {".", ".."}:
             raise WriteError(
-                f"{path}: HDFS takes no name with a colon in it, and no . or ..",
+                f"{path}: HDFS allows no name with a colon, and no . or ..",
                 "Choose another name, another data.publisher.final.dir, or other columns for"
                 " ms.table.partition.fields.",
             )

@@ -20,7 +20,7 @@ class FileReader(RemoteReader):
     """Reads one state of a file.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: the file does not exist.
     """
 
     def __init__(self, client: WebHdfs, path: str) -> None:
@@ -28,7 +28,7 @@ class FileReader(RemoteReader):
         self._answers = ResumedAnswers(_BROKEN, self._asked, _taken)
         self._client = client
         self._path = path
-        # Whether bytes, or the size, were given out: of another file would be too late.
+        # Whether bytes or the size were returned: after that, another file cannot be read instead.
         self._is_settled = False
         self._state = self._known_state()
 
@@ -37,15 +37,15 @@ class FileReader(RemoteReader):
         return self._state.size
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go elsewhere; from the end on, the size is given out."""
+        """Set the position; if it is relative to the end, the size counts as returned."""
         self._is_settled = self._is_settled or whence == io.SEEK_END
         return super().seek(offset, whence)
 
     def _asked(self) -> requests.Response:
-        """Open the file at the position, and make sure that it is the one whose size is known.
+        """Open the file at the position, and check that it is the file whose size is known.
 
-        The state is asked for behind the data node's answer: what it sends is of that file then.
-        One that took its place before the first byte was read is as good.
+        The state is read after the data node's answer, so that the data belongs to that file. If
+        another file took its place before the first byte was read, that file is read.
         """
         for _ in range(_TRIES):
             body = self._client.opened(self._path, self._position)
@@ -82,7 +82,7 @@ class FileReader(RemoteReader):
 
     def _changed(self) -> WriteError:
         return WriteError(
-            f"{self._path}: another file took its place while it was read",
+            f"{self._path}: the file was replaced while it was read",
             "Another program writes there; run again.",
         )
 

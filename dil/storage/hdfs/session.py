@@ -1,4 +1,4 @@
-"""How HTTP is spoken to name nodes and data nodes, and whom TLS trusts there."""
+"""HTTP sessions with name nodes and data nodes, and the certificates that they trust."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _BUNDLE = "REQUESTS_CA_BUNDLE"
 
 
 def new_session() -> requests.Session:
-    """Return a session; a cluster is asked by the name that its nodes have, and by no proxy.
+    """Return a session that uses the names of a cluster's nodes directly, without a proxy.
 
-    What REQUESTS_CA_BUNDLE names is trusted, and nothing else of the environment is obeyed.
+    It trusts the certificates in REQUESTS_CA_BUNDLE, and ignores the rest of the environment.
     """
     session = requests.Session()
     session.trust_env = False
@@ -30,7 +30,7 @@ def new_session() -> requests.Session:
 
 
 def user_here() -> str:
-    """Return whom name nodes take this process for, as Hadoop's own clients do without Kerberos.
+    """Return this process's user name for name nodes, as Hadoop's clients find it without Kerberos.
 
     Raises:
         HadoopSetupError: HADOOP_USER_NAME is not set, and the user of this process has no name.
@@ -38,7 +38,7 @@ def user_here() -> str:
     try:
         environ = os.environ  # noqa: TID251 - as Hadoop's own clients do
         return environ.get("HADOOP_USER_NAME") or getpass.getuser()
-    except (OSError, KeyError) as error:  # such as in a container of any number's user
+    except (OSError, KeyError) as error:  # for example in a container with an arbitrary user number
         raise HadoopSetupError(
             "the user of this process has no name, and HDFS asks for one",
             "Set HADOOP_USER_NAME, for executors as well.",
@@ -46,10 +46,10 @@ def user_here() -> str:
 
 
 def tls_context() -> ssl.SSLContext:
-    """Return whom TLS trusts, as the session does: a file of certificates, or a folder.
+    """Return a TLS context that trusts what the session trusts: a file or a folder of certificates.
 
     Raises:
-        HadoopSetupError: REQUESTS_CA_BUNDLE names neither.
+        HadoopSetupError: REQUESTS_CA_BUNDLE is neither a file nor a folder of certificates.
     """
     authorities = _authorities()
     try:
@@ -59,8 +59,8 @@ def tls_context() -> ssl.SSLContext:
     except OSError as error:  # ssl.SSLError is one
         reason = error.strerror or type(error).__name__
         raise HadoopSetupError(
-            f"{_BUNDLE} names {authorities}, where no certificates can be read ({reason})",
-            "Let it name a file of authorities (PEM), or a folder of them that openssl rehash"
+            f"{_BUNDLE} names {authorities}, from which no certificates can be read ({reason})",
+            "Set it to a file of authorities (PEM), or to a folder of them that openssl rehash"
             " prepared, here and for executors.",
         ) from None
 

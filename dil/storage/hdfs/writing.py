@@ -1,4 +1,4 @@
-"""A stream that becomes a file: one request where it is small, one that goes on where it is not."""
+"""Writes files: a small one by one request, a large one by one request that is sent in chunks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BROKEN = (OSError, http.client.HTTPException)
 def write_hidden(client: WebHdfs, path: str, data: bytes) -> tuple[str, FileState]:
     """Write a file under a hidden name in the same folder; return its path and its state.
 
-    Where an answer is lost, the state of that file is unknown. The next try uses another name.
+    If the answer is lost, the state of that file is unknown. The next try uses another name.
 
     Raises:
         WriteError: HDFS refuses, or cannot be reached.
@@ -40,46 +40,46 @@ def write_hidden(client: WebHdfs, path: str, data: bytes) -> tuple[str, FileStat
             if not left or not isinstance(error, WriteError):
                 raise
     raise WriteError(
-        f"{path}: its folder vanishes again and again", "Find out who deletes it, then run again."
+        f"{path}: its folder was deleted repeatedly", "Find out who deletes it, then run again."
     )
 
 
 def folder_of(path: str) -> str:
-    """Return the path of a file's folder."""
+    """Return the path of the folder that contains a file."""
     return path.rpartition("/")[0]
 
 
 def hidden_path(path: str) -> str:
-    """Return a new path in the same folder, which readers skip."""
+    """Return a new path in the same folder, which readers ignore."""
     return f"{folder_of(path)}/.{uuid.uuid4().hex}.tmp"
 
 
 def discard(client: WebHdfs, path: str) -> None:
-    """Delete what a failure may have left; where that fails too, it goes with its folder."""
+    """Delete the remains of a failure; if that fails too, they are deleted with their folder."""
     with suppress(WriteError, OSError):
         client.delete(path)
 
 
 def whole(client: WebHdfs, path: str, size: int) -> FileState:
-    """Return the state of a file that was written, if all of it is there.
+    """Return the state of a written file, if it has its full size.
 
-    A data node ends the file when a connection breaks, and it looks like any other.
+    A data node ends the file when a connection breaks, and the result looks like a whole file.
 
     Raises:
-        WriteError: it is shorter or longer, or gone.
+        WriteError: the file is shorter or longer, or gone.
     """
     state = client.state(path)
     if state is None or state.size != size:
         found = "it is gone" if state is None else f"{state.size:,} arrived"
         raise WriteError(
-            f"{path}: of {size:,} bytes that were written {found}",
+            f"{path}: of {size:,} written bytes {found}",
             "Check the data nodes and the network, then run again: nothing was lost.",
         )
     return state
 
 
 class HdfsFileWriter(PartWriter):
-    """Writes a file that has a hidden name in the same folder until it is whole."""
+    """Writes a file that has a hidden name in the same folder until it is complete."""
 
     def __init__(self, client: WebHdfs, path: str, part_bytes: int = PART_BYTES) -> None:
         super().__init__(part_bytes)
@@ -89,7 +89,7 @@ class HdfsFileWriter(PartWriter):
         self._upload: _Upload | None = None
 
     def __del__(self) -> None:
-        """Leave a file without end unnamed."""
+        """Leave an unfinished file without its name."""
         upload = getattr(self, "_upload", None)
         if upload is not None:
             upload.close()
@@ -108,7 +108,7 @@ class HdfsFileWriter(PartWriter):
             discard(self._client, temporary)
             raise WriteError(
                 f"{self._path} exists already",
-                "Another program wrote there; move it away, then run again.",
+                "Another program wrote there; move that file away, then run again.",
             ) from None
 
     def _ended(self, data: bytes) -> tuple[str, FileState]:
@@ -127,12 +127,12 @@ class HdfsFileWriter(PartWriter):
 def give_name(
     client: WebHdfs, temporary: str, path: str, state: FileState, *, over: bool = False
 ) -> None:
-    """Rename a file that was written to the name that it is to have, in the place of one ``over``.
+    """Rename a written file to its final name, with ``over`` in place of an existing file.
 
-    Where an answer was lost, and the file is gone when it is asked again, the inode decides.
+    If an answer was lost and the file is gone at the next try, the inode decides whose it is.
 
     Raises:
-        NameTakenError: another one has it, and ours keeps the hidden one.
+        NameTakenError: another file has the name, and ours keeps its hidden name.
         WriteError: HDFS refuses.
     """
     try:
@@ -142,12 +142,12 @@ def give_name(
         if there is None or there.identity != state.identity:
             raise WriteError(
                 f"{temporary} vanished before it could become {path}",
-                "Find out who deletes it, then run again.",
+                "Find out which program deletes it, then run again.",
             ) from None
 
 
 class _Upload:
-    """A new file whose data is sent as it comes, in chunks of one request.
+    """A new file whose data is sent in chunks of one request.
 
     Raises:
         WriteError: HDFS refuses, or cannot be reached.
@@ -173,20 +173,20 @@ class _Upload:
 
     def send(self, data: bytes) -> None:
         """Send bytes."""
-        if not data:  # an empty chunk would be the last
+        if not data:  # an empty chunk would end the request
             return
         try:
             self._connection.send(b"%x\r\n" % len(data))
             self._connection.send(data)
             self._connection.send(b"\r\n")
         except _BROKEN as error:
-            # The data node may have said why, before it closed the connection.
+            # The data node may have sent the reason before it closed the connection.
             with suppress(*_BROKEN):
                 self._check()
             raise unreachable(self.path, self._server, error) from None
 
     def end(self) -> None:
-        """End the file; it is whole and durable then."""
+        """End the file; it is then complete and durable."""
         try:
             self._connection.send(b"0\r\n\r\n")
             self._check()
@@ -196,7 +196,7 @@ class _Upload:
             self.close()
 
     def close(self) -> None:
-        """Close the connection. The data node ends the file where it is."""
+        """Close the connection. The data node ends the file at that point."""
         self._connection.close()
 
     def _check(self) -> None:
@@ -210,15 +210,15 @@ class _Upload:
 
 
 def _refused(error: Exception) -> Exception:
-    """Return an error as one of writing: in the place of what is new nothing is missing or taken.
+    """Return an error as a WriteError: for a new file, a missing or existing file is unexpected.
 
-    FileNotFoundError is an OSError, which here would read as a broken connection.
+    A FileNotFoundError is an OSError, which would otherwise count as a broken connection.
     """
     if isinstance(error, WriteError):
         return error
     return WriteError(
-        f"{error}: somebody else writes or deletes there ({type(error).__name__})",
-        "Look who does, then run again.",
+        f"{error}: another program writes or deletes there ({type(error).__name__})",
+        "Find out which one, then run again.",
     )
 
 

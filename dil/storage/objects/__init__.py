@@ -1,1 +1,1 @@
-"""Objects behind one small contract: of Google Cloud Storage, of Azure's Blob Storage, of S3."""
+"""Objects of Google Cloud Storage, Azure's Blob Storage and S3, behind one small interface."""

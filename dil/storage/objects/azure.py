@@ -1,4 +1,4 @@
-"""A container of Azure's Blob Storage, of an account with real folders or without."""
+"""A container of Azure's Blob Storage, in an account with or without real folders."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from dil.storage.objects.streams import PieceReader
 if TYPE_CHECKING:
     from azure.storage.blob import BlobProperties
 
-# Names of metadata are those of variables in C#.
+# The names of metadata must be valid names of variables in C#.
 _FROM = "dil_moved_from"
-# Hadoop, and accounts with real folders, put this note on a blob that represents a folder.
+# Hadoop, and accounts with real folders, put this note on a blob that stands for a folder.
 _FOLDER = "hdi_isfolder"
-# How long, in seconds, a copy is waited for: the first pause, the longest one, and all of them.
+# The waits for a copy, in seconds: the first pause, the longest pause, and all pauses together.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _COPY_LIMIT_S = 0.2, 15.0, 900.0
 _LOST = frozenset({"failed", "aborted"})
 
 
 class AzureContainer(Bucket):
-    """Block blobs of one container, asked for at the account's Blob endpoint."""
+    """Block blobs of one container, at the account's Blob endpoint."""
 
     def __init__(self, place: ObjectPath) -> None:
         self._place = place
@@ -42,14 +42,14 @@ class AzureContainer(Bucket):
         self._at = f"{self._client.scheme}://{self._client.primary_hostname}"
 
     def state(self, key: str) -> ObjectState | None:
-        """Return a blob's state, None without one, of a folder, and of a copy that failed."""
+        """Return a blob's state; None for a missing one, a folder, and a failed copy."""
         found = self._found(key)
         if found is None or _is_marker(found):
             return None
         return ObjectState(found.size, str(found.etag), (found.metadata or {}).get(_FROM, ""))
 
     def reader(self, key: str) -> PieceReader:
-        """Return a stream that asks for some megabytes at a time."""
+        """Return a stream that requests some megabytes at a time."""
         return PieceReader(self._place, key, self._read)
 
     def _read(self, key: str, start: int, size: int, version: str) -> ObjectPiece:
@@ -69,12 +69,12 @@ class AzureContainer(Bucket):
                     raise
                 return self._nothing(key)
         about = answer.properties
-        # The size that the library gives is that of the range.
+        # The size that the library returns is the size of the range.
         total = int(str(about.content_range).rpartition("/")[2])
         return ObjectPiece(data, total, str(about.etag))
 
     def put(self, key: str, data: bytes) -> None:
-        """Write a blob; what arrives is compared with its MD5."""
+        """Write a blob; the service compares the data with its MD5."""
         with self._translated_errors(key):
             self._blob(key).upload_blob(
                 data, length=len(data), overwrite=True, validate_content="md5"
@@ -110,7 +110,7 @@ class AzureContainer(Bucket):
             )
         if answer.get("copy_status") != "success" and self._found(target) is None:
             raise WriteError(
-                f"{self._place.path(source.key)} could not be copied by the service",
+                f"{self._place.path(source.key)} could not be copied by Azure",
                 "Nothing was lost: run again.",
             )
 
@@ -123,14 +123,14 @@ class AzureContainer(Bucket):
             return
 
     def entries(self, prefix: str) -> Iterator[ListedObject]:
-        """Yield the blobs below; sorted, for accounts with real folders list these first."""
+        """Yield the blobs below a prefix, sorted: accounts with real folders list these first."""
         found = (blob for blob in self._listed(prefix) if not _is_marker(blob))
         for blob in sorted(found, key=lambda blob: str(blob.name)):
             modified = int(blob.last_modified.timestamp() * 1000)
             yield ListedObject(str(blob.name), int(blob.size), modified)
 
     def folders(self, prefix: str) -> Iterator[str]:
-        """Yield the names of folders directly below."""
+        """Yield the names of the folders directly below a prefix."""
         from azure.storage.blob import BlobPrefix
 
         with self._translated_errors(prefix):
@@ -139,7 +139,7 @@ class AzureContainer(Bucket):
                     yield str(each.name)[len(prefix) :].strip("/")
 
     def upload(self, key: str) -> ObjectUpload:
-        """Begin a blob of blocks."""
+        """Begin a blob that is sent in blocks."""
         return _BlockUpload(self, key)
 
     def has_any(self, prefix: str) -> bool:
@@ -147,7 +147,7 @@ class AzureContainer(Bucket):
         return any(not _is_marker(blob) for blob in self._listed(prefix, page_size=10))
 
     def markers(self, prefix: str) -> Iterator[str]:
-        """Yield the blobs that stand for folders, the one of this very folder last."""
+        """Yield the blobs that stand for folders, the blob of the prefix's own folder last."""
         found = [str(blob.name) for blob in self._listed(prefix) if _is_marker(blob)]
         yield from sorted(found, reverse=True)
         own = prefix.rstrip("/")
@@ -157,21 +157,21 @@ class AzureContainer(Bucket):
                     yield own
 
     def send_block(self, key: str, name: str, data: bytes) -> None:
-        """Send a block, which readers do not see."""
+        """Send a block; readers do not see it."""
         with self._translated_errors(key):
             self._blob(key).stage_block(name, data, len(data), validate_content="md5")
 
     def commit_blocks(self, key: str, names: list[str]) -> None:
-        """Make a blob of blocks."""
+        """Make a blob of the blocks."""
         from azure.storage.blob import BlobBlock
 
         with self._translated_errors(key):
             self._blob(key).commit_block_list([BlobBlock(block_id=name) for name in names])
 
     def _found(self, key: str) -> BlobProperties | None:
-        """Return the properties of a blob, once a copy that makes it has ended.
+        """Return the properties of a blob, after any copy that makes it has ended.
 
-        A copy of ours that failed leaves a blob without content, which goes.
+        A copy of ours that failed leaves a blob without content, which is deleted.
         """
         found = self._settled(key)
         if found is None or found.copy.status not in _LOST or _FROM not in (found.metadata or {}):
@@ -180,7 +180,7 @@ class AzureContainer(Bucket):
         return None
 
     def _delete_version(self, key: str, version: str) -> None:
-        """Delete a blob, but not what another driver has put in its place by now."""
+        """Delete a blob, but not a newer blob that another driver has put in its place."""
         from azure.core import MatchConditions
         from azure.core.exceptions import ResourceModifiedError, ResourceNotFoundError
 
@@ -191,7 +191,7 @@ class AzureContainer(Bucket):
             )  # fmt: skip
 
     def _nothing(self, key: str) -> ObjectPiece:
-        """Return what can be read behind the end of a blob, or of one without content."""
+        """Return the empty piece for reads behind a blob's end, or of an empty blob."""
         state = self.state(key)
         if state is None:
             raise FileNotFoundError(self._place.path(key))
@@ -201,7 +201,7 @@ class AzureContainer(Bucket):
         """Return the properties of a blob that is not being copied.
 
         Raises:
-            WriteError: it still is after ``_COPY_LIMIT_S``.
+            WriteError: it is still being copied after ``_COPY_LIMIT_S`` seconds.
         """
         end, pause_s = time.monotonic() + _COPY_LIMIT_S, _FIRST_PAUSE_S
         while True:
@@ -214,7 +214,7 @@ class AzureContainer(Bucket):
                 raise WriteError(
                     f"{self._place.path(key)}: Azure is still copying it ({found.copy.progress}"
                     " bytes)",
-                    "Nothing was lost: run again, which goes on waiting.",
+                    "Nothing was lost: run again to continue waiting.",
                 )
             time.sleep(min(pause_s, left_s))
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
@@ -244,12 +244,12 @@ class AzureContainer(Bucket):
 
 
 class _BlockUpload(ObjectUpload):
-    """Blocks that the service forgets after a week, unless they become a blob."""
+    """Blocks that the service deletes after a week unless they become a blob."""
 
     def __init__(self, container: AzureContainer, key: str) -> None:
         self._container = container
         self._key = key
-        # Another writer of this name has other blocks.
+        # Another writer of the same name has other blocks.
         self._prefix = uuid.uuid4().hex[:12]
         self._names: list[str] = []
 

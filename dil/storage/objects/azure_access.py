@@ -1,4 +1,4 @@
-"""How containers of Azure are reached, and why Azure refused, in words."""
+"""Opens containers of Azure, and translates Azure's refusals."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _KEYS = frozenset(
 _CONTAINER_FIX = "Create the container, or correct the property that names it."
 _RIGHTS_FIX = (
     "The identity needs the role Storage Blob Data Contributor on the container; a SAS the rights"
-    " to read, add, create, write, delete and list (racwdl). A firewall of the account answers so"
-    " as well."
+    " to read, add, create, write, delete and list (racwdl). An account's firewall gives the same"
+    " answer."
 )
 _KEYS_FIX = (
     "Give credentials of this account: AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY,"
@@ -45,11 +45,11 @@ _COPY_FIX = (
     "The service has to read what it copies. A SAS (AZURE_STORAGE_SAS_TOKEN, or of the connection"
     " string) needs the right to read, r, of the whole container, and must not have expired."
 )
-_SERVICE_FIX = "Check the network, and the account's name in the path. Nothing was lost: run again."
+_SERVICE_FIX = "Check the network and the account's name in the path. Nothing was lost: run again."
 
 
 def container_client(place: ObjectPath) -> ContainerClient:
-    """Return a client of a container; nothing is sent yet.
+    """Return a client of a container; no request is sent yet.
 
     Raises:
         WriteError: the client library is not installed, or its configuration cannot be used.
@@ -61,7 +61,7 @@ def container_client(place: ObjectPath) -> ContainerClient:
             "a place on Azure needs azure-storage-blob, which is not installed",
             "pip install 'dil-spark[azure]', on every machine that runs tasks.",
         ) from error
-    environ = os.environ  # noqa: TID251 - what Azure's tools read there, its library does not
+    environ = os.environ  # noqa: TID251 - variables of Azure's tools, which its library ignores
     options: dict[str, Any] = {
         "retry_policy": ExponentialRetry(
             initial_backoff=0, increment_base=2, retry_total=3, random_jitter_range=1
@@ -79,7 +79,7 @@ def container_client(place: ObjectPath) -> ContainerClient:
         credential = _credential(account, environ)
         return ContainerClient(url, place.bucket, credential=credential, **options)
     except ValueError:
-        # What the library says of it might hold the key.
+        # The library's message might contain the key.
         raise WriteError(
             f"no client of {place.root} can be made",
             f"Check the form of {_CONNECTION}, AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN.",
@@ -88,14 +88,14 @@ def container_client(place: ObjectPath) -> ContainerClient:
 
 @contextmanager
 def translated_errors(path: str, at: str) -> Iterator[None]:
-    """Translate what the client library raises.
+    """Translate the client library's errors.
 
-    Nothing is chained: the library's errors hold addresses, and these may hold a signature.
+    No error is chained: the library's errors contain addresses, and these may have a signature.
 
     Raises:
-        FileNotFoundError: there is no blob to be read or copied.
-        ObjectExistsError: the answer to a condition.
-        WriteError: anything else.
+        FileNotFoundError: the blob to be read or copied does not exist.
+        ObjectExistsError: a condition of the request was not met.
+        WriteError: any other failure.
     """
     from azure.core import exceptions as azure
 
@@ -112,8 +112,8 @@ def translated_errors(path: str, at: str) -> Iterator[None]:
 
 
 def _refusal(error: Any, path: str, at: str) -> Exception:  # noqa: ANN401 - of the library
-    """Return our error for an answer that is a refusal."""
-    # Of the library's own kind where it knows the code, else text.
+    """Return our error for an answer that refuses a request."""
+    # The library's own type if it knows the code, else text.
     known = getattr(error, "error_code", None) or ""
     code = str(getattr(known, "value", known))
     if code in _NO_CONTAINER:
@@ -132,7 +132,7 @@ def _refusal(error: Any, path: str, at: str) -> Exception:  # noqa: ANN401 - of 
 
 
 def _credential(account: str, environ: Mapping[str, str]) -> Any:  # noqa: ANN401 - of many kinds
-    """Return the credential of an account: what Azure's tools read, then azure-identity's chain."""
+    """Return the credential of an account: from Azure's variables, else azure-identity's chain."""
     named = environ.get("AZURE_STORAGE_ACCOUNT") or environ.get("AZURE_STORAGE_ACCOUNT_NAME") or ""
     if named.lower() in {"", account}:
         key = environ.get("AZURE_STORAGE_KEY") or environ.get("AZURE_STORAGE_ACCOUNT_KEY")
@@ -140,7 +140,7 @@ def _credential(account: str, environ: Mapping[str, str]) -> Any:  # noqa: ANN40
             return {"account_name": account, "account_key": key}
         signature = environ.get("AZURE_STORAGE_SAS_TOKEN", "")
         if signature:
-            # As text it is part of the addresses, from which the service copies.
+            # As text it becomes part of the addresses, which the service needs for copies.
             return signature.removeprefix("?")
     from azure.identity import DefaultAzureCredential
 
@@ -148,7 +148,7 @@ def _credential(account: str, environ: Mapping[str, str]) -> Any:  # noqa: ANN40
 
 
 def _account_of(connection: str) -> str:
-    """Return which account a connection string is of, empty text for none."""
+    """Return the account in a connection string, empty text if there is none."""
     parts = dict(part.partition("=")[::2] for part in connection.split(";"))
     host = urlsplit(parts.get("BlobEndpoint", "")).hostname or ""
     return (parts.get("AccountName") or host.partition(".")[0]).lower()

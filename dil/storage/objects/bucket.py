@@ -1,4 +1,4 @@
-"""What a service of objects has to do, so that a filesystem can be made of it."""
+"""The interface to a service of objects, from which a filesystem is made."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
 
 class ObjectExistsError(Exception):
-    """There is an object already, or another one than was asked for."""
+    """The object exists already, or is another one than the request's condition says."""
 
 
 def md5(data: ReadableBuffer) -> str:
-    """Return the digest that services compare with what arrived, in base64."""
+    """Return the digest, in base64, with which services compare the data that arrived."""
     return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
 
 
 def reason(error: Exception) -> str:
-    """Return the first line of what an error says, the name of its kind where it says nothing."""
+    """Return the first line of an error's message, or the name of its class if it has none."""
     return shortened(str(error).partition("\n")[0]) or type(error).__name__
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectState:
-    """An object as it is; ``version`` names this content, ``note`` of what it was copied."""
+    """An object's state; ``version`` identifies the content, ``note`` the source of a copy."""
 
     size: int
     version: str
@@ -43,7 +43,7 @@ class ObjectState:
 
 @dataclass(frozen=True, slots=True)
 class ObjectPiece:
-    """Bytes of an object that has ``total`` of them, in one version."""
+    """Bytes of one version of an object with ``total`` bytes."""
 
     data: bytes
     total: int
@@ -60,26 +60,26 @@ class ListedObject:
 
 
 class ObjectUpload(ABC):
-    """An object that is sent in parts, and is not there before ``end`` returns."""
+    """An object that is sent in parts, and does not exist before ``end`` returns."""
 
     @abstractmethod
     def send(self, data: bytes) -> None:
-        """Send a part that is not the last one; all of them have the same size."""
+        """Send a part that is not the last one; all these parts have the same size."""
 
     @abstractmethod
     def end(self, data: bytes) -> None:
-        """Send the last part, and make the object appear."""
+        """Send the last part, which makes the object appear."""
 
     @abstractmethod
     def drop(self) -> None:
-        """Forget what was sent. Fails silently: the service forgets it later by itself."""
+        """Delete the sent parts. Ignores errors: the service deletes them later by itself."""
 
 
 class Bucket(ABC):
-    """One bucket, or container, with the credentials it is reached by. Safe for several threads.
+    """One bucket or container, with its credentials. Safe for several threads.
 
-    Keys neither begin nor end with a slash; prefixes are empty or end with one. Objects appear as
-    a whole, and are durable with the answer. Everything else that fails raises WriteError.
+    Keys neither begin nor end with a slash; prefixes are empty or end with one. Objects appear as a
+    whole, and are durable when the answer arrives. All other failures raise WriteError.
     """
 
     parallel_requests = 8
@@ -88,41 +88,42 @@ class Bucket(ABC):
 
     @abstractmethod
     def state(self, key: str) -> ObjectState | None:
-        """Return an object's state, None without one."""
+        """Return an object's state, None if it does not exist."""
 
     @abstractmethod
     def reader(self, key: str) -> io.RawIOBase:
-        """Return a stream over one version of an object.
+        """Return a stream that reads one version of an object.
 
         Raises:
-            FileNotFoundError: there is none.
+            FileNotFoundError: the object does not exist.
         """
 
     @abstractmethod
     def put(self, key: str, data: bytes) -> None:
-        """Write an object, over one that may be there."""
+        """Write an object, over any existing one."""
 
     @abstractmethod
     def create(self, key: str, data: bytes) -> bool:
-        """Write an object unless one is there; say whether it was written."""
+        """Write an object unless one exists; return whether it was written."""
 
     @abstractmethod
     def copy(
         self, source: ObjectPath, state: ObjectState, target: str, note: str, *, over: bool
     ) -> None:
-        """Let the service copy an object to a key of this bucket, with a note.
+        """Make the service copy an object to a key of this bucket, with a note.
 
-        It is whole when this returns. The source is in this bucket, unless ``copies_across``.
+        The copy is complete when this returns. The source is in this bucket, unless
+        ``copies_across``.
 
         Raises:
             FileNotFoundError: the source is gone.
-            ObjectExistsError: the source is of another version, or there is a target, and not
-                ``over``.
+            ObjectExistsError: the source has another version, or the target exists and ``over`` is
+                false.
         """
 
     @abstractmethod
     def delete(self, key: str) -> None:
-        """Delete an object; a missing one is fine."""
+        """Delete an object, if it exists."""
 
     @abstractmethod
     def entries(self, prefix: str) -> Iterator[ListedObject]:
@@ -130,7 +131,7 @@ class Bucket(ABC):
 
     @abstractmethod
     def folders(self, prefix: str) -> Iterator[str]:
-        """Yield the names of the folders below a prefix: what keys have up to the next slash."""
+        """Yield the names of the folders below a prefix: the keys' parts up to the next slash."""
 
     @abstractmethod
     def upload(self, key: str) -> ObjectUpload:
@@ -141,9 +142,9 @@ class Bucket(ABC):
         return next(self.entries(prefix), None) is not None
 
     def markers(self, prefix: str) -> Iterator[str]:  # noqa: ARG002 - a service without any
-        """Yield the keys of the markers of folders below a prefix, a folder after what is in it.
+        """Yield the keys of the markers of folders below a prefix, a folder after its content.
 
-        Consoles, Hadoop, and accounts that have real folders make them.
+        Consoles, Hadoop, and accounts with real folders make such markers.
         """
         return iter(())
 
@@ -154,13 +155,13 @@ class Bucket(ABC):
             self.delete(marker)
 
     def delete_empty(self, prefix: str) -> None:
-        """Delete the marker of a folder, where nothing else is in it."""
+        """Delete the marker of a folder if the folder has no other object."""
         if not self.has_any(prefix):
             for marker in list(self.markers(prefix)):
                 self.delete(marker)
 
     def options(self) -> Mapping[str, str]:
-        """Return what other libraries need to reach the bucket; secret, and soon outdated.
+        """Return the options by which other libraries reach the bucket; secret, and valid briefly.
 
         Raises:
             WriteError: the bucket cannot be reached.
@@ -171,9 +172,9 @@ class Bucket(ABC):
 class ObjectService(ABC):
     """A service of objects; picklable."""
 
-    # How its paths are written.
+    # The form of the service's paths.
     address: ClassVar[ObjectAddress]
 
     @abstractmethod
     def opened(self, place: ObjectPath) -> Bucket:
-        """Return the bucket of a place; nothing is sent yet."""
+        """Return the bucket of a place; no request is sent yet."""

@@ -1,6 +1,6 @@
-"""Objects as a filesystem; its paths are those of the service, with the key as it is.
+"""Objects as a filesystem; its paths are the service's paths, with keys unescaped.
 
-A folder is there while an object is below it. Permissions and links do not exist.
+A folder exists while an object is below it. There are no permissions and no links.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _BUFFER = 1 << 20
 
 
 class ObjectFilesystem(Filesystem):
-    """Objects of one service, by the credentials that its own tools take from the environment.
+    """Objects of one service, with the credentials that its own tools find in the environment.
 
-    Picklable: each process has clients of its own. ``part_bytes`` are those of an upload's parts.
+    Picklable: each process makes its own clients. ``part_bytes`` is the size of an upload's parts.
     """
 
     parallel_requests = Bucket.parallel_requests
@@ -36,11 +36,11 @@ class ObjectFilesystem(Filesystem):
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Leave the clients behind."""
+        """Pickle without the clients."""
         return partial(type(self), self._service, part_bytes=self._part_bytes), ()
 
     def open_output(self, path: str) -> BinaryIO:
-        """Return a stream that becomes an object when it is closed."""
+        """Return a stream whose object appears when the stream is closed."""
         from dil.storage.objects.streams import PART_BYTES, ObjectWriter
 
         place = self._address.place(path)
@@ -48,7 +48,7 @@ class ObjectFilesystem(Filesystem):
         return cast("BinaryIO", ObjectWriter(self._bucket(place), place.key, part_bytes))
 
     def open_input(self, path: str) -> BinaryIO:
-        """Return a buffered stream over an object."""
+        """Return a buffered stream that reads an object."""
         place = self._address.found(path)
         if place is None or not place.key:
             raise FileNotFoundError(path)
@@ -60,18 +60,18 @@ class ObjectFilesystem(Filesystem):
         self._bucket(place).put(place.key, data)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Write an object by a request that the service obeys only where there is none."""
+        """Write an object by a request that the service refuses if one exists."""
         place = self._address.place(path)
         return self._bucket(place).create(place.key, data)
 
     def exists(self, path: str) -> bool:
-        """Return whether an object is there, or one below."""
+        """Return whether an object exists at or below a path."""
         return self._state(path) is not None or self.is_folder(path)
 
     def move(self, source: str, target: str, *, mode: int | None = None) -> None:
-        """Copy, then delete the source; a copy says of what it is one, so that both may be there.
+        """Copy, then delete the source; a copy has a note of its source, so both may exist.
 
-        ``mode`` has no meaning.
+        ``mode`` has no effect.
         """
         del mode
         state = self._state(source)
@@ -81,7 +81,7 @@ class ObjectFilesystem(Filesystem):
             self.delete_file(source)
 
     def replace(self, source: str, target: str, *, mode: int | None = None) -> None:
-        """Copy over the target, then delete the source. ``mode`` has no meaning."""
+        """Copy over the target, then delete the source. ``mode`` has no effect."""
         del mode
         if self.is_folder(target):
             raise WriteError(f"{target} is a folder", "Move it away, then run again.")
@@ -92,12 +92,12 @@ class ObjectFilesystem(Filesystem):
             self.delete_file(source)
 
     def is_folder(self, path: str) -> bool:
-        """Return whether an object is below."""
+        """Return whether an object is below a path."""
         place = self._address.found(path)
         return place is not None and self._bucket(place).has_any(place.below)
 
     def real_path(self, path: str) -> str:
-        """Return the path as it is: there are no links."""
+        """Return the path unchanged: there are no links."""
         return path
 
     def set_group(self, path: str, group: str) -> None:
@@ -107,22 +107,22 @@ class ObjectFilesystem(Filesystem):
         """Do nothing: folders come with their first object."""
 
     def delete_file(self, path: str) -> None:
-        """Delete an object; a missing one is fine."""
+        """Delete an object, if it exists."""
         place = self._address.place(path)
         self._bucket(place).delete(place.key)
 
     def delete_tree(self, path: str) -> None:
-        """Delete all objects below, then the markers of folders."""
+        """Delete all objects below a path, then the markers of folders."""
         place = self._address.place(path)
         self._bucket(place).delete_below(place.below)
 
     def delete_empty_folder(self, path: str) -> None:
-        """Delete the marker of a folder, where nothing else is in it."""
+        """Delete the marker of a folder if the folder has no other object."""
         place = self._address.place(path)
         self._bucket(place).delete_empty(place.below)
 
     def sync_folders(self, paths: Iterable[str]) -> None:
-        """Do nothing: what was answered is durable."""
+        """Do nothing: an answered request is durable."""
 
     def folders(self, path: str) -> list[str]:
         """Return the names of the folders directly below, sorted."""
@@ -132,7 +132,7 @@ class ObjectFilesystem(Filesystem):
         return sorted(name for name in self._bucket(place).folders(place.below) if name)
 
     def files(self, path: str) -> Iterator[FileInfo]:
-        """Yield every object below, in the order of their keys; markers of folders are none."""
+        """Yield every object below a path in the order of the keys, without markers of folders."""
         place = self._address.found(path)
         if place is None:
             return
@@ -140,7 +140,7 @@ class ObjectFilesystem(Filesystem):
             yield FileInfo(place.path(entry.key), entry.size, entry.modified)
 
     def uri(self, path: str) -> str:
-        """Return the path: it is what other programs take as well, without any escapes."""
+        """Return the path: other programs take it as it is, without escapes."""
         return path
 
     def path_of(self, uri: str) -> str:
@@ -152,7 +152,7 @@ class ObjectFilesystem(Filesystem):
         self._address.place(path)
 
     def options_of(self, path: str) -> Mapping[str, str]:
-        """Return what other libraries need to reach the objects."""
+        """Return the options by which other libraries reach the objects."""
         return self._bucket(self._address.place(path)).options()
 
     def _bucket(self, place: ObjectPath) -> Bucket:
@@ -162,31 +162,31 @@ class ObjectFilesystem(Filesystem):
             return self._made[place.root]
 
     def _state(self, path: str) -> ObjectState | None:
-        """Return the state of an object, None without one."""
+        """Return the state of an object, None if it does not exist."""
         place = self._address.found(path)
         if place is None or not place.key:
             return None
         return self._bucket(place).state(place.key)
 
     def _is_moved(self, source: str, target: str) -> bool:
-        """Return whether the target is the copy of this very source.
+        """Return whether the target is the copy of exactly this source.
 
         Raises:
-            WriteError: it is another object.
+            WriteError: the target is another object.
         """
         there = self._state(target)
         if there is not None and there.note != _note(source):
             raise WriteError(
                 f"{target} exists already and is not {source}",
-                "Another program wrote into the dataset; move it away, then run again.",
+                "Another program wrote into the dataset; move that object away, then run again.",
             )
         return there is not None
 
     def _copied(self, source: str, state: ObjectState, target: str, *, over: bool) -> bool:
-        """Copy an object; say whether it was still there.
+        """Copy an object; return whether the source still existed.
 
-        Another driver may finish the same publish, and have copied or moved it a moment ago; or
-        the answer to our own first request was lost.
+        Another driver that finishes the same publish may have copied or moved the object, or the
+        answer to our own first request was lost.
         """
         origin, place = self._address.place(source), self._address.place(target)
         bucket = self._bucket(place)
@@ -211,11 +211,11 @@ class ObjectFilesystem(Filesystem):
     def _require(self, target: str, source: str) -> None:
         if self._state(target) is None:
             raise WriteError(
-                f"{source} is gone, and {target} is not there either",
-                "Restore it from a copy, or let the run be finished without it.",
+                f"{source} is gone, and {target} does not exist either",
+                "Restore it from a copy, or run dil runs finish JOB.conf --without-lost.",
             )
 
 
 def _note(source: str) -> str:
-    """Return a path as metadata can hold it, which is ASCII and short."""
+    """Return a path in a form for metadata, which is ASCII and short."""
     return hashlib.sha256(source.encode()).hexdigest()

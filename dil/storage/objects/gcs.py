@@ -31,7 +31,7 @@ _FROM = "dil-moved-from"
 _TYPE = "application/octet-stream"
 _LIST = "nextPageToken,prefixes,items(name,size,updated)"
 _STATE = "size,generation,metadata"
-# What the service answers to a part that is not the last one.
+# The status with which the service answers a part that is not the last one.
 _GOES_ON = 308
 _SEEN = (200, 201, _GOES_ON)
 _RESENT = 8
@@ -47,7 +47,7 @@ class GcsBucket(Bucket):
         self._uploads = f"/upload/storage/v1/b/{place.bucket}/o"
 
     def state(self, key: str) -> ObjectState | None:
-        """Return an object's state, None without one."""
+        """Return an object's state, None if it does not exist."""
         try:
             answer = self._asked(key, "GET", self._address(key), params={"fields": _STATE})
         except FileNotFoundError:
@@ -57,7 +57,7 @@ class GcsBucket(Bucket):
         return ObjectState(int(about.get("size", 0)), str(about["generation"]), note)
 
     def reader(self, key: str) -> PieceReader:
-        """Return a stream that asks for some megabytes at a time."""
+        """Return a stream that requests some megabytes at a time."""
         return PieceReader(self._place, key, self._read)
 
     def _read(self, key: str, start: int, size: int, version: str) -> ObjectPiece:
@@ -68,7 +68,7 @@ class GcsBucket(Bucket):
             headers={"Range": f"bytes={start}-{start + size - 1}"},
         )  # fmt: skip
         if answer.status_code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-            # Of an object without content there is no range.
+            # An object without content has no range.
             state = self.state(key)
             if state is None:
                 raise FileNotFoundError(self._place.path(key))
@@ -80,11 +80,11 @@ class GcsBucket(Bucket):
         return ObjectPiece(data, total, answer.headers["X-Goog-Generation"])
 
     def put(self, key: str, data: bytes) -> None:
-        """Write an object; what arrives is compared with its MD5."""
+        """Write an object; the service compares the data with its MD5."""
         self._sent(key, data, {})
 
     def create(self, key: str, data: bytes) -> bool:
-        """Write an object by a conditional request: none has generation 0."""
+        """Write an object by a conditional request: generation 0 means that no object exists."""
         try:
             self._sent(key, data, {"ifGenerationMatch": "0"})
         except ObjectExistsError:
@@ -94,7 +94,7 @@ class GcsBucket(Bucket):
     def copy(
         self, source: ObjectPath, state: ObjectState, target: str, note: str, *, over: bool
     ) -> None:
-        """Let the service copy an object, in as many steps as it asks for."""
+        """Make the service copy an object, in as many steps as it needs."""
         params = {"ifSourceGenerationMatch": state.version}
         if not over:
             params["ifGenerationMatch"] = "0"
@@ -114,14 +114,14 @@ class GcsBucket(Bucket):
             self._asked(key, "DELETE", self._address(key), fine=(200, 204))
 
     def entries(self, prefix: str) -> Iterator[ListedObject]:
-        """Yield the objects below."""
+        """Yield the objects below a prefix."""
         for item in self._items(prefix):
             if not item["name"].endswith("/"):
                 modified = datetime.fromisoformat(item["updated"]).timestamp()
                 yield ListedObject(item["name"], int(item.get("size", 0)), int(modified * 1000))
 
     def folders(self, prefix: str) -> Iterator[str]:
-        """Yield the names of folders directly below."""
+        """Yield the names of the folders directly below a prefix."""
         for page in self._pages(prefix, delimiter="/"):
             yield from (name[len(prefix) :].strip("/") for name in page.get("prefixes", ()))
 
@@ -138,7 +138,7 @@ class GcsBucket(Bucket):
         return any(not name.endswith("/") for name in found)
 
     def markers(self, prefix: str) -> Iterator[str]:
-        """Yield the objects that consoles make of folders."""
+        """Yield the objects that consoles create for folders."""
         found = [item["name"] for item in self._items(prefix) if item["name"].endswith("/")]
         yield from sorted(found, reverse=True)
 
@@ -175,7 +175,7 @@ class GcsBucket(Bucket):
         return self._in_bucket(key, "POST", self._uploads, **options)
 
     def _in_bucket(self, key: str, method: str, address: str, **options: Any) -> Any:  # noqa: ANN401
-        """Send a request that can only miss the bucket."""
+        """Send a request for which 404 can only mean that the bucket is missing."""
         try:
             return self._asked(key, method, address, **options)
         except FileNotFoundError:
@@ -189,9 +189,9 @@ class GcsBucket(Bucket):
 
 
 class _Upload(ObjectUpload):
-    """A resumable upload, which the service forgets after a week unless it ends.
+    """A resumable upload, which the service deletes after a week unless it is completed.
 
-    Where an answer was lost, the service is asked how much of it arrived.
+    If an answer was lost, the service is asked how many bytes arrived.
     """
 
     def __init__(self, asking: Requests, path: str, address: str) -> None:
@@ -202,7 +202,7 @@ class _Upload(ObjectUpload):
         self._digest = hashlib.md5(usedforsecurity=False)
 
     def send(self, data: bytes) -> None:
-        """Send a part, of a multiple of 256 KiB."""
+        """Send a part whose size is a multiple of 256 KiB."""
         end = self._sent + len(data)
         self._digest.update(data)
         self._deliver(data, "*")
@@ -219,18 +219,18 @@ class _Upload(ObjectUpload):
             raise self._broken()
 
     def drop(self) -> None:
-        """Cancel it, which the service confirms by 499."""
+        """Cancel the upload, which the service confirms with status 499."""
         self._requests.ask(self._path, "DELETE", self._address, fine=(200, 204, 499))
 
     def _deliver(self, data: bytes, total: str) -> dict[str, Any] | None:
-        """Send what the service has not got of a part; return the object once it is there."""
+        """Send the missing bytes of a part; return the object once it exists."""
         start = self._sent
         for _ in range(_RESENT):
             rest = data[self._sent - start :]
             span = f"{self._sent}-{self._sent + len(rest) - 1}"
             answer = self._put(f"{span}/{total}", rest, fine=(*_SEEN, 400, 416, 503))
             if answer.status_code not in _SEEN:
-                # It may have got this before, and the answer was lost.
+                # The service may have received this before, and its answer was lost.
                 answer = self._put(f"*/{total}", b"", fine=_SEEN)
             if answer.status_code != _GOES_ON:
                 return cast("dict[str, Any]", answer.json())
@@ -252,13 +252,13 @@ class _Upload(ObjectUpload):
 
     def _broken(self) -> WriteError:
         return WriteError(
-            f"{self._path}: the service did not get what was sent",
+            f"{self._path}: the service did not receive all data",
             "Check the network between here and the service. Nothing was lost: run again.",
         )
 
 
 def _arrived(span: str) -> int:
-    """Return how many bytes a Range header names, such as ``bytes=0-42``."""
+    """Return the number of bytes in a Range header such as ``bytes=0-42``."""
     end = span.rpartition("-")[2]
     return int(end) + 1 if end else 0
 

@@ -1,4 +1,4 @@
-"""Requests to Google Cloud Storage: credentials, repetition, and why it refused, in words.
+"""Requests to Google Cloud Storage: credentials, repetition, and translation of refusals.
 
 Source: the service's JSON API, https://cloud.google.com/storage/docs/json_api.
 """
@@ -21,12 +21,12 @@ from dil.errors import WriteError
 from dil.storage.objects.bucket import ObjectExistsError, reason
 
 _HOST = "https://storage.googleapis.com"
-# What Google's own clients call an emulator's address.
+# The variable with an emulator's address, as Google's own clients name it.
 _EMULATOR = "STORAGE_EMULATOR_HOST"
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 # Seconds. A request without a time-out could block a task for ever.
 _TIMEOUT = (20, 120)
-# Of one object the service takes one write a second, and answers 429 to the rest.
+# The service accepts one write a second for an object, and answers 429 to further ones.
 _PAUSES_S = (0.3, 1.0, 2.0, 4.0)
 _AGAIN = frozenset({408, 429, 500, 502, 503, 504})
 _BUCKET_FIX = "Create the bucket, or correct the property that names it."
@@ -39,7 +39,7 @@ _KEYS_FIX = (
     " auth application-default login, or the service account of the machine or pod; executors need"
     " them as well."
 )
-_SERVICE_FIX = f"Check the network, and {_EMULATOR} where it is set. Nothing was lost: run again."
+_SERVICE_FIX = f"Check the network, and {_EMULATOR} if it is set. Nothing was lost: run again."
 
 
 class _NoAnswerError(WriteError):
@@ -47,9 +47,9 @@ class _NoAnswerError(WriteError):
 
 
 class Requests:
-    """A session with credentials; each request is sent again where the service was not able.
+    """A session with credentials; requests are repeated if the service failed temporarily.
 
-    A request that is sent again may find that it was obeyed the first time.
+    A repeated request may find that the first one was carried out.
     """
 
     def __init__(self, path: str) -> None:
@@ -72,16 +72,16 @@ class Requests:
         """Send a request.
 
         Args:
-            path: What it is about, for messages.
-            method: Of HTTP.
-            address: Below the service's, or whole.
-            fine: Which statuses are answers.
-            options: What ``requests`` takes.
+            path: The path of the request's object, for messages.
+            method: The HTTP method.
+            address: The whole address, or the part after the service's address.
+            fine: The statuses that count as success.
+            options: Arguments of ``requests``.
 
         Raises:
             FileNotFoundError: the answer is 404.
             ObjectExistsError: the answer is 412.
-            WriteError: any other one, or none.
+            WriteError: any other status, or no answer.
         """
         url = address if "://" in address else f"{self.at}{address}"
         for pause_s in _PAUSES_S:
@@ -101,7 +101,8 @@ class Requests:
     ) -> requests.Response:
         """Return the answer.
 
-        Nothing is chained: the library's errors hold addresses, and those of uploads are secret.
+        No error is chained: the library's errors contain addresses, and an upload's address is
+            secret.
         """
         from google.auth import exceptions as auth
 
@@ -110,14 +111,14 @@ class Requests:
                 method, url, timeout=_TIMEOUT, allow_redirects=False, **options
             )
         except auth.TransportError:
-            what = f"{path}: no token can be had for {self.at}: who gives it cannot be reached"
+            what = f"{path}: the server that issues tokens for {self.at} cannot be reached"
             raise _NoAnswerError(what, _KEYS_FIX) from None
         except requests.RequestException as error:
             kind = type(error).__name__.removesuffix("Error")
             what = f"{path}: {self.at} cannot be reached ({kind})"
             raise _NoAnswerError(what, _SERVICE_FIX) from None
         except auth.GoogleAuthError as error:
-            what = f"{path}: the credentials for {self.at} are of no use ({reason(error)})"
+            what = f"{path}: the credentials for {self.at} were refused ({reason(error)})"
             raise WriteError(what, _KEYS_FIX) from None
 
     def _accept(
@@ -143,7 +144,7 @@ class Requests:
 
 
 def no_bucket(path: str, at: str) -> WriteError:
-    """Return the error for a bucket that is not there."""
+    """Return the error for a bucket that does not exist."""
     return WriteError(f"{path}: there is no such bucket at {at}", _BUCKET_FIX)
 
 
@@ -159,7 +160,7 @@ def _session(path: str, *, is_emulator: bool) -> requests.Session:
         ) from error
     if is_emulator:
         return requests.Session()
-    # It warns where there is no project, of which buckets have no need.
+    # The library warns if no project is set, but buckets need none.
     logging.getLogger("google.auth._default").setLevel(logging.ERROR)
     try:
         credentials, _ = google.auth.default(scopes=[_SCOPE])
@@ -171,7 +172,7 @@ def _session(path: str, *, is_emulator: bool) -> requests.Session:
 
 
 def _words(answer: requests.Response) -> str:
-    """Return what the service says of a refusal."""
+    """Return the service's message in a refusal."""
     try:
         about = answer.json()
     except requests.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""What a path of an object store means: its bucket, or container, and its key."""
+"""The meaning of an object store's path: its bucket or container, and its key."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from dil.errors import WriteError
 
-# Google and S3 count bytes, Azure characters; a name that all take can be moved between them.
+# Google and S3 count bytes, Azure characters; a name within this limit fits all of them.
 _MOST_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectPath:
-    """A bucket and a key; the key of the whole bucket is empty, and none begins or ends with /.
+    """A bucket and a key; the key of the whole bucket is empty, and no key begins or ends with /.
 
-    ``root`` is the path of the bucket. ``host`` is the account's on Azure, empty elsewhere.
+    ``root`` is the path of the bucket. ``host`` is the account's host on Azure, empty elsewhere.
     """
 
     root: str
@@ -25,7 +25,7 @@ class ObjectPath:
 
     @property
     def below(self) -> str:
-        """Return how the keys below this folder begin."""
+        """Return the prefix of the keys below this folder."""
         return f"{self.key}/" if self.key else ""
 
     def path(self, key: str) -> str:
@@ -35,10 +35,11 @@ class ObjectPath:
 
 @dataclass(frozen=True, slots=True)
 class ObjectAddress:
-    """How the paths of a store are written, and what is said of others.
+    """The form of a store's paths, and the messages about other paths.
 
     ``pattern`` has the groups ``root``, ``bucket`` (or ``container`` and ``host``) and ``key``.
-    ``owner`` is whose keys they are, ``elsewhere`` and ``fix`` are said of paths of other stores.
+    ``owner`` is the store's name in messages about keys, ``elsewhere`` and ``fix`` are the message
+    for paths of other stores.
     """
 
     pattern: re.Pattern[str]
@@ -47,10 +48,10 @@ class ObjectAddress:
     fix: str
 
     def found(self, path: str) -> ObjectPath | None:
-        """Return what a path means, None for one of another store.
+        """Return the place of a path, None if it is in another store.
 
         Raises:
-            WriteError: no object can have a key that is so long.
+            WriteError: the key is too long.
         """
         match = self.pattern.fullmatch(path)
         if match is None:
@@ -67,10 +68,10 @@ class ObjectAddress:
         return ObjectPath(parts["root"], bucket, parts.get("host", ""), key)
 
     def place(self, path: str) -> ObjectPath:
-        """Return what a path means.
+        """Return the place of a path.
 
         Raises:
-            WriteError: it is of another store.
+            WriteError: the path is in another store.
         """
         place = self.found(path)
         if place is None:
@@ -78,7 +79,7 @@ class ObjectAddress:
         return place
 
 
-# ``gs://bucket/key`` and ``abfss://container@account.dfs.core.windows.net/key``.
+# Paths are ``gs://bucket/key`` and ``abfss://container@account.dfs.core.windows.net/key``.
 GOOGLE_AND_AZURE = ObjectAddress(
     re.compile(
         r"(?P<root>gs://(?P<bucket>[A-Za-z0-9][A-Za-z0-9._-]*)"

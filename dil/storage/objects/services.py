@@ -1,4 +1,4 @@
-"""Google Cloud Storage, and Azure's Blob Storage: a path says which of them is meant."""
+"""Google Cloud Storage and Azure's Blob Storage; the form of a path selects one of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class GoogleAndAzure(ObjectService):
     address = GOOGLE_AND_AZURE
 
     def opened(self, place: ObjectPath) -> Bucket:
-        """Return a bucket, or a container: only that has a host."""
+        """Return a bucket, or a container: only a container's place has a host."""
         if place.host:
             from dil.storage.objects.azure import AzureContainer
 

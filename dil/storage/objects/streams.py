@@ -1,4 +1,4 @@
-"""Streams over one object: to read it from anywhere, and to write it by parts."""
+"""Streams over one object: one reads at any position, one writes in parts."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from dil.storage.objects.bucket import Bucket, ObjectExistsError, ObjectPiece, O
 from dil.storage.objects.place import ObjectPath
 from dil.storage.streams import PartWriter, RemoteReader
 
-# Also what Google's parts are a multiple of: 256 KiB.
+# Google's parts must be a multiple of this, too: 256 KiB.
 PART_BYTES = 16 << 20
 READ_AHEAD = 4 << 20
 
 
 class PieceReader(RemoteReader):
-    """Reads one version of an object, of which it holds ``READ_AHEAD`` bytes.
+    """Reads one version of an object, and holds ``READ_AHEAD`` bytes of it.
 
-    ``read`` returns up to so many bytes of a key from a position on, of a version where one is
-    given; it raises ObjectExistsError where the object is of another one.
+    ``read`` returns bytes of a key: from a position, up to a number, of a version if one is given;
+    it raises ObjectExistsError if the object has another version.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: the object does not exist.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class PieceReader(RemoteReader):
         return self._piece.total
 
     def readall(self) -> bytes:
-        """Read the rest; the base class would do so in very small portions."""
+        """Read the rest; the base class would read it in very small pieces."""
         found = bytearray()
         while data := self.read(READ_AHEAD):
             found += data
@@ -57,12 +57,12 @@ class PieceReader(RemoteReader):
             piece = self._ask(self._key, self._position, READ_AHEAD, self._piece.version)
         except (ObjectExistsError, FileNotFoundError):
             raise WriteError(
-                f"{self._path}: another object took its place while it was read",
+                f"{self._path}: the object was replaced while it was read",
                 "Another program writes there; run again.",
             ) from None
         if not piece.data:
             raise WriteError(
-                f"{self._path}: the answer has nothing at byte {self._position:,} of"
+                f"{self._path}: the answer has no data at byte {self._position:,} of"
                 f" {self._piece.total:,}",
                 "Check the network between here and the service.",
             )
@@ -70,7 +70,7 @@ class PieceReader(RemoteReader):
 
 
 class ObjectWriter(PartWriter):
-    """Writes an object, by one request where it is small. Some services ask for parts of a size."""
+    """Writes an object, a small one by one request. Some services need parts of a size."""
 
     def __init__(self, bucket: Bucket, key: str, part_bytes: int) -> None:
         super().__init__(part_bytes)

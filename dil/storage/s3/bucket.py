@@ -30,12 +30,12 @@ _PER_DELETE = 1000
 _RACES = 8
 _PAUSE_S = 0.05
 
-# Services that are known, in this process, to refuse a second object under one key.
+# The services that this process has found to refuse a second object under one key.
 _obeying: set[str] = set()
 
 
 class S3Bucket(Bucket):
-    """Objects of one bucket; ``copy_bytes`` is how much the service copies by one request."""
+    """Objects of one bucket; ``copy_bytes`` is how many bytes the service copies by one request."""
 
     copies_across = True
 
@@ -46,7 +46,7 @@ class S3Bucket(Bucket):
         self._at = self._client.meta.endpoint_url
 
     def state(self, key: str) -> ObjectState | None:
-        """Return an object's state, None without one."""
+        """Return an object's state, None if it does not exist."""
         try:
             with self._translated_errors(key):
                 answer = self._client.head_object(**self._names(key))
@@ -56,23 +56,23 @@ class S3Bucket(Bucket):
         return ObjectState(answer["ContentLength"], answer["ETag"], note)
 
     def reader(self, key: str) -> ObjectReader:
-        """Return a stream over one answer, which goes on to the end of the object."""
+        """Return a stream over one answer, which continues to the end of the object."""
         return ObjectReader(self._client, self._of(key))
 
     def put(self, key: str, data: bytes) -> None:
-        """Write an object; what arrives is compared with its MD5."""
+        """Write an object; the service compares the data with its MD5."""
         self._put(key, data)
 
     def create(self, key: str, data: bytes) -> bool:
-        """Write an object by a conditional request, once it is sure that the service obeys it."""
+        """Write an object by a conditional request, if the service is known to obey it."""
         self._require_obedience(key)
         return self._created(key, data)
 
     def copy(
         self, source: ObjectPath, state: ObjectState, target: str, note: str, *, over: bool
     ) -> None:
-        """Let the service copy an object. A target that comes meanwhile is copied over."""
-        del over  # few services know a condition for the target of a copy
+        """Make the service copy an object. A target that appears meanwhile is overwritten."""
+        del over  # few services support a condition on the target of a copy
         copy(self._client, source, state, self._of(target), note, self._copy_bytes)
 
     def delete(self, key: str) -> None:
@@ -81,7 +81,7 @@ class S3Bucket(Bucket):
             self._client.delete_object(**self._names(key))
 
     def delete_below(self, prefix: str) -> None:
-        """Delete all of them, many by one request, and the parts of uploads that never ended."""
+        """Delete all objects, many by one request, and the parts of unfinished uploads."""
         self._abort_uploads(prefix)
         keys = [{"Key": each["Key"]} for each in self._listed(prefix)]
         for start in range(0, len(keys), _PER_DELETE):
@@ -96,22 +96,22 @@ class S3Bucket(Bucket):
                 )
 
     def delete_empty(self, prefix: str) -> None:
-        """Do nothing: a folder goes with its last object."""
+        """Do nothing: a folder disappears with its last object."""
 
     def options(self) -> Mapping[str, str]:
         """Return the service's address, the bucket's region, and credentials."""
-        # Asked for again: another program may have renewed the credentials.
+        # Read again, because another program may have renewed the credentials.
         return object_store_options(connect(), self._place.bucket)
 
     def entries(self, prefix: str) -> Iterator[ListedObject]:
-        """Yield the objects below."""
+        """Yield the objects below a prefix."""
         for each in self._listed(prefix):
             if not each["Key"].endswith("/"):
                 modified = int(each["LastModified"].timestamp() * 1000)
                 yield ListedObject(each["Key"], each["Size"], modified)
 
     def folders(self, prefix: str) -> Iterator[str]:
-        """Yield the names of folders directly below."""
+        """Yield the names of the folders directly below a prefix."""
         for page in self._pages(prefix, Delimiter="/"):
             for each in page.get("CommonPrefixes", ()):
                 yield each["Prefix"][len(prefix) :].strip("/")
@@ -124,7 +124,7 @@ class S3Bucket(Bucket):
         return _PartUpload(self._client, self._place.path(key), names)
 
     def has_any(self, prefix: str) -> bool:
-        """Return whether an object's key begins with the prefix, that of a marker too."""
+        """Return whether an object's key, or a marker's key, begins with the prefix."""
         return bool(self._page(prefix, MaxKeys=1).get("Contents"))
 
     def _put(self, key: str, data: bytes, **condition: str) -> None:
@@ -134,7 +134,7 @@ class S3Bucket(Bucket):
             )
 
     def _created(self, key: str, data: bytes) -> bool:
-        """Write an object unless there is one; of writers that race one is asked to come again."""
+        """Write an object unless one exists; if writers race, the service asks one to repeat."""
         for _ in range(_RACES):
             try:
                 self._put(key, data, IfNoneMatch="*")
@@ -147,25 +147,25 @@ class S3Bucket(Bucket):
             else:
                 return True
         raise WriteError(
-            f"{self._place.path(key)}: other writers are at it all the time", "Run again."
+            f"{self._place.path(key)}: other writers change it all the time", "Run again."
         )
 
     def _require_obedience(self, key: str) -> None:
-        """Find out whether the service refuses a second object, before anything relies on it.
+        """Find out whether the service refuses a second object, before code relies on it.
 
-        AWS does. Others may ignore the condition without a word, and two writers would each get
-        the answer that they came first.
+        AWS refuses it. Other services may ignore the condition silently, and two writers would both
+        get the answer that they were first.
         """
         service = f"{self._at} {self._place.bucket}"
         if service in _obeying or is_of_aws(self._client):
             return
-        # A name that everything here skips, and that is swept where a crash leaves it.
+        # All our code skips this name, and sweeps the object if a crash leaves it.
         folder = key.rpartition("/")[0]
         probe = f"{folder}/.probe-{uuid.uuid4().hex}.tmp".lstrip("/")
         try:
             obeys = self._created(probe, b"") and not self._created(probe, b"")
         finally:
-            with suppress(WriteError):  # what is wrong was reported by then
+            with suppress(WriteError):  # the refusal was reported by then
                 self.delete(probe)
         if not obeys:
             raise self._disobedience(key)
@@ -173,8 +173,8 @@ class S3Bucket(Bucket):
 
     def _disobedience(self, key: str) -> WriteError:
         return WriteError(
-            f"{self._place.path(key)}: {self._at} does not obey If-None-Match, so that two"
-            " writers cannot be kept apart",
+            f"{self._place.path(key)}: {self._at} does not obey If-None-Match, so two"
+            " writers may overwrite each other",
             "Use a service that does (AWS S3, MinIO, Ceph 19 and others), or a newer version.",
         )
 
@@ -193,7 +193,7 @@ class S3Bucket(Bucket):
             if not following or following == token.get("ContinuationToken"):
                 raise WriteError(
                     f"{self._place.path(prefix)}: the list goes on, and the service does not say"
-                    " where",
+                    " where it continues",
                     "The service does not speak list-type=2 as S3 does.",
                 )
             token = {"ContinuationToken": following}
@@ -204,7 +204,7 @@ class S3Bucket(Bucket):
         return cast("dict[str, Any]", page)
 
     def _abort_uploads(self, prefix: str) -> None:
-        """Free what killed tasks had sent of files; not every service or key lets us look."""
+        """Delete the parts that killed tasks had uploaded, if the service and the key let us."""
         with suppress(WriteError, OSError), self._translated_errors(prefix):
             pages = self._client.get_paginator("list_multipart_uploads").paginate(
                 Bucket=self._place.bucket, Prefix=prefix
@@ -225,7 +225,7 @@ class S3Bucket(Bucket):
 
 
 class _PartUpload(ObjectUpload):
-    """Parts that cost money until they become an object, or are aborted."""
+    """Parts that cost money until they become an object or are aborted."""
 
     def __init__(self, client: Any, path: str, names: dict[str, Any]) -> None:  # noqa: ANN401
         self._client = client
@@ -234,7 +234,7 @@ class _PartUpload(ObjectUpload):
         self._parts: list[dict[str, object]] = []
 
     def send(self, data: bytes) -> None:
-        """Send a part; what arrives is compared with its MD5."""
+        """Send a part; the service compares the data with its MD5."""
         number = len(self._parts) + 1
         with translated_errors(self._path, self._client):
             answer = self._client.upload_part(
@@ -251,6 +251,6 @@ class _PartUpload(ObjectUpload):
             )
 
     def drop(self) -> None:
-        """Abort it."""
+        """Abort the upload."""
         with translated_errors(self._path, self._client):
             self._client.abort_multipart_upload(**self._names)

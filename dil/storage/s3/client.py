@@ -1,4 +1,4 @@
-"""A client of botocore by the rules of the AWS tools: credentials, region, endpoint, profile."""
+"""A botocore client with the settings of the AWS tools: credentials, region, endpoint, profile."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class S3Connection:
 
     @property
     def is_by_host(self) -> bool:
-        """Return whether it was asked for that addresses name the bucket in their host."""
+        """Return whether the settings ask for addresses with the bucket in the host name."""
         return (self.client.meta.config.s3 or {}).get("addressing_style") == "virtual"
 
     def client_in(self, region: str) -> Any:  # noqa: ANN401
@@ -35,14 +35,14 @@ class S3Connection:
 
 
 def connect() -> S3Connection:
-    """Return the client of this process; services that are not AWS are asked by path.
+    """Return the client of this process; services other than AWS get the bucket in the path.
 
-    Nothing is sent yet. Tasks of one process share it, and so the connections that it keeps open.
+    No request is sent yet. The tasks of one process share the client and its open connections.
 
     Raises:
         WriteError: the client library is not installed, or its configuration cannot be used.
     """
-    environ = os.environ  # noqa: TID251 - what botocore reads there
+    environ = os.environ  # noqa: TID251 - variables that botocore reads
     given = sorted(each for each in environ.items() if each[0].startswith("AWS_"))
     places = (
         environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"),
@@ -52,7 +52,7 @@ def connect() -> S3Connection:
 
 
 def _changed_at(place: str) -> int:
-    """Return when a file of settings was last written, in ns; another program may renew it."""
+    """Return when a settings file was last written, in ns; another program may renew it."""
     try:
         return Path(place).expanduser().stat().st_mtime_ns
     except OSError:
@@ -61,7 +61,7 @@ def _changed_at(place: str) -> int:
 
 @lru_cache(maxsize=8)
 def _connected(*state: object) -> S3Connection:
-    """Return a new client for each process and each state of its settings."""
+    """Return a new client; it is cached for each process and each state of its settings."""
     del state
     try:
         import botocore.exceptions
@@ -87,7 +87,7 @@ def _connected(*state: object) -> S3Connection:
 
 
 def is_of_aws(client: Any) -> bool:  # noqa: ANN401 - botocore has no types
-    """Return whether a client speaks to AWS itself."""
+    """Return whether a client connects to AWS itself."""
     return _AWS.fullmatch(client.meta.endpoint_url) is not None
 
 
@@ -103,7 +103,7 @@ def _client(session: Any, s3: dict[str, str], region: str | None = None) -> Any:
             retries={"total_max_attempts": 4, "mode": "standard"},
             s3=s3,
             user_agent_extra=f"dil-spark/{__version__}",
-            # What is sent carries its MD5, which every service compares.
+            # Requests carry their data's MD5, which every service compares.
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
         ),
@@ -112,7 +112,7 @@ def _client(session: Any, s3: dict[str, str], region: str | None = None) -> Any:
 
 @cache
 def _models() -> Any:  # noqa: ANN401
-    """Return what reads the library's description of S3; once, for it takes 0.1 s each time."""
+    """Return the loader of the library's description of S3; cached, because it takes 0.1 s."""
     from botocore.loaders import create_loader
 
     return create_loader()

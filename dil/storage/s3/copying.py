@@ -1,4 +1,4 @@
-"""Copies that the service makes by itself, each with a note of where it came from."""
+"""Copies that the service makes by itself, each with a note of its source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FROM = "dil-moved-from"
 
 
 def noted(metadata: dict[str, str]) -> str:
-    """Return the note of an object, an empty one where it was not copied here."""
+    """Return an object's note, empty if the object is not a copy of ours."""
     return metadata.get(_FROM, "")
 
 
@@ -27,15 +27,15 @@ def copy(
     note: str,
     most_bytes: int,
 ) -> None:
-    """Copy an object, over one that may be there; the target appears as a whole.
+    """Copy an object, over any existing one; the target appears as a whole.
 
     Args:
-        client: Of botocore.
-        source: The object.
-        state: What it is; another one that took its place is not copied.
-        target: The copy.
-        note: What the copy says of where it came from.
-        most_bytes: How much the service is asked to copy by one request.
+        client: The client of botocore.
+        source: The place of the object.
+        state: The object's state; if it was replaced since, it is not copied.
+        target: The place of the copy.
+        note: The note of the source in the copy.
+        most_bytes: How many bytes the service copies by one request.
 
     Raises:
         FileNotFoundError: the source is gone.
@@ -53,7 +53,7 @@ def copy(
 
 
 def names(place: ObjectPath) -> dict[str, Any]:
-    """Return what a request names an object by."""
+    """Return the arguments that name an object in a request."""
     return {"Bucket": place.bucket, "Key": place.key}
 
 

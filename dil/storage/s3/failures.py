@@ -1,4 +1,4 @@
-"""Why S3 refused, in words; the client library's errors become ours here and nowhere else."""
+"""Translates S3's refusals: only here do the client library's errors become ours."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import urllib3
 from dil.errors import WriteError
 from dil.storage.objects.bucket import ObjectExistsError
 
-# What breaks a body that is being read, too.
+# These errors break a body that is being read, too.
 BROKEN = (aws.BotoCoreError, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
 
 _GONE = frozenset({"NoSuchKey", "NoSuchVersion", "NotFound", "404"})
-# Of others the same answer is about the bucket, from services that give no code of their own.
+# From services that send no code of their own, this answer to other requests is about the bucket.
 _OF_OBJECTS = frozenset({"GetObject", "HeadObject", "CopyObject", "UploadPartCopy"})
 _TAKEN = frozenset({"PreconditionFailed", "412"})
 _RACING = frozenset({"ConditionalRequestConflict", "OperationAborted", "409"})
@@ -40,25 +40,25 @@ _SERVICE_FIX = (
     "Check the network, and AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL where the service is not AWS."
     " Nothing was lost: run again."
 )
-_TLS_FIX = "Where its authority is your own, AWS_CA_BUNDLE names the authority's file (PEM)."
+_TLS_FIX = "If the authority is your own, set AWS_CA_BUNDLE to its file (PEM)."
 
 
 class RacingError(Exception):
-    """Another writer is at the same key this moment; ask again."""
+    """Another writer is changing the same key at this moment; repeat the request."""
 
 
 class UnknownConditionError(Exception):
-    """The service says that it does not know conditions."""
+    """The service says that it does not support conditions."""
 
 
 @contextmanager
 def translated_errors(path: str, client: Any) -> Iterator[None]:  # noqa: ANN401 - botocore has no types
-    """Translate what the client library raises.
+    """Translate the client library's errors.
 
     Raises:
-        FileNotFoundError: there is no object to be read or copied.
-        ObjectExistsError, RacingError, UnknownConditionError: the answer to a condition.
-        WriteError: anything else.
+        FileNotFoundError: the object to be read or copied does not exist.
+        ObjectExistsError, RacingError, UnknownConditionError: a condition failed or is unknown.
+        WriteError: any other failure.
     """
     try:
         yield
@@ -69,7 +69,7 @@ def translated_errors(path: str, client: Any) -> Iterator[None]:  # noqa: ANN401
 
 
 def _refusal(error: aws.ClientError, path: str, client: Any) -> Exception:  # noqa: ANN401
-    """Return our error for an answer that is a refusal; one to HEAD says no more than a status."""
+    """Return our error for an answer that refuses; an answer to HEAD has only a status."""
     about = error.response.get("Error", {})
     code = str(about.get("Code", "")) or "an unknown error"
     at = client.meta.endpoint_url

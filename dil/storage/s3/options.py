@@ -1,4 +1,4 @@
-"""What Rust's object_store is given, by which other libraries reach the objects that we do.
+"""Options of Rust's object_store, by which other libraries reach our objects.
 
 Source: object_store, ``AmazonS3ConfigKey``.
 """
@@ -10,7 +10,7 @@ from dil.storage.s3.failures import translated_errors
 
 
 def object_store_options(connection: S3Connection, bucket: str) -> dict[str, str]:
-    """Return endpoint, region and credentials, which are secret, and good for some minutes.
+    """Return endpoint, region and credentials, which are secret, and valid for some minutes.
 
     Raises:
         WriteError: the bucket cannot be reached.
@@ -18,7 +18,7 @@ def object_store_options(connection: S3Connection, bucket: str) -> dict[str, str
     client = connection.client
     with translated_errors(f"s3://{bucket}", client):
         answer = client.head_bucket(Bucket=bucket)
-    # The library does not follow a bucket to its region, as botocore does.
+    # Unlike botocore, the library does not follow a bucket to its region.
     region = answer["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region", "")
     if is_of_aws(client) and region not in {"", client.meta.region_name}:
         client = connection.client_in(region)
@@ -27,7 +27,7 @@ def object_store_options(connection: S3Connection, bucket: str) -> dict[str, str
         endpoint = endpoint.replace("://", f"://{bucket}.", 1)
     credentials = connection.session.get_credentials().get_frozen_credentials()
     options = {
-        # Both: the variable AWS_ENDPOINT_URL_S3 counts more than the first.
+        # Both are set: the variable AWS_ENDPOINT_URL_S3 overrides the first.
         "aws_endpoint_url": endpoint,
         "aws_endpoint_url_s3": endpoint,
         "aws_allow_http": str(endpoint.startswith("http://")).lower(),

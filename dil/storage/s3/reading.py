@@ -15,7 +15,7 @@ class ObjectReader(RemoteReader):
     """Reads one version of an object.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: the object does not exist.
     """
 
     def __init__(self, client: Any, place: ObjectPath) -> None:  # noqa: ANN401 - botocore has no types
@@ -43,7 +43,7 @@ class ObjectReader(RemoteReader):
                 )
         except ObjectExistsError:
             raise WriteError(
-                f"{self._path}: another object took its place while it was read",
+                f"{self._path}: the object was replaced while it was read",
                 "Another program writes there; run again.",
             ) from None
         if self._total < 0:

@@ -12,13 +12,13 @@ from dil.storage.s3.client import connect
 
 @dataclass(frozen=True)
 class S3(ObjectService):
-    """``s3://bucket/key``, by the credentials of the AWS tools.
+    """``s3://bucket/key``, with the credentials of the AWS tools.
 
-    ``copy_bytes`` is how much the service copies by one request.
+    ``copy_bytes`` is how many bytes the service copies by one request.
     """
 
     address = ObjectAddress(
-        # Buckets begin with a letter or a digit. What does not is no bucket: nothing is there.
+        # Names of buckets begin with a letter or a digit; under other names no object can exist.
         re.compile(
             r"(?P<root>s3://(?P<bucket>[A-Za-z0-9][A-Za-z0-9._-]*))(?:/(?P<key>.*))?", re.DOTALL
         ),
