@@ -1,5 +1,6 @@
 """The databases of the outside world, one module for each engine.
 
-State stores, warehouses and the JDBC connector meet a database here: how to connect, how a value
-and a name are written, and what its errors mean. Drivers are imported when one connects.
+State stores, warehouses and the JDBC connector use a database through these modules: how to
+connect, how to write values and names, and the meaning of errors. Drivers are imported at the first
+connection.
 """

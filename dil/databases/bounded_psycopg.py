@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class BoundedConnection(psycopg.Connection[tuple[Any, ...]]):
-    """Gives up on a server that is silent for ``answer_s`` seconds."""
+    """Gives up if the server is silent for ``answer_s`` seconds."""
 
     answer_s: float
 
@@ -29,10 +29,10 @@ def connect(given: Mapping[str, str], *, answer_s: float) -> BoundedConnection:
     """Open a connection in autocommit mode; transactions are begun by statement.
 
     Args:
-        given: What libpq is given.
-        answer_s: After how many seconds of silence the server is taken for gone.
+        given: Arguments for libpq.
+        answer_s: The seconds of silence after which the server counts as gone.
     """
-    # A pooler between here and the server may not know statements prepared elsewhere.
+    # A pooler on the way to the server may not know statements that another connection prepared.
     more: dict[str, Any] = {**given, "autocommit": True, "prepare_threshold": None}
     connection = BoundedConnection.connect("", **more)
     connection.answer_s = answer_s
@@ -44,7 +44,7 @@ class _SilentServerError(Exception):
 
 
 def _bounded(exchange: Generator[Any, Any, T], limit_s: float) -> Generator[Any, Any, T]:
-    """Pass an exchange on, and end it when no answer came for so many seconds."""
+    """Pass an exchange on, and end it if no answer comes within ``limit_s`` seconds."""
     deadline = time.monotonic() + limit_s
     try:
         wanted = next(exchange)

@@ -1,4 +1,4 @@
-"""DuckDB: how to open a file, and what errors mean, which have words but no numbers."""
+"""DuckDB: opens files, and translates errors, which have texts but no numbers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _CONFLICT = re.compile(r"(?i)write-write conflict|conflict on")
 
 @lru_cache(maxsize=1)
 def driver() -> Any:  # noqa: ANN401 - a module that only some installations have
-    """Return DuckDB's driver, which is imported here and nowhere else.
+    """Return DuckDB's driver; only this function imports it.
 
     Raises:
-        ImportError: it is not installed.
+        ImportError: DuckDB is not installed.
     """
     return import_module("duckdb")
 
@@ -27,10 +27,10 @@ def connect(path: str, *, is_read_only: bool = False, **settings: str) -> Any:  
     """Open a database whose instants are read and written in UTC.
 
     Args:
-        path: The file, which is made where there is none, or ``:memory:``.
-        is_read_only: The file is only read; there has to be one.
-        settings: Settings of the database. All connections of one process to one file have to
-            have the same, so there are few.
+        path: The file, which is created if it is missing, or ``:memory:``.
+        is_read_only: The file is only read, and must exist.
+        settings: Settings of the database. All connections of one process to one file must have the
+            same settings, so there are few.
     """
     connection = driver().connect(path, read_only=is_read_only, config=settings)
     connection.execute("SET TimeZone = 'UTC'")

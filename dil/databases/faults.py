@@ -1,7 +1,7 @@
-"""The meanings of errors of a database, in one list of words for all engines.
+"""The meanings of database errors, as one list for all engines.
 
 Each engine's module translates its codes into a ``Fault``. State stores, warehouses and the JDBC
-connector each decide what a fault means to them: whether to try again, and which error to raise.
+connector each decide whether a fault is worth another try, and which error to raise.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ class Fault(Enum):
     """The meaning of an error of a database."""
 
     # The connection
-    LOST = auto()  # it broke, or the server is shutting down
-    UNREACHABLE = auto()  # none came about: no server answers there
-    STARTING = auto()  # none came about: the server is starting or stopping
-    TOO_MANY = auto()  # none came about: the server, or this user, has no connection left
+    LOST = auto()  # the connection broke, or the server is shutting down
+    UNREACHABLE = auto()  # no connection was made: no server answers there
+    STARTING = auto()  # no connection was made: the server is starting or stopping
+    TOO_MANY = auto()  # no connection was made: the server, or this user, has no free connection
     LOGIN = auto()  # the server refuses the user or the password
     NO_ENTRY = auto()  # pg_hba.conf has no line for this user, database and address
     NO_DATABASE = auto()  # the server has no database of this name
-    NO_DATABASE_RIGHT = auto()  # or this user may not use it
+    NO_DATABASE_RIGHT = auto()  # this user may not use the database
     OPTIONS = auto()  # an option of the address is wrong, among them those of TLS
     NO_TLS = auto()  # the server does not encrypt
     TLS_ONLY = auto()  # the server takes encrypted connections only
-    UNTRUSTED = auto()  # the server's certificate is not signed by whom the client trusts
+    UNTRUSTED = auto()  # no authority that the client trusts has signed the server's certificate
     HOST_BLOCKED = auto()  # the server blocks this host after failed connections
 
     # Other transactions
     CONFLICT = auto()  # the server undid the transaction because another one was in the way
-    LOCKED = auto()  # another one kept a lock for too long
-    CHANGED = auto()  # another one changed what this one had looked at
-    EXISTS = auto()  # a table, column or index of this name is there already
-    DUPLICATE = auto()  # a row of this key is there already
+    LOCKED = auto()  # another transaction held a lock for too long
+    CHANGED = auto()  # another transaction changed rows that this one had read
+    EXISTS = auto()  # a table, column or index of this name exists already
+    DUPLICATE = auto()  # a row of this key exists already
 
     # Limits
     TIMED_OUT = auto()  # a statement took too long, or was cancelled
     NO_RESOURCES = auto()  # the server lacks memory or another resource
     DISK_FULL = auto()
     TOO_LARGE = auto()  # a statement or a row is larger than the server takes
-    UNSAFE_BINLOG = auto()  # the format of the binary log does not go with the isolation level
+    UNSAFE_BINLOG = auto()  # the binary log's format and the isolation level do not fit
 
     # Rights, names and values
     DENIED = auto()  # this user lacks a right
@@ -50,11 +50,11 @@ class Fault(Enum):
     NO_TABLE = auto()
     NO_COLUMN = auto()
     DOES_NOT_FIT = auto()  # a text is too long for its column
-    REFUSED = auto()  # the statement or a value is wrong, which no other attempt changes
+    REFUSED = auto()  # the statement or a value is wrong, and repeating it does not help
 
     # Databases that are files
     CANNOT_OPEN = auto()
-    DAMAGED = auto()  # the file is no database, or a broken one
+    DAMAGED = auto()  # the file is not a database, or is damaged
     IO = auto()  # the file cannot be read or written
 
     OTHER = auto()
@@ -66,7 +66,7 @@ AWAY = frozenset({Fault.LOST, Fault.UNREACHABLE, Fault.STARTING})
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """An error in words: what the database said, on one line, and what to do."""
+    """An error in words: the database's message on one line, and the fix."""
 
     fault: Fault
     text: str
@@ -75,7 +75,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class LoginProperties:
-    """The names of the properties that hold an address, a user and a password, for advice."""
+    """The names of the properties of an address, a user and a password, for advice."""
 
     url: str
     user: str
@@ -94,5 +94,5 @@ def server_advice(names: LoginProperties) -> Mapping[Fault, str]:
         Fault.NO_DATABASE: f"Create it: CREATE DATABASE name. Or correct {names.url}.",
         Fault.READ_ONLY: f"This server takes no writes. Name the primary in {names.url}.",
         Fault.DISK_FULL: "The server's disk is full.",
-        Fault.OTHER: "Look into the server's log; then run the job again.",
+        Fault.OTHER: "Check the server's log; then run the job again.",
     }

@@ -1,10 +1,10 @@
 """MySQL and MariaDB through PyMySQL: connections, transactions, what errors mean.
 
-``ssl-mode`` of an address has the meaning that it has for MySQL's own client (MySQL manual,
-"Command Options for Encrypted Connections"): encrypted where the server can, unless it says
-otherwise. ``preferred``, even with ``ssl-cert``, and ``required`` verify nothing of the server;
-``verify_ca``, the default where ``ssl-ca`` is given, its certificate; ``verify_identity`` the
-host's name in it as well.
+``ssl-mode`` in an address has the same meaning as in MySQL's own client (MySQL manual, "Command
+Options for Encrypted Connections"): without it, connections are encrypted if the server can.
+``preferred``, even with ``ssl-cert``, and ``required`` verify nothing of the server; ``verify_ca``,
+the default with ``ssl-ca``, verifies its certificate; ``verify_identity`` also verifies the host's
+name in the certificate.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _CODES: Mapping[Fault, tuple[int, ...]] = {
     Fault.DOES_NOT_FIT: (1406,),
 }  # fmt: skip
 _FAULTS = {code: fault for fault, codes in _CODES.items() for code in codes}
-# Classes of SQLSTATE that are about what is asked for, and about its values.
+# Classes of SQLSTATE for wrong statements and wrong values.
 _REFUSED = ("0A", "21", "22", "23", "3D", "42")
 HOST_BLOCKED = "The server blocks this host after failed connections: FLUSH HOSTS on the server."
 _GRANT = "Give the user the right: GRANT ALL ON name.* TO user."
@@ -68,10 +68,10 @@ class TlsFilesError(OSError):
 
 @lru_cache(maxsize=1)
 def driver() -> Any:  # noqa: ANN401 - a module
-    """Return PyMySQL, which is imported here and nowhere else.
+    """Return PyMySQL; only this function imports it.
 
     Raises:
-        ImportError: it is not installed.
+        ImportError: PyMySQL is not installed.
     """
     import pymysql
     import pymysql.constants.CLIENT
@@ -81,11 +81,11 @@ def driver() -> Any:  # noqa: ANN401 - a module
 
 
 def arguments(address: DatabaseAddress, *, connect_s: int) -> dict[str, Any]:
-    """Return the arguments of ``pymysql.connect`` that an address gives.
+    """Return the arguments of ``pymysql.connect`` for an address.
 
     Args:
-        address: Where the database is, and who logs in.
-        connect_s: How many seconds to wait for a connection, where the address does not say.
+        address: The database's place, and the user that logs in.
+        connect_s: The seconds to wait for a connection if the address does not say.
 
     Raises:
         TlsFilesError: a file that the TLS options name cannot be used.
@@ -102,7 +102,7 @@ def arguments(address: DatabaseAddress, *, connect_s: int) -> dict[str, Any]:
     if address.user:
         found["user"] = address.user
     if address.password:
-        # As bytes: the driver would write a text in Latin-1.
+        # The password is given as bytes, because the driver would encode a text in Latin-1.
         found["password"] = address.password.reveal().encode()
     try:
         return found | _tls(options)
@@ -116,9 +116,9 @@ def connect(
     """Open a connection and run the statements that set up its session.
 
     Args:
-        address: Where the database is, and who logs in.
-        connect_s: How many seconds to wait for a connection, where the address does not say.
-        settings: Statements; where one fails the connection is closed.
+        address: The database's place, and the user that logs in.
+        connect_s: The seconds to wait for a connection if the address does not say.
+        settings: Statements; if one fails, the connection is closed.
         facts: More arguments of ``pymysql.connect``.
 
     Raises:
@@ -143,11 +143,11 @@ class MysqlSession:
         self.connection = connection
 
     def run(self, statement: str) -> None:
-        """Run a statement as it is, which takes no values."""
+        """Run a statement unchanged and without values."""
         self.connection.query(statement)
 
     def change(self, statement: str, *values: Value) -> int:
-        """Run a statement and return how many rows the server counts."""
+        """Run a statement and return the number of rows that the server counts."""
         with self.connection.cursor() as cursor:
             return int(cursor.execute(*_bound(statement, values)))
 
@@ -169,13 +169,13 @@ class MysqlSession:
             cursor.close()
 
     def columns(self, table: str) -> tuple[str, ...]:
-        """Return the names of a table's columns; the name is written as a statement holds it."""
+        """Return the names of a table's columns; the table's name must be quoted already."""
         with self.connection.cursor() as cursor:
             cursor.execute(f"SELECT * FROM {table} WHERE 1 = 0")  # noqa: S608 - quoted or ours
             return tuple(column[0] for column in cursor.description)
 
     def exact_collation(self) -> str:
-        """Return the server's collation that compares bytes and does not pad, empty for none."""
+        """Return the collation that compares bytes without padding, empty if none exists."""
         found = self.rows(
             "SELECT collation_name FROM information_schema.collations WHERE collation_name"
             " IN ('utf8mb4_0900_bin', 'utf8mb4_nopad_bin') ORDER BY collation_name"
@@ -183,13 +183,13 @@ class MysqlSession:
         return str(found[0][0]) if found else ""
 
     def wait_for_ever(self) -> None:
-        """Let the driver wait for answers as long as they take."""
-        # PyMySQL sets the socket's time-out to these at each reading and writing.
+        """Make the driver wait for answers without a limit."""
+        # PyMySQL sets the socket's time-out to these values at each read and write.
         connection = cast("Any", self.connection)
         connection._read_timeout = connection._write_timeout = None  # noqa: SLF001 - no other way
 
     def commit(self) -> None:
-        """Commit; returns when the transaction is in the log, as the server is set to keep it."""
+        """Commit; the transaction is then in the log, as durable as the server is set up."""
         self.connection.query("COMMIT")
 
     def rollback(self) -> None:
@@ -203,7 +203,7 @@ class MysqlSession:
 
 
 def leave_rest(cursor: Any) -> None:  # noqa: ANN401 - PyMySQL's
-    """Let an unbuffered cursor be closed before its end, without reading the rows that are left."""
+    """Let an unbuffered cursor be closed early, without reading the rows that are left."""
     result = getattr(cursor, "_result", None)
     if result is not None:
         result.unbuffered_active = False
@@ -225,7 +225,7 @@ def _tls(options: Mapping[str, str]) -> dict[str, Any]:
     if mode == "preferred" and "ssl-cert" not in options:
         return {}
     context = ssl.create_default_context(cafile=options.get("ssl-ca"))
-    # Certificates that the server made for itself lack extensions that strict checking wants.
+    # Strict checks require extensions that certificates made by the server itself lack.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.check_hostname = mode == "verify_identity"
     if mode not in {"verify_ca", "verify_identity"}:
@@ -236,13 +236,13 @@ def _tls(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def code_of(error: Exception) -> int | None:
-    """Return the number of an error of PyMySQL, None where it has none."""
+    """Return the number of a PyMySQL error, None if it has none."""
     code = error.args[0] if error.args else None
     return code if isinstance(code, int) else None
 
 
 def text_of(error: Exception) -> str:
-    """Return the server's words, on one line."""
+    """Return the server's message, on one line."""
     said = error.args[1] if len(error.args) > 1 else error
     return " ".join(str(said).split()) or "the connection is closed"
 
@@ -250,7 +250,7 @@ def text_of(error: Exception) -> str:
 def fault_of(error: Exception) -> Fault:
     """Return the meaning of an error of PyMySQL: by its number, its SQLSTATE, its class."""
     err, code = driver().err, code_of(error)
-    if "CERTIFICATE_VERIFY_FAILED" in str(error):  # the number is that of a server that is away
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):  # an unreachable server has the same number
         return Fault.UNTRUSTED
     if code in _FAULTS:
         return _FAULTS[code]

@@ -1,7 +1,7 @@
-"""PostgreSQL through ADBC, or psycopg: how to connect, and what errors mean.
+"""PostgreSQL through ADBC or psycopg: makes connections, and translates errors.
 
-Rows move by ADBC, whose COPY is Arrow's own. The state store takes psycopg, which says how many
-rows a statement matched, and whose waiting can be bounded (``bounded_psycopg``).
+Rows are moved by ADBC, whose COPY is Arrow's own. The state store uses psycopg, which returns the
+number of rows that a statement matched, and whose waits can be limited (``bounded_psycopg``).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 from dil.databases.faults import Fault, LoginProperties, server_advice
 from dil.model.database_address import DatabaseAddress
 
-# A peer that vanished without a word is noticed by packets that it does not answer.
+# Keepalive packets detect a peer that vanished silently.
 _KEEPALIVES = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "6"}
 
-# By the beginning of the SQLSTATE; a longer one goes before a shorter one (PostgreSQL manual,
-# Appendix A). XX000 is what one of two gets that change the catalogue at the same moment.
+# By the beginning of the SQLSTATE; longer ones come before shorter ones (PostgreSQL manual,
+# Appendix A). If two transactions change the catalogue at the same moment, one of them gets XX000.
 _STATES: tuple[tuple[str, Fault], ...] = (
     ("08", Fault.LOST),
     ("22001", Fault.DOES_NOT_FIT),
@@ -45,11 +45,11 @@ _STATES: tuple[tuple[str, Fault], ...] = (
     ("57014", Fault.TIMED_OUT),
     ("57P", Fault.LOST),
     ("XX000", Fault.CHANGED),
-    # Of what is asked for, and of its values.
+    # These are about the statement and its values.
     *((state, Fault.REFUSED) for state in
       ("0A", "21", "22", "23", "2F", "34", "38", "39", "3D", "3F", "42", "44")),
 )  # fmt: skip
-# A connection that broke; TLS has words of its own for it, which are no matter of its options.
+# A connection that broke; TLS reports this in its own words, which do not concern its options.
 _CUT = re.compile(
     r"closed the connection|terminating connection|no connection to the server|Connection reset"
     r"|SSL connection has been closed|SSL SYSCALL error|could not (?:receive|send) data"
@@ -57,7 +57,7 @@ _CUT = re.compile(
     r"|connection not open|lost synchronization|the connection is (?:closed|lost)",
     re.IGNORECASE,
 )
-# Why no connection came about, in libpq's words and, behind FATAL:, the server's.
+# The reasons why no connection was made, in libpq's words or, after FATAL:, in the server's.
 _NO_SERVER = re.compile(
     r"translate host name|connection refused|timeout expired|no route", re.IGNORECASE
 )
@@ -78,14 +78,15 @@ _BROKE_OFF = (
     (re.compile(r"timeout|conflict with recovery"), Fault.TIMED_OUT),
     (re.compile(r"in a read-only transaction"), Fault.READ_ONLY),
 )
-# libpq names the server first; what is in quotes may hold any word.
+# libpq names the server first; the quoted part may contain any word.
 _PLACE = re.compile(r'connection to server (?:at|on socket) ".*?".*?failed: ')
 
 
 class AdbcDatabase:
-    """Connections to one database, which ADBC asks about its types only once.
+    """Connections to one database; ADBC reads the database's types only once for all of them.
 
-    That costs ten times as much as to connect. Types that people make later come as bytes.
+    Reading the types costs ten times as much as connecting. Values of types that are created later
+    are returned as bytes.
     """
 
     def __init__(self, conninfo: str) -> None:
@@ -104,23 +105,23 @@ class AdbcDatabase:
 
 
 class _Shared:
-    """The database of a connection that leaves it open when it is closed itself."""
+    """A connection's reference to the database, which stays open when the connection is closed."""
 
     def close(self) -> None:
         """Leave the database open for the next connection."""
 
 
 def driver() -> Any:  # noqa: ANN401 - a module, which ships no types
-    """Return ADBC's driver, which is imported here and nowhere else.
+    """Return ADBC's driver; only this function imports it.
 
     Raises:
-        ImportError: it is not installed.
+        ImportError: ADBC is not installed.
     """
     return import_module("adbc_driver_postgresql.dbapi")
 
 
 def errors() -> tuple[type[Exception], ...]:
-    """Return the root of the errors of ADBC's drivers."""
+    """Return the base class of the ADBC drivers' errors."""
     return (_manager().Error,)
 
 
@@ -136,11 +137,11 @@ def _manager() -> Any:  # noqa: ANN401 - a module
 
 
 def arguments(address: DatabaseAddress, *, connect_s: int, **limits: str) -> dict[str, str]:
-    """Return the settings of libpq for an address, by libpq's names (PostgreSQL manual, 34.1.2).
+    """Return libpq's settings for an address, by libpq's names (PostgreSQL manual, 34.1.2).
 
     Args:
-        address: Where the database is, and who logs in; its options go before all defaults.
-        connect_s: How many seconds to wait for a connection.
+        address: The database's place, and the user; its options override all defaults.
+        connect_s: The seconds to wait for a connection.
         limits: More defaults.
     """
     found = {
@@ -179,15 +180,15 @@ def fault_of_state(state: str) -> Fault:
 
 
 def is_cut(text: str) -> bool:
-    """Return whether an error's words are those of a connection that broke."""
+    """Return whether an error's text says that a connection broke."""
     is_of_tls = "SSL error" in text and "connection to server" not in text
     return is_of_tls or _CUT.search(text) is not None
 
 
 def fault_of_connecting(text: str) -> Fault:
-    """Return why no connection came about; such errors have no SQLSTATE.
+    """Return why no connection was made; such errors have no SQLSTATE.
 
-    Of several hosts one may be away: what a server says that answered is the reason then.
+    If there are several hosts, one may be down: then the answer of a running server is the reason.
     """
     if "FATAL:" not in text and _NO_SERVER.search(text):
         return Fault.UNREACHABLE
@@ -197,7 +198,7 @@ def fault_of_connecting(text: str) -> Fault:
 
 
 def fault_of_statement(state: str | None, text: str) -> Fault:
-    """Return the meaning of a statement's error; while rows of a COPY come it has no SQLSTATE."""
+    """Return the meaning of a statement's error; an error during a COPY has no SQLSTATE."""
     if is_cut(text):
         return Fault.LOST
     if state:

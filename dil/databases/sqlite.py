@@ -1,4 +1,4 @@
-"""SQLite through Python's own driver: how to open a file, and what result codes mean."""
+"""SQLite through Python's own driver: opens files, and translates result codes."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _CODES = {
     sqlite3.SQLITE_TOOBIG: Fault.REFUSED,
     sqlite3.SQLITE_MISUSE: Fault.REFUSED,
 }
-# By extended code: other constraints, as NOT NULL, share the primary one of keys.
+# By extended code: other constraints, such as NOT NULL, share the primary code of keys.
 _DUPLICATES = {
     sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY,
     sqlite3.SQLITE_CONSTRAINT_UNIQUE,
     sqlite3.SQLITE_CONSTRAINT_ROWID,
 }
-# SQLITE_ERROR has the rest in words.
+# For SQLITE_ERROR only the text distinguishes these.
 _WORDS = (
     ("no such table", Fault.NO_TABLE),
     ("no such column", Fault.NO_COLUMN),
@@ -49,12 +49,12 @@ def connect(
     is_durable: bool = False,
     is_shared: bool = False,
 ) -> sqlite3.Connection:
-    """Open a database; transactions are begun by statement.
+    """Open a database; statements begin its transactions.
 
     Args:
         path: The file, None for a database in memory.
-        mode: Whether it is read only, written, or also made where there is none.
-        busy_s: How many seconds to wait for another process.
+        mode: Whether the file is only read, written, or also created if it is missing.
+        busy_s: The seconds to wait for another process's lock.
         is_durable: A commit is on disk when it returns.
         is_shared: Other threads use or close the connection, too.
     """
@@ -71,7 +71,7 @@ def connect(
 def fault_of(error: Exception) -> Fault:
     """Return the meaning of an error of Python's driver."""
     code = getattr(error, "sqlite_errorcode", None)
-    if code is None:  # the driver itself refuses: a value, or more than one statement
+    if code is None:  # the driver itself refuses a value, or several statements
         return Fault.REFUSED
     if code in _DUPLICATES:
         return Fault.DUPLICATE

@@ -1,7 +1,7 @@
-"""How values and names are written in statements, whatever the engine.
+"""The form of values and names in statements, for all engines.
 
-A value's place in a statement is ``MARK``, which no name and no text of a statement can hold; a
-driver's own placeholder takes its place when the statement is run.
+A value's place in a statement is ``MARK``, which cannot occur in a name or a text of a statement;
+the driver's own placeholder replaces it when the statement is run.
 """
 
 from __future__ import annotations
@@ -26,6 +26,6 @@ def with_numbers(statement: str) -> str:
 
 
 def quoted(name: str, opening: str = '"', closing: str = "") -> str:
-    """Return a name as a statement holds it, whatever characters it has."""
+    """Return a quoted name for a statement, whatever characters the name has."""
     end = closing or opening
     return opening + name.replace(end, end * 2) + end
