@@ -1,7 +1,7 @@
-"""What the tasks of one run share through the driver: a rate, a budget, tokens, progress.
+"""Services of the driver that the tasks of one run share: a rate, a budget, tokens, progress.
 
-The driver has its services behind a port of its own for the time of the stages; each task asks over
-one connection. Light to import: every task does, and few jobs share anything.
+While stages run, the driver serves them on a port of its own; each task uses one connection. The
+package is light to import: every task imports it, and few jobs share anything.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["in_turn", "is_spent", "joined", "local", "served", "services_of"]
 
 
 def services_of(job: Job) -> RunServices | None:
-    """Return the services of a run, None when its tasks share nothing; runs on the driver."""
+    """Return the services of a run, None if its tasks share nothing; runs on the driver."""
     limits, connector = RequestLimits.of(job), load(job.source.connector)
     source = connector.credentials(job) if issubclass(connector, Connector) else None
     return RunServices(limits, source) if limits or source is not None else None
@@ -38,8 +38,8 @@ def services_of(job: Job) -> RunServices | None:
 def in_starting_order(job: Job, units: Sequence[WorkUnit]) -> Sequence[WorkUnit]:
     """Return work units in the order in which they begin.
 
-    With a budget of requests those that are read again begin last: a grace period that uses up
-    the whole budget in each run would else never let a new work unit have its turn.
+    With a budget of requests, work units that are read again begin last: otherwise a grace period
+    that uses up the whole budget in each run would never leave requests for a new work unit.
     """
     if not RequestLimits.of(job).most_requests:
         return units
@@ -47,7 +47,7 @@ def in_starting_order(job: Job, units: Sequence[WorkUnit]) -> Sequence[WorkUnit]
 
 
 def local_coordinator(job: Job, sleep: Callable[[float], None] = time.sleep) -> Coordinator:
-    """Return a coordinator for a job whose requests are sent by this process alone."""
+    """Return a coordinator for a job whose requests are all sent by this process."""
     services = services_of(job)
     return Uncoordinated() if services is None else TaskCoordinator(services, sleep)
 
@@ -58,13 +58,13 @@ def serve_tasks(
     """Open the services to tasks of other processes; a context manager.
 
     Args:
-        services: What answers.
-        host: Address of this machine to listen at; a free port is taken.
-        reached_at: Host under which the tasks reach it; the same one when left out.
-        tasks: How many tasks run at once.
+        services: The services that answer.
+        host: The address on this machine to listen at; a free port is used.
+        reached_at: The host under which tasks reach it; ``host`` if it is left out.
+        tasks: The number of tasks that run at once.
 
     Raises:
-        ExecutionError: nothing can listen there.
+        ExecutionError: this machine cannot listen at that address.
     """
     from dil.coordination.server import CoordinatorServer
 
@@ -75,7 +75,7 @@ def serve_tasks(
 def task_coordinator(
     run: RunContext, sleep: Callable[[float], None] = time.sleep, shared: Shared | None = None
 ) -> Iterator[Coordinator]:
-    """Yield the coordinator of one task; nothing is sent before it is asked something.
+    """Yield the coordinator of one task; no message is sent before its first use.
 
     ``shared`` keeps the connection to the driver for the next work unit of the task.
     """
@@ -99,7 +99,7 @@ def _services(run: RunContext, shared: Shared | None) -> Iterator[DriverServices
     from dil.coordination.client import DriverServices
 
     def make() -> DriverServices:
-        assert run.coordinator is not None  # noqa: S101 - the callers looked
+        assert run.coordinator is not None  # noqa: S101 - the callers checked
         return DriverServices(run.coordinator, RequestLimits.of(run.job))
 
     if shared is None:
@@ -107,7 +107,7 @@ def _services(run: RunContext, shared: Shared | None) -> Iterator[DriverServices
             yield services
         return
     services = shared.get(DriverServices, make)
-    if services.is_lost:  # another work unit may find the driver again
+    if services.is_lost:  # another work unit may reach the driver again
         shared.drop(DriverServices)
         services = shared.get(DriverServices, make)
     yield services

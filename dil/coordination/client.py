@@ -1,4 +1,4 @@
-"""The driver's services as a task reaches them, and what is left where it cannot."""
+"""The driver's services, as a task uses them, and their replacement if the driver is lost."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ from dil.sections.http import BUDGET
 _LOG = logging.getLogger(__name__)
 _CONNECT_S = 10.0
 _ANSWER_S = 30.0
-# The driver may be asking for a token, which is tried again several times.
+# The driver may be fetching a token, with several tries.
 _TOKEN_S = 300.0
 _GONE = (OSError, EOFError, ValueError, multiprocessing.AuthenticationError, msgspec.MsgspecError)
 _FIX = (
-    "Executors must reach the driver's host (spark.driver.host) on any port; look for firewalls "
+    "Executors must reach the driver's host (spark.driver.host) on any port; check firewalls "
     "between them."
 )
 
 
 class DriverServices:
-    """Asks the driver over one connection, made with the first question; used by any thread.
+    """Uses the driver over one connection, made for the first question; used by any thread.
 
-    Where the driver does not answer, this task goes on alone at its share of the rate, says so
-    once, and asks no more: ``is_lost``. A token or a budget cannot be shared like that: they fail.
+    If the driver does not answer, this task continues alone at its share of the rate, logs that
+    once, and sends no further questions: ``is_lost``. Tokens and budgets cannot be replaced like
+    that: they fail.
     """
 
     def __init__(self, address: CoordinatorAddress, limits: RequestLimits) -> None:
@@ -49,16 +50,16 @@ class DriverServices:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         with self._lock:
             self._drop()
 
     def ticket(self, earlier: Ticket | None) -> Ticket:
-        """Return when the next request may be sent.
+        """Return the ticket for the next request.
 
         Raises:
-            QuotaError: no more requests in this run.
-            TransientSourceError: the driver does not answer, and there is a budget to keep.
+            QuotaError: this run may send no more requests.
+            TransientSourceError: the driver does not answer, and the job has a budget.
         """
         was_lost = self.is_lost
         answer = self._asked(wire.AskTicket(earlier))
@@ -66,21 +67,21 @@ class DriverServices:
             return answer.ticket
         if self._limits.most_requests:
             raise self._unreachable(f"{BUDGET} cannot be kept")
-        # The driver's tickets have the time of its own clock, which is not this machine's.
+        # The driver's tickets have the time of the driver's clock, which is not this machine's.
         return self._alone.ticket(earlier if was_lost else None)
 
     def slow_down(self, seconds: float) -> None:
-        """Hold back the requests of all tasks, or of this one."""
+        """Hold back the requests of all tasks, or only this task's if the driver is lost."""
         if self._asked(wire.TellSlowDown(seconds)) is None:
             self._alone.slow_down(seconds)
 
     def quota_spent(self, why: str) -> None:
-        """Refuse every request of all tasks, or of this one."""
+        """Refuse every request of all tasks, or only this task's if the driver is lost."""
         if self._asked(wire.TellQuotaSpent(why)) is None:
             self._alone.quota_spent(why)
 
     def spent(self) -> str:
-        """Return why no more requests are sent in this run; empty while they are."""
+        """Return why this run sends no more requests; empty while it sends them."""
         answer = self._asked(wire.AskSpent())
         return answer.why if isinstance(answer, wire.GiveSpent) else self._alone.spent()
 
@@ -88,7 +89,7 @@ class DriverServices:
         """Return the token to send; from now on this process masks it.
 
         Raises:
-            AuthenticationError: no token is to be had.
+            AuthenticationError: no token can be fetched.
             TransientSourceError: the driver does not answer.
         """
         key = self._address.key
@@ -101,14 +102,14 @@ class DriverServices:
         return token
 
     def progress(self, requests: int, rows: int, size: int) -> None:
-        """Add to what all tasks did."""
+        """Add to the totals of all tasks."""
         self._asked(wire.TellProgress(requests, rows, size))
 
     def _asked(self, question: wire.Question, patience_s: float = _ANSWER_S) -> wire.Answer | None:
-        """Return the driver's answer, None where it does not answer.
+        """Return the driver's answer, None if it does not answer.
 
         Raises:
-            DilError: it answered with an error.
+            DilError: the driver answered with an error.
         """
         with self._lock:
             answer = None if self.is_lost else self._exchanged(question, patience_s)
@@ -127,7 +128,7 @@ class DriverServices:
             self._drop()
             self.is_lost = True
             _LOG.warning(
-                "the driver does not answer at %s (%s); this work unit goes on alone, at 1/%d of "
+                "the driver does not answer at %s (%s); this work unit continues alone, at 1/%d of "
                 "the job's rate", self._place, type(error).__name__, self._address.tasks,
             )  # fmt: skip
             return None

@@ -1,8 +1,8 @@
-"""The times at which requests may be sent, handed out one after the other.
+"""The times at which requests may be sent, given out one after the other.
 
-A generic cell rate of burst one: slots lie at least one interval apart, whoever takes them, so
-that no stretch of t seconds holds more than t / interval + 1 of them. What was not used is not
-saved up: a source that counts by the minute would see two minutes' worth in one.
+A generic cell rate of burst one: slots are at least one interval apart, whichever tasks take them,
+so that t seconds never hold more than t / interval + 1 slots. Unused slots are not saved up: a
+source that counts by the minute would otherwise see two minutes' worth in one.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """A slot, and the seconds until it comes; 0 means go.
+    """A slot, and the seconds until it comes; 0 means that a request may be sent now.
 
-    ``slot`` is a time of the pace's own clock, ``round`` counts how often all slots were put off.
+    ``slot`` is a time of the pace's own clock, ``round`` counts how often all slots were postponed.
     """
 
     wait_s: float
@@ -25,11 +25,11 @@ class Ticket:
 
 
 class Pace:
-    """Hands out slots in the order in which they are asked for; used by many threads.
+    """Gives out slots in the order in which they are requested; used by many threads.
 
     Args:
         interval_s: Seconds between two slots; 0 for no limit.
-        clock: Seconds of any clock that only goes forward.
+        clock: Returns the seconds of any clock that never goes back.
     """
 
     def __init__(self, interval_s: float, clock: Callable[[], float]) -> None:
@@ -41,21 +41,21 @@ class Pace:
         self._round = 0
 
     def take(self) -> Ticket:
-        """Return the next free slot; it is taken."""
+        """Take the next free slot and return it."""
         with self._lock:
             return self._taken()
 
     def again(self, ticket: Ticket) -> Ticket:
-        """Return what is left to wait for a slot, or another slot where all were put off since."""
+        """Return the rest of the wait for a slot, or a new slot if all were postponed since."""
         with self._lock:
             if ticket.round != self._round:
                 return self._taken()
             return Ticket(max(0.0, ticket.slot - self._clock()), ticket.slot, ticket.round)
 
     def hold(self, seconds: float) -> None:
-        """Put off every slot that has not come yet, until ``seconds`` from now.
+        """Postpone every slot that has not come yet, until ``seconds`` from now.
 
-        A shorter hold than the one that is on changes nothing.
+        If a longer hold is in force already, nothing changes.
         """
         with self._lock:
             now = self._clock()
@@ -63,7 +63,7 @@ class Pace:
             if seconds <= 0 or until <= self._held_until:
                 return
             self._held_until = until
-            # Slots up to now may have been used; the last of them is less than one interval ago.
+            # Slots until now may have been used; the last of them is less than one interval ago.
             self._next = max(until, now + self._interval_s)
             self._round += 1
 

@@ -1,4 +1,4 @@
-"""The services behind a port of the driver, one thread for each task that asks."""
+"""The services on a port of the driver, with one thread for each connected task."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _LOG = logging.getLogger(__name__)
 _KEY_BYTES = 32
 _BACKLOG = 512
 _BREATH_S = 0.2
-# Callers that have not proved the key yet, each of which holds a thread for ten seconds at most.
+# The most callers that have not proved the key; each holds a thread for ten seconds at most.
 _MOST_STRANGERS = 128
 
 
 class CoordinatorServer:
-    """Listens from its making until it is closed; runs on the driver.
+    """Listens from its creation until it is closed; runs on the driver.
 
     Args:
-        services: What answers.
-        host: Address to listen at, a free port is taken.
-        reached_at: Host name under which tasks reach it; the same one when left out.
-        tasks: How many tasks run at once.
+        services: The services that answer.
+        host: The address to listen at; a free port is used.
+        reached_at: The host name under which tasks reach it; ``host`` if it is left out.
+        tasks: The number of tasks that run at once.
 
     Raises:
-        ExecutionError: nothing can listen there.
+        ExecutionError: this machine cannot listen at that address.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class CoordinatorServer:
             return
         self._closing.set()
         try:
-            # Nothing else wakes a thread that waits in accept on every system.
+            # Only a connection wakes a thread that waits in accept on every system.
             socket.create_connection(self._listener.getsockname()[:2], timeout=1).close()
             self._acceptor.join()
         except OSError as error:
@@ -88,7 +88,7 @@ class CoordinatorServer:
                 continue  # further callers wait in the backlog
             try:
                 link, _ = self._listener.accept()
-            except OSError as error:  # out of descriptors, or a caller that hung up at once
+            except OSError as error:  # out of descriptors, or the caller closed at once
                 self._strangers.release()
                 _LOG.debug("the coordinator lost a caller: %s", error)
                 self._closing.wait(_BREATH_S)
@@ -101,7 +101,7 @@ class CoordinatorServer:
             ).start()
 
     def _serve(self, link: socket.socket) -> None:
-        """Answer one task until it hangs up."""
+        """Answer one task until it closes the connection."""
         try:
             connection = wire.greet(link, self._key, as_server=True)
         except (OSError, EOFError, multiprocessing.AuthenticationError) as error:
@@ -159,7 +159,7 @@ def _listening(host: str) -> socket.socket:
 
 
 def _hang_up(connection: Connection) -> None:
-    """Wake the thread that reads from a connection; it closes it."""
+    """Wake the thread that reads from a connection; that thread closes it."""
     with socket.socket(fileno=connection.fileno()) as link:
         try:
             link.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""What the driver does for all tasks of a run: a rate, a budget, a token, a sum of their work."""
+"""Services of the driver for all tasks of a run: rate, budget, token, and the tasks' totals."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from dil.model.secret import Secret
 from dil.sections.http import BUDGET, LimitsSection
 from dil.spi.coordination import CredentialSource
 
-_BUDGET_FIX = f"The next run goes on; raise {BUDGET} to do more in one run."
-_QUOTA_FIX = "The next run goes on with what is missing."
+_BUDGET_FIX = f"The next run continues; raise {BUDGET} to do more in one run."
+_QUOTA_FIX = "The next run reads what is missing."
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """What a run may send: seconds between requests (0: no limit), requests in all (0 likewise).
+    """A run's limits: seconds between requests, and requests in all; 0 means no limit.
 
-    Requests that are sent again count: each has to be permitted.
+    Repeated requests count, too: each needs a permit.
     """
 
     interval_s: float = 0.0
@@ -43,7 +43,7 @@ class RequestLimits:
 
 @dataclass(frozen=True, slots=True)
 class SharedTotals:
-    """What all tasks together did so far, without requests that were sent again; in bytes."""
+    """The totals of all tasks so far, without repeated requests; ``size`` in bytes."""
 
     requests: int = 0
     rows: int = 0
@@ -51,42 +51,42 @@ class SharedTotals:
 
 
 class Services(Protocol):
-    """What a task asks of the driver; answered in this process, or over a connection to it."""
+    """The driver's services for a task; in this process, or over a connection to the driver."""
 
     def ticket(self, earlier: Ticket | None) -> Ticket:
-        """Return when the next request may be sent; ``earlier`` is a ticket that was waited for.
+        """Return the ticket for the next request; ``earlier`` is a ticket that was waited for.
 
         Raises:
-            QuotaError: no more requests in this run.
+            QuotaError: this run may send no more requests.
         """
 
     def slow_down(self, seconds: float) -> None:
-        """Hold back the requests of all tasks for so long."""
+        """Hold back the requests of all tasks for ``seconds``."""
 
     def quota_spent(self, why: str) -> None:
         """Refuse every request from now on."""
 
     def spent(self) -> str:
-        """Return why no more requests are sent in this run; empty while they are."""
+        """Return why this run sends no more requests; empty while it sends them."""
 
     def credential(self, rejected: Secret | None) -> Secret:
         """Return the token to send.
 
         Raises:
-            AuthenticationError: no token is to be had.
+            AuthenticationError: no token can be fetched.
         """
 
     def progress(self, requests: int, rows: int, size: int) -> None:
-        """Add to what all tasks did."""
+        """Add to the totals of all tasks."""
 
 
 class RunServices:
-    """The services themselves, on the driver or in a process alone; used by many threads.
+    """The services themselves, on the driver or in a single process; used by many threads.
 
     Args:
-        limits: What the run may send.
-        source: Fetches tokens; None where the job needs none.
-        clock: Seconds of any clock that only goes forward.
+        limits: The limits of the run.
+        source: Fetches tokens; None if the job needs none.
+        clock: Returns the seconds of any clock that never goes back.
     """
 
     def __init__(
@@ -105,19 +105,19 @@ class RunServices:
 
     @property
     def granted(self) -> int:
-        """Return how many requests were allowed so far."""
+        """Return the number of requests that were permitted so far."""
         return self._granted
 
     @property
     def totals(self) -> SharedTotals:
-        """Return what all tasks reported so far."""
+        """Return the totals that all tasks reported so far."""
         return self._totals
 
     def ticket(self, earlier: Ticket | None = None) -> Ticket:
-        """Return the next slot, or what is left to wait for an earlier one.
+        """Return the next slot, or an earlier slot with the rest of its wait.
 
         Raises:
-            QuotaError: the budget is spent, or a task found the source's quota spent.
+            QuotaError: the budget is used up, or a task found the source's quota used up.
         """
         with self._lock:
             if earlier is None and self._spent is None:
@@ -135,17 +135,17 @@ class RunServices:
         self._spent = QuotaError(what, _BUDGET_FIX)
 
     def slow_down(self, seconds: float) -> None:
-        """Hold back the requests of all tasks for so long."""
+        """Hold back the requests of all tasks for ``seconds``."""
         self._pace.hold(seconds)
 
     def quota_spent(self, why: str) -> None:
-        """Refuse every request from now on; the first reason counts."""
+        """Refuse every request from now on; the first reason is kept."""
         with self._lock:
             if self._spent is None:
                 self._spent = QuotaError(why, _QUOTA_FIX)
 
     def spent(self) -> str:
-        """Return why no more requests are sent in this run; empty while they are."""
+        """Return why this run sends no more requests; empty while it sends them."""
         with self._lock:
             return "" if self._spent is None else self._spent.message
 
@@ -153,15 +153,15 @@ class RunServices:
         """Return the token to send.
 
         Raises:
-            AuthenticationError: no token is to be had.
-            TransientSourceError: no answer; trying again may help.
+            AuthenticationError: no token can be fetched.
+            TransientSourceError: the server of tokens did not answer; another try may help.
         """
         if self._tokens is None:
             raise no_credentials()
         return self._tokens.token(rejected)
 
     def progress(self, requests: int, rows: int, size: int) -> None:
-        """Add to what all tasks did."""
+        """Add to the totals of all tasks."""
         with self._lock:
             so_far = self._totals
             self._totals = SharedTotals(

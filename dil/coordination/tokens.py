@@ -1,4 +1,4 @@
-"""One token for all tasks: fetched by one of them at a time, renewed ahead of its expiry."""
+"""One token for all tasks: fetched by one thread at a time, and renewed before it expires."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ _AGAIN_S = 30.0
 
 
 class TokenKeeper:
-    """Keeps the token that is good now; used by many threads.
+    """Keeps the present valid token; used by many threads.
 
-    Whoever waited while another one fetched in vain gets its error, not a try of his own; a
-    refused grant is refused for the rest of the run, because asking on may lock the account.
+    If one thread fetches in vain, the threads that waited for it get its error and do not try
+    themselves. A refused grant stays refused for the rest of the run, because further tries may
+    lock the account.
 
     Args:
-        source: Fetches tokens; never called twice at once.
-        clock: Seconds of any clock that only goes forward.
+        source: Fetches tokens; never called twice at the same time.
+        clock: Returns the seconds of any clock that never goes back.
     """
 
     def __init__(self, source: CredentialSource, clock: Callable[[], float]) -> None:
@@ -47,11 +48,11 @@ class TokenKeeper:
         self._failure: DilError | None = None
 
     def token(self, rejected: Secret | None = None) -> Secret:
-        """Return a token that is good for a while, never one that was rejected.
+        """Return a token that is valid for some time, never one that was rejected.
 
         Raises:
             AuthenticationError: the grant was refused, or the source refuses every token.
-            TransientSourceError: no answer; trying again may help.
+            TransientSourceError: the server of tokens did not answer; another try may help.
         """
         flights = self._flights
         with self._lock:
@@ -67,7 +68,7 @@ class TokenKeeper:
             return self._fetched()
 
     def _good(self, until: float) -> Secret | None:
-        """Return the token at hand, None when it was rejected or its time is over."""
+        """Return the present token, None if it was rejected or has expired."""
         if self._token is None or _mark(self._token) in self._rejected or self._clock() >= until:
             return None
         return self._token
@@ -81,8 +82,8 @@ class TokenKeeper:
             if token is None:
                 self._failure = error
                 raise
-            # It is renewed ahead of time, so that a short outage of its giver does no harm.
-            _LOG.warning("the token could not be renewed and is used on: %s", error.message)
+            # A token is renewed early, so that a short outage of its server does no harm.
+            _LOG.warning("the token could not be renewed and is still used: %s", error.message)
             self._renew_at = min(self._ends_at, self._clock() + _AGAIN_S)
             return token
         except DilError as error:
@@ -104,8 +105,8 @@ class TokenKeeper:
         learn(credential.token)
         if _mark(credential.token) in self._rejected:
             raise AuthenticationError(
-                "the source refused a token, and the same one was given again",
-                "Check what the token is allowed to do, and for which source it is meant.",
+                "the source refused a token, and the same token was issued again",
+                "Check the token's rights, and that it is issued for this source.",
             )
         return credential
 
@@ -132,5 +133,5 @@ def no_credentials() -> SourceError:
 
 
 def _mark(token: Secret) -> bytes:
-    """Return the mark of a token; the tokens themselves are not kept."""
+    """Return the mark of a token; the tokens themselves are not stored."""
     return hashlib.sha256(token.reveal().encode()).digest()

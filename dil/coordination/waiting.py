@@ -1,4 +1,4 @@
-"""The coordinator as connectors know it: asks the services, and does the waiting."""
+"""The coordinator in the form for connectors: it uses the services, and waits for slots."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dil.coordination.services import Services
 from dil.model.secret import Secret
 
-# A task that waits hours for its slot still hears within a minute that the quota is spent.
+# So a task that waits hours for its slot learns within a minute that the quota is used up.
 _LOOK_S = 30.0
 
 
 class TaskCoordinator:
-    """One task's coordinator; may be used from any thread of it."""
+    """One task's coordinator; any thread of the task may use it."""
 
     def __init__(self, services: Services, sleep: Callable[[float], None]) -> None:
         self._services = services
@@ -21,10 +21,10 @@ class TaskCoordinator:
     def permit(self) -> float:
         """Wait until the job's rate allows one more request; return the seconds waited.
 
-        After each wait the driver is asked again: it may have put all requests off meanwhile.
+        After each wait the driver is asked again: it may have postponed all requests meanwhile.
 
         Raises:
-            QuotaError: no more requests in this run.
+            QuotaError: this run may send no more requests.
         """
         waited = 0.0
         ticket = self._services.ticket(None)
@@ -36,22 +36,22 @@ class TaskCoordinator:
         return waited
 
     def slow_down(self, seconds: float) -> None:
-        """Hold back the requests of all tasks for so long."""
+        """Hold back the requests of all tasks for ``seconds``."""
         self._services.slow_down(seconds)
 
     def quota_spent(self, why: str) -> None:
-        """Let all tasks know that the source gives no more answers in this run."""
+        """Report to all tasks that the source gives no more answers in this run."""
         self._services.quota_spent(why)
 
     def credential(self, rejected: Secret | None = None) -> Secret:
-        """Return the token to send, renewed ahead of its expiry.
+        """Return the token to send, which is renewed before it expires.
 
         Raises:
-            AuthenticationError: no token is to be had.
-            TransientSourceError: the driver or the giver of tokens does not answer.
+            AuthenticationError: no token can be fetched.
+            TransientSourceError: the driver or the server of tokens does not answer.
         """
         return self._services.credential(rejected)
 
     def progress(self, *, requests: int, rows: int, size: int) -> None:
-        """Report what this task did since the last report; ``size`` in bytes."""
+        """Report the work of this task since the last report; ``size`` in bytes."""
         self._services.progress(requests, rows, size)

@@ -1,9 +1,9 @@
-"""What travels between a task and the driver: JSON messages, one answer to each question.
+"""The messages between a task and the driver: JSON, with one answer to each question.
 
-Nothing is pickled: whoever reaches the port, and even knows the key, can ask only what is asked
-here. Both sides prove the key to each other before the first message (HMAC challenges of
-``multiprocessing.connection``); tokens are encrypted with AES-256-GCM under another key that
-comes from the same one, because a cluster's network may be read by others.
+No message is pickled: even a caller that reaches the port and knows the key can only send these
+    questions. Both sides prove the key to each other before the first message (HMAC challenges of
+    ``multiprocessing.connection``); tokens are encrypted with AES-256-GCM under another key that is
+    derived from the first, because others may read a cluster's network.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ class Message(msgspec.Struct, frozen=True, tag=True):
 
 
 class AskTicket(Message, frozen=True):
-    """When may a request be sent? ``earlier`` was waited for. Answer: GiveTicket."""
+    """Asks when a request may be sent; ``earlier`` was waited for. Answer: GiveTicket."""
 
     earlier: Ticket | None
 
 
 class AskSpent(Message, frozen=True):
-    """Is the run's quota spent? Answer: GiveSpent."""
+    """Asks whether the run's quota is used up. Answer: GiveSpent."""
 
 
 class AskCredential(Message, frozen=True):
-    """Which token? ``rejected`` is a sealed one that was refused. Answer: GiveCredential."""
+    """Asks for a token; ``rejected`` is a sealed one that was refused. Answer: GiveCredential."""
 
     rejected: bytes | None
 
@@ -87,7 +87,7 @@ class GiveTicket(Message, frozen=True):
 
 
 class GiveSpent(Message, frozen=True):
-    """Why no more requests are sent, empty while they are."""
+    """The reason why no more requests are sent, empty while they are sent."""
 
     why: str
 
@@ -99,7 +99,7 @@ class GiveCredential(Message, frozen=True):
 
 
 class Done(Message, frozen=True):
-    """It is done."""
+    """The answer without content."""
 
 
 class Refused(Message, frozen=True):
@@ -129,14 +129,14 @@ def question(connection: Connection) -> Question:
 
     Raises:
         OSError, EOFError: the connection ended.
-        msgspec.MsgspecError: it is no question.
+        msgspec.MsgspecError: the message is not a question.
     """
     found: Question = _questions.decode(connection.recv_bytes(MAX_BYTES))
     return found
 
 
 def answer(connection: Connection) -> Answer:
-    """Wait for an answer; raises as ``question`` does."""
+    """Wait for an answer; raises the same errors as ``question``."""
     found: Answer = _answers.decode(connection.recv_bytes(MAX_BYTES))
     return found
 
@@ -145,8 +145,8 @@ def greet(link: socket.socket, key: bytes, *, as_server: bool) -> Connection:
     """Return the connection over a socket once both sides have proved the key.
 
     Raises:
-        OSError, EOFError: the other side went away, or was silent for ten seconds.
-        multiprocessing.AuthenticationError: it has another key.
+        OSError, EOFError: the other side closed, or was silent for ten seconds.
+        multiprocessing.AuthenticationError: the other side has another key.
     """
     _time_out(link, HANDSHAKE_S)
     connection = Connection(link.detach())
@@ -164,7 +164,7 @@ def greet(link: socket.socket, key: bytes, *, as_server: bool) -> Connection:
 
 
 def _time_out(link: socket.socket, seconds: int) -> None:
-    """Let the system end a reading that takes longer; 0 for never."""
+    """Make the system end a read that takes longer than ``seconds``; 0 for no limit."""
     link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", seconds, 0))
 
 
@@ -182,7 +182,7 @@ def error_of(refused: Refused) -> DilError:
 
 def seal(token: Secret, key: bytes) -> bytes:
     """Return a token encrypted for the other side."""
-    # Imported here: few jobs have tokens, and loading it takes longer than a question.
+    # Imported here: few jobs have tokens, and the import takes longer than a question.
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     nonce = secrets.token_bytes(_NONCE_BYTES)
@@ -193,7 +193,7 @@ def unseal(sealed: bytes, key: bytes) -> Secret:
     """Return the token that the other side sealed.
 
     Raises:
-        ValueError: it was changed on its way.
+        ValueError: the token was changed on its way.
     """
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
