@@ -1,4 +1,4 @@
-"""The metadata chain, the work-unit index, leases."""
+"""The metadata chain, the work-unit index, and leases."""
 
 from dil.state.opening import open_store
 from dil.state.runs.keeping import LeaseKeeper

@@ -1,1 +1,1 @@
-"""Amendments of state by operators: proposals, and the commits that they become."""
+"""Changes of state by operators: proposals, and the commits that they become."""

@@ -1,4 +1,4 @@
-"""History as it would be after an operator's act, for planning ahead of it."""
+"""The history after an operator's act that was not carried out yet, for planning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ALWAYS = (-(2**62), 2**62)
 
 
 class AmendedHistory(History):
-    """A history in which the rows of a proposal stand in the place of what is recorded."""
+    """A history in which the rows of a proposal replace the recorded rows."""
 
     def __init__(self, base: History, proposal: Proposal) -> None:
         self._base = base
@@ -42,7 +42,7 @@ class AmendedHistory(History):
         )
 
     def coverage(self, unit_key: str) -> Coverage | None:
-        """Return the unit's row; of a changed unit one that covers nothing, so all is looked up."""
+        """Return the unit's row; a changed unit's covers nothing, so that records are read."""
         if unit_key not in self._changed:
             return self._base.coverage(unit_key)
         found = self.records(unit_key, *_ALWAYS).values()
@@ -50,7 +50,7 @@ class AmendedHistory(History):
         return Coverage(0, 0, max(highs, default=0), len(found))
 
     def records(self, unit_key: str, low: int, high: int) -> Mapping[str, UnitRecord]:
-        """Return the unit's records by signature whose partition start lies in ``[low, high)``."""
+        """Return, by signature, the unit's records whose partition start is in ``[low, high)``."""
         found = dict(self._base.records(unit_key, low, high))
         for signature, record in self._changed.get(unit_key, {}).items():
             found.pop(signature, None)
@@ -59,7 +59,7 @@ class AmendedHistory(History):
         return found
 
     def open_records(self, unit_key: str) -> Mapping[str, UnitRecord]:
-        """Return the unit's records by signature whose last attempt failed."""
+        """Return, by signature, the unit's records whose last attempt failed."""
         found = dict(self._base.open_records(unit_key))
         for signature, record in self._changed.get(unit_key, {}).items():
             found.pop(signature, None)
@@ -69,7 +69,7 @@ class AmendedHistory(History):
 
 
 def _record(entry: UnitEntry | None) -> UnitRecord | None:
-    """Return the record that planning sees for a row; a pending row is no record."""
+    """Return the record of a row for planning; None for a pending row."""
     if entry is None or entry.status == PENDING:
         return None
     failed = entry.status == FAILED

@@ -1,4 +1,4 @@
-"""Reads (job, signature, high) rows that another state store kept (rules P17 and P18)."""
+"""Reads (job, signature, high) rows of another state store (rules P17 and P18)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _JSON_FIX = (
 _HIGH_FIX = "Write epoch milliseconds, such as 1704067200000."
 
 _LIMIT_FIX = (
-    "No such row can have been read for this work unit. Compare from, zone and partition type "
+    "This work unit cannot have read such rows. Compare from, zone and partition type "
     "with the old job's, or correct the high."
 )
 _FORM_FIX = {
@@ -42,10 +42,10 @@ _FILE_FIX = "Name a local file that this user may read."
 
 @dataclass(frozen=True, slots=True)
 class ImportFile:
-    """What a file says of one job.
+    """The rows of one job in a file.
 
-    ``others`` counts the rows of each other job, ``unsuccessful`` those whose high equals the
-    partition start: their work unit never succeeded, so there is nothing to record.
+    ``others`` is the number of rows of each other job. ``unsuccessful`` is the number of rows whose
+    high equals the partition start: their work unit never succeeded, so there is nothing to record.
     """
 
     highs: tuple[ImportedHigh, ...]
@@ -56,16 +56,16 @@ class ImportFile:
 
 @dataclass(frozen=True, slots=True)
 class ImportLimits:
-    """How far a high watermark may reach; epoch ms UTC.
+    """The largest allowed high watermarks; epoch ms UTC.
 
-    ``ends`` are the ends of the job's partitions by their starts, ``now`` bounds all others.
+    ``ends`` are the ends of the job's partitions, by start; ``now`` is the limit for all others.
     """
 
     ends: Mapping[int, int] = field(default_factory=dict)
     now: int | None = None
 
     def broken_by(self, low: int, high: int) -> str:
-        """Return the problem of a high of the partition that starts at ``low``."""
+        """Return the problem with a high of the partition from ``low`` on, else empty text."""
         end = self.ends.get(low)
         if end is not None and high > end:
             return f"is after the partition's end {end}, as the job is configured now"
@@ -82,14 +82,14 @@ def read_import(
     spelling: Callable[[str], str] = decoded,
     limits: ImportLimits | None = None,
 ) -> ImportFile:
-    """Read a whole file; either all of it is right or nothing is returned.
+    """Read a whole file; return its rows, or nothing if any row has a problem.
 
     Args:
         path: A CSV file with the header job,signature,high, or one JSON object a line.
         form: ``csv`` or ``json``.
         job: The job whose rows are wanted.
-        spelling: Returns the raw form of a signature as the file spells it.
-        limits: How far highs may reach; a success behind it would hide unread rows.
+        spelling: Returns the raw form of a signature as the file writes it.
+        limits: The largest allowed highs; a success beyond them would hide unread rows.
 
     Raises:
         ConfigError: findings with their lines, at most twenty.
@@ -130,10 +130,10 @@ class _Reader:
         self.unsuccessful = 0
 
     def take(self, line: int, row: Mapping[str, object]) -> None:
-        """Take one row; what is wrong with it becomes a problem."""
+        """Take one row; each thing that is wrong with it becomes a problem."""
         self.rows += 1
         if row.get("job") is None:
-            self._problem(line, "has no job", "Every row names its job.")
+            self._problem(line, "has no job", "Each row must name its job.")
             return
         if row["job"] != self._job:
             other = str(row["job"])
@@ -158,7 +158,7 @@ class _Reader:
         known = self._highs.get(signature)
         if known is not None and known != high:
             self._problem(
-                line, f"{signature} has high {high}, an earlier line says {known}", "Keep one."
+                line, f"{signature} has high {high}, but an earlier line has {known}", "Keep one."
             )
         elif known is None:
             self._highs[signature] = high
@@ -203,6 +203,6 @@ def _json_rows(stream: Iterable[str], path: str) -> Iterator[tuple[int, Mapping[
 
 
 def _whole(value: object) -> int | None:
-    """Return a whole number as written in CSV or JSON, None for anything else."""
+    """Return the whole number in a CSV or JSON value, None for any other value."""
     text = str(value).strip() if isinstance(value, str | int) else ""
     return int(text) if _WHOLE.fullmatch(text) else None

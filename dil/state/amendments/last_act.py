@@ -1,7 +1,7 @@
 """The last act of an operator, read from the chain.
 
-Chains are long: blocks are read one by one, and the memory grows with the number of work
-units, never with that of blocks.
+Chains are long: blocks are read one by one, and memory grows with the number of work units, not
+    with the number of blocks.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from dil.text.windows import label_start
 
 @dataclass(frozen=True, slots=True)
 class LastAct:
-    """What was done, and what happened to its work units since; times epoch ms UTC.
+    """An operator's last act, and the later changes to its work units; times epoch ms UTC.
 
-    ``sequence`` is that of its ResetState: the block before it is the state to go back to.
-    ``signatures`` are its work units, and ``rows`` what it wrote of each into the index, None for
-    one that left it. ``overwritten`` are those that runs committed or failed to read since. With
-    ``settled``, both are those alone whose row the act changed; ``named`` are the others, and
-    ``read_since`` those of them that runs committed since. ``added`` and ``removed`` are URIs of
-    files that it brought or took away. ``has_files_since`` says whether others came or went since.
-    ``closed`` and ``reopened`` are the timelabels whose books it closed and reopened.
+    ``sequence`` is its ResetState's block: the block before it has the state to return to.
+    ``signatures`` are its work units, and ``rows`` its index rows of them, None for a row that it
+    removed. ``overwritten`` are the work units that runs committed or failed to read since. After
+    ``settled``, these two only have work units whose row the act changed; ``named`` are its other
+    work units, and ``read_since`` are those of them that runs committed since. ``added`` and
+    ``removed`` are URIs of files that it brought or removed. ``has_files_since`` says whether other
+    files came or went since. ``closed`` and ``reopened`` are the timelabels that it closed and
+    reopened.
     """
 
     verb: str
@@ -49,10 +50,10 @@ class LastAct:
     reopened: tuple[LabelWindow, ...] = ()
 
     def settled(self, then: Iterable[UnitEntry]) -> LastAct:
-        """Return the act, with its changes of the index apart from rows that it only names.
+        """Return the act with the rows that it changed separated from rows that it only names.
 
         Args:
-            then: All rows of the index as they were just before the act.
+            then: All rows of the index just before the act.
         """
         before = {entry.signature: entry for entry in then if entry.signature in self.signatures}
         named = frozenset(
@@ -67,7 +68,7 @@ class LastAct:
         )
 
     def watermark_to_restore(self, now: int | None) -> int | None:
-        """Return the watermark of before the act, unless runs carried it further since."""
+        """Return the watermark before the act, None if runs have raised it since."""
         before, after = self.watermark_before, self.watermark_after
         if before == after:
             return now
@@ -78,25 +79,25 @@ class LastAct:
 
 
 def last_act(resets: Iterable[JsonObject], blocks: Iterable[JsonObject]) -> LastAct | None:
-    """Return the newest act of an operator, None when there is none.
+    """Return the newest act of an operator, None if there is none.
 
     Args:
-        resets: Blocks newest first, all of kind ResetState among them; read down to the act.
-        blocks: All blocks, newest first; read down to the data block before the act, and not at
-            all without an act.
+        resets: Blocks, newest first, with all ResetState blocks among them; read back to the act.
+        blocks: All blocks, newest first; read back to the data block before the act. Not read at
+            all if there is no act.
     """
     act = next((block for block in resets if _is_act(block["event"])), None)
     return None if act is None else _act_of(act, blocks)
 
 
 def act_ids(resets: Iterable[JsonObject]) -> list[str]:
-    """Return the ids of operators' acts, from all blocks of kind ResetState, newest first."""
+    """Return the ids of operators' acts, newest first, from all ResetState blocks."""
     events: Iterable[Any] = (block["event"] for block in resets)
     return [str(event["actId"]) for event in events if _is_act(event)]
 
 
 def watermark_at(blocks: Iterable[JsonObject], sequence: int) -> int | None:
-    """Return the dataset's watermark just after a block, epoch ms UTC, None when it had none."""
+    """Return the dataset's watermark just after a block, epoch ms UTC, None if it had none."""
     for block in blocks:
         event: Any = block["event"]
         if _sequence(block) <= sequence and _is_data(event):
@@ -106,9 +107,9 @@ def watermark_at(blocks: Iterable[JsonObject], sequence: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class FilesSince:
-    """URIs of files that were not there at a block and came later, and that were and left.
+    """URIs of files that came after a block, and of files that existed at the block and left.
 
-    ``late`` are those of late rows that came.
+    ``late`` are the files of late rows that came.
     """
 
     came: frozenset[str]
@@ -117,9 +118,9 @@ class FilesSince:
 
 
 def files_since(blocks: Iterable[JsonObject], sequence: int) -> FilesSince:
-    """Return what the blocks after ``sequence`` did to files; the first block counts for each file.
+    """Return the files that came and left after a block; each file's first later block decides.
 
-    A removed file may be there again.
+    A removed file may have come back.
     """
     came: set[str] = set()
     left: set[str] = set()
@@ -137,11 +138,11 @@ def files_since(blocks: Iterable[JsonObject], sequence: int) -> FilesSince:
 
 
 def blocks_of_act(resets: Iterable[JsonObject], sequence: int) -> range | None:
-    """Return the blocks of the act that is not yet whole at a block, None where all are.
+    """Return the blocks of an act that is incomplete at a block, None if every act is complete.
 
     Args:
-        resets: Blocks newest first, all of kind ResetState among them.
-        sequence: The block.
+        resets: Blocks, newest first, with all ResetState blocks among them.
+        sequence: The sequence of the block.
     """
     for block in resets:
         start = _sequence(block)
@@ -153,9 +154,9 @@ def blocks_of_act(resets: Iterable[JsonObject], sequence: int) -> range | None:
 
 
 def changed_since(blocks: Iterable[JsonObject], instant_text: str) -> frozenset[str]:
-    """Return the signatures that blocks changed whose system time is after a text of that form.
+    """Return the signatures that blocks changed after an instant, given as system-time text.
 
-    No block has an earlier time than the one before it, whatever the clock said (V05).
+    No block has an earlier time than the block before it, whatever the clock was (V05).
     """
     found: set[str] = set()
     for block in blocks:
@@ -166,7 +167,7 @@ def changed_since(blocks: Iterable[JsonObject], instant_text: str) -> frozenset[
 
 
 def _act_of(act: JsonObject, blocks: Iterable[JsonObject]) -> LastAct:
-    """Return the act, from its own blocks, those behind it and the one before it."""
+    """Return the act, from its own blocks, the later blocks and the block before it."""
     reset: Any = act["event"]
     sequence = _sequence(act)
     last_own = sequence + int(reset["dataBlocks"])
@@ -243,7 +244,7 @@ def _delta(event: Any) -> Sequence[Mapping[str, Any]]:  # noqa: ANN401 - the JSO
 
 
 def _entry(row: Mapping[str, Any]) -> UnitEntry | None:
-    """Return a row of the index as a delta shows it, None for one that leaves."""
+    """Return the index row in a delta, None for a row that is removed."""
     if is_removal(row):
         return None
     names = ("low", "expectedHigh", "high", "status", "attempts")

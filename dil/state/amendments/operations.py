@@ -1,7 +1,7 @@
-"""What an operator's verb changes in the state of a job: rows as they are, and as they shall be.
+"""The changes of an operator's command to a job's state: rows before and after.
 
-Pure: rows and blocks in, a ``Proposal`` out. Nothing is changed here; a proposal becomes the
-``OperatorAct`` of one commit (rules C11, P18 and P32).
+Pure: takes rows and blocks, returns a ``Proposal``. No state is changed here; a proposal becomes
+    the ``OperatorAct`` of one commit (rules C11, P18 and P32).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _EXAMPLES = 3
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """One work unit before and after; None where the index has no row of it."""
+    """One work unit before and after; None if the index has no row for it."""
 
     signature: str
     before: UnitEntry | None
@@ -30,12 +30,13 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a verb would change. ``notes`` are sentences for the operator.
+    """The changes that a command would make. ``notes`` are sentences for the operator.
 
-    ``watermark`` (epoch ms UTC or None) is to be the dataset's one if ``sets_watermark``.
-    ``keeps_records`` says whether records are left for planning. ``runs`` rows of runs that began
-    before ``runs_before`` would go. ``named`` are rows that stay as they are, of work units whose
-    files change. ``closes`` and ``reopens`` are timelabels whose books would be closed or reopened.
+    If ``sets_watermark``, the dataset's watermark becomes ``watermark`` (epoch ms UTC or None).
+    ``keeps_records`` says whether planning would still have records. ``runs`` is how many rows of
+    runs that began before ``runs_before`` would be deleted. ``named`` are unchanged rows of work
+    units whose files change. ``closes`` and ``reopens`` are timelabels that would be closed or
+    reopened.
     """
 
     verb: str
@@ -56,7 +57,7 @@ class Proposal:
         return not (self.changes or self.runs or self.closes or self.reopens)
 
     def amended(self, entries: Iterable[UnitEntry]) -> Iterator[UnitEntry]:
-        """Yield the rows as they would be, those that change last."""
+        """Yield all rows after the change, the changed ones last."""
         changed = {each.signature for each in self.changes}
         yield from (entry for entry in entries if entry.signature not in changed)
         yield from (each.after for each in self.changes if each.after is not None)
@@ -80,11 +81,11 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The selected work units: those that fit every given condition.
+    """Selects the work units that fit every given condition.
 
-    ``signatures`` are in stored form (``encoded``), ``units`` compact JSON. ``low`` and ``high``
-    bound the partition start, epoch ms UTC, half-open. ``failed_only`` leaves those whose last
-    attempt failed, or that have an unread part.
+    ``signatures`` are in stored form (``encoded``), ``units`` are compact JSON. ``low`` and
+    ``high`` bound the partition start, epoch ms UTC, half-open. ``failed_only`` selects work units
+    whose last attempt failed, or that have an unread part.
     """
 
     signatures: frozenset[str] = frozenset()
@@ -94,7 +95,7 @@ class Selection:
     failed_only: bool = False
 
     def takes(self, signature: str, low: int) -> bool:
-        """Return whether a work unit is meant."""
+        """Return whether a work unit is selected."""
         if self.low is not None and low < self.low:
             return False
         if self.high is not None and low >= self.high:
@@ -105,15 +106,15 @@ class Selection:
 
 
 def pending(entry: UnitEntry) -> UnitEntry:
-    """Return the row of the same work unit as if it had never been read."""
+    """Return the row of the same work unit, reset as if it had never been read."""
     return replace(entry, high=None, status=PENDING, attempts=0)
 
 
 def forget(entries: Iterable[UnitEntry], selection: Selection) -> Proposal:
-    """Make work units as if they had never been read: pending, no high, no attempts.
+    """Reset work units as if they had never been read: pending, no high, no attempts.
 
     Raises:
-        StateError: a signature or a unit was named that the index does not know.
+        StateError: a given signature or unit is not in the index.
     """
     changes: list[RowChange] = []
     missing = set(selection.signatures)
@@ -155,7 +156,7 @@ def rewind(
     watermark_now: int | None,
     watermark_then: int | None,
 ) -> Proposal:
-    """Make all work units, and the dataset's watermark, as they were ``then``."""
+    """Return all work units, and the dataset's watermark, to their state ``then``."""
     changes, keeps_records = _difference(now, then)
     return Proposal(
         "rewind",
@@ -169,23 +170,23 @@ def rewind(
 def undo(
     last: LastAct, now: Iterable[UnitEntry], then: Iterable[UnitEntry], watermark: int | None
 ) -> Proposal:
-    """Take the last act back: its work units become as they were before it.
+    """Undo the last act: return its work units to their state before it.
 
     Args:
-        last: The act, settled.
-        now: All rows as they are.
-        then: All rows as they were just before the act.
+        last: The act, after ``settled``.
+        now: All present rows.
+        then: All rows just before the act.
         watermark: The dataset's present watermark, epoch ms UTC.
 
     Raises:
-        StateError: runs committed over the same work units since.
+        StateError: runs committed some of the same work units since.
     """
     if last.overwritten:
         examples = ", ".join(sorted(last.overwritten)[:_EXAMPLES])
         raise StateError(
             f"{last.verb} {last.act_id} cannot be undone: runs committed "
             f"{len(last.overwritten)} of its work units since ({examples})",
-            "Use `dil state rewind`, which takes back what those runs recorded as well.",
+            "Use `dil state rewind`, which also undoes the records of those runs.",
         )
     others = [entry for entry in now if entry.signature not in last.signatures]
     mine = [entry for entry in now if entry.signature in last.signatures]
@@ -207,12 +208,12 @@ def undo(
 def import_highs(
     now: Iterable[UnitEntry], highs: Iterable[ImportedHigh], *, replaces: bool
 ) -> Proposal:
-    """Record high watermarks that another store kept; known ones are not lowered (rule P32).
+    """Record high watermarks of another store; known ones are not lowered (rule P32).
 
     Args:
-        now: All rows as they are.
-        highs: What is imported, one per signature.
-        replaces: Whether a known high may be lowered.
+        now: All present rows.
+        highs: The imported high watermarks, one per signature.
+        replaces: Whether known highs may be lowered.
 
     Raises:
         StateError: a known high would be lowered and ``replaces`` is off.
@@ -231,28 +232,28 @@ def import_highs(
     if lowered and not replaces:
         raise StateError(
             f"known high watermarks would be lowered: {len(lowered):,}, first that of {lowered[0]}",
-            "Rows behind the lower ones would be read again. Take these rows out of the file, or "
-            "give --replace if that is wanted.",
+            "Rows after the lower ones would be read again. Remove these lines from the file, or "
+            "give --replace if you want that.",
         )
     notes = [f"known already: {equal:,}"] if equal else []
     if lowered:
-        notes.append(f"lowered, their rest is due again: {len(lowered):,}")
+        notes.append(f"lowered, so that their rest is due again: {len(lowered):,}")
     return Proposal("import", tuple(changes), tuple(notes))
 
 
 def prune(
     entries: Iterable[UnitEntry], young: Collection[str], range_start: int, range_end: int
 ) -> Proposal:
-    """Let go of old records of work units that the job's range does not hold any more.
+    """Remove old records of work units that are no longer in the job's range.
 
-    Kept are those in ``young`` (changed lately), those whose last attempt failed, and the newest
-    success, so that the job never looks as if it had never run.
+    These records are kept: the ``young`` ones (changed lately), those whose last attempt failed,
+    and the newest success, so that the job never looks as if it had never run.
 
     Args:
         entries: All rows.
         young: Signatures that changed within the retention period.
-        range_start: Where the job's first partition starts, epoch ms UTC.
-        range_end: Where its last one ends.
+        range_start: The start of the job's first partition, epoch ms UTC.
+        range_end: The end of the job's last partition, epoch ms UTC.
     """
     known = list(entries)
     newest = max((entry.high for entry in known if entry.high is not None), default=None)
@@ -272,7 +273,7 @@ def prune(
 def _difference(
     now: Iterable[UnitEntry], then: Iterable[UnitEntry]
 ) -> tuple[tuple[RowChange, ...], bool]:
-    """Return what turns ``now`` into ``then``, and whether records are left after it."""
+    """Return the changes from ``now`` to ``then``, and whether records are left after them."""
     earlier = {entry.signature: entry for entry in then}
     keeps_records = any(entry.status != PENDING for entry in earlier.values())
     changes = []
@@ -285,7 +286,7 @@ def _difference(
 
 
 def _imported(before: UnitEntry | None, high: ImportedHigh) -> UnitEntry:
-    """Return the row of a success from another store.
+    """Return the row for a success in another store.
 
     A failed work unit stays failed until a success reaches the end of the failed reading.
     """
@@ -301,7 +302,7 @@ def _imported(before: UnitEntry | None, high: ImportedHigh) -> UnitEntry:
 
 
 def _on_grid(entry: UnitEntry, grid: Mapping[int, int]) -> UnitEntry:
-    # Not dataclasses.replace, which is slow: an import has a million of them.
+    # dataclasses.replace is too slow: an import has a million rows.
     return UnitEntry(
         entry.signature,
         entry.low,

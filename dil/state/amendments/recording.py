@@ -1,8 +1,8 @@
-"""Records an operator's act: one amendment of the work-unit index, appended, never rewritten.
+"""Records an operator's act: one change of the work-unit index, appended, never rewritten.
 
-An act is a ResetState block, which names it, and data blocks behind it, whose deltas hold the rows
-that changed; none where it only closes or reopens timelabels, by blocks of their own. A large act
-takes several data blocks, so that none grows beyond what a server accepts; all are written in one
+An act is a ResetState block that names it, followed by data blocks whose deltas have the changed
+rows. If it only closes or reopens timelabels, blocks of their own follow instead. A large act has
+several data blocks, so that no block is larger than servers accept; all are written in one
 transaction.
 """
 
@@ -27,7 +27,7 @@ ROWS_PER_BLOCK = 5_000
 
 
 def record_act(tx: Transaction, job: str, commit: Commit, act: OperatorAct) -> int | None:
-    """Record an operator's act; return the sequence of its last block, None when it wrote none.
+    """Record an operator's act; return its last block's sequence, None if it wrote no block.
 
     Raises:
         CommitConflictError: another writer moved the head.
@@ -50,7 +50,7 @@ def record_act(tx: Transaction, job: str, commit: Commit, act: OperatorAct) -> i
         if number == len(chunks):
             index.count_coverage()
         summary = index.summary(writer.summary, changes, is_last=number == len(chunks))
-        # Files and watermark stand in the first data block.
+        # The first data block has the files and the watermark.
         event = writer.data_event(commit if number == 1 else None)
         if number == 1 and act.sets_watermark:
             watermark = None if act.watermark is None else watermark_text(act.watermark)
@@ -63,13 +63,13 @@ def record_act(tx: Transaction, job: str, commit: Commit, act: OperatorAct) -> i
         keeper.reopen(writer)
         keeper.close(writer, writer.summary)
         writer.write()
-    # Crashed runs staged their work on what the act has just changed.
+    # Crashed runs staged their work with rows that the act has just changed.
     tx.change(sql.SUPERSEDED_RUNS, job, commit.run_id)
     return writer.next_sequence - 1
 
 
 def _reset(act: OperatorAct, commit: Commit, data_blocks: int) -> ConfigEvent:
-    """Return the event that names the act; ``dataBlocks`` of the blocks behind it belong to it."""
+    """Return the event that names the act; ``dataBlocks`` of the later blocks belong to it."""
     body: JsonObject = {
         "fields": ["sourceState", *(["watermark"] if act.sets_watermark else [])],
         "reason": act.reason,
@@ -88,7 +88,7 @@ def _shown(windows: Sequence[LabelWindow]) -> list[JsonValue]:
 
 
 def _chunks(act: OperatorAct) -> list[Sequence[UnitEntry | str]]:
-    """Return what each data block changes, oldest partitions first: at least one block."""
+    """Return the changes of each data block, oldest partitions first: at least one block."""
     changed = sorted(act.changed, key=lambda each: (each.low, each.signature))
     wanted: list[UnitEntry | str] = [*changed, *act.removed]
     starts = range(0, max(len(wanted), 1), ROWS_PER_BLOCK)

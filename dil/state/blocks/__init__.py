@@ -1,1 +1,1 @@
-"""Blocks of the metadata chain as values: their form, their rules, what they say of work units."""
+"""Blocks of the metadata chain as values: their form, their rules, and their work units."""

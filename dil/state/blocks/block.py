@@ -1,7 +1,7 @@
-"""Blocks, and the little that must be known of a chain to append the next one.
+"""Blocks, and the facts about a chain that the next block needs.
 
-Planning and appending need the head block and the nearest data event alone, never a walk back
-(rule C8): a ``ChainHead`` holds both, and the configuration in force.
+Planning and appending only need the head block and the nearest data event, never a walk back (rule
+C8): a ``ChainHead`` holds both, and the configuration in force.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Block:
 
     @property
     def content(self) -> bytes:
-        """Return the canonical bytes that the hash is made of."""
+        """Return the canonical bytes from which the hash is computed."""
         return b"".join(self.pieces())
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the content piece by piece: that of a large run is not in memory as a whole."""
+        """Yield the content in pieces: a large run's content is never in memory as a whole."""
         return canonical_pieces(self.as_json())
 
     @cached_property
@@ -63,12 +63,12 @@ class Block:
 
 
 def read_block(fields: Mapping[str, Any]) -> Block:
-    """Return the block that a JSON form describes; members that we do not know are passed over.
+    """Return the block that a JSON form describes; unknown members are ignored.
 
     Raises:
         KeyError: a field is missing.
         TypeError: a field is of another type.
-        ValueError: the block is of a format that we do not know.
+        ValueError: the block has a format that this release does not know.
     """
     version = required(fields, "v", int)
     if version != FORMAT_VERSION:
@@ -83,12 +83,12 @@ def read_block(fields: Mapping[str, Any]) -> Block:
 
 
 def parse_block(content: bytes) -> Block:
-    """Return the block of some canonical bytes.
+    """Return the block in some canonical bytes.
 
     Raises:
         KeyError: a field is missing.
         TypeError: a field is of another type.
-        ValueError: the bytes are no JSON, or of a format that we do not know.
+        ValueError: the bytes are not JSON, or of a format that this release does not know.
     """
     return read_block(json.loads(content))
 
@@ -97,7 +97,7 @@ def parse_block(content: bytes) -> Block:
 class ChainHead:
     """The end of a chain: head block, last data event, and the configuration in force.
 
-    ``reset`` names what ResetState events after the last data event allow to be dropped:
+    ``reset`` names the members that ResetState events after the last data event allow to drop:
     checkpoint, sourceState, watermark.
     """
 
@@ -119,9 +119,9 @@ class ChainHead:
 
 
 def advance(tip: ChainHead | None, block: Block, stored_hash: str | None = None) -> ChainHead:
-    """Return the tip after a block was appended; nothing is checked here.
+    """Return the head after a block was appended; nothing is checked here.
 
-    ``stored_hash`` is for chains of other tools, whose hashes we keep and do not recompute.
+    ``stored_hash`` is for chains of other tools, whose hashes are kept and not recomputed.
     """
     event = block.event
     block_hash = stored_hash or block.hash
@@ -138,7 +138,7 @@ def advance(tip: ChainHead | None, block: Block, stored_hash: str | None = None)
 
 
 def next_block(tip: ChainHead | None, event: Event, system_time: int) -> Block:
-    """Return the block that carries ``event`` next; its time never runs backwards (V05)."""
+    """Return the block for the next ``event``; its time is never before the last block's (V05)."""
     text = system_time_text(system_time)
     if tip is None:
         return Block(0, None, text, event)
@@ -146,17 +146,17 @@ def next_block(tip: ChainHead | None, event: Event, system_time: int) -> Block:
 
 
 def carried(tip: ChainHead) -> DataEvent:
-    """Return the data event that changes nothing: all that a writer must copy (C1 to C6).
+    """Return a data event that changes nothing and has all members that must be copied (C1 to C6).
 
-    A caller replaces what it changes. Under a transform every input is repeated, and inputs that
-    SetTransform added since start with nulls (C5, C7).
+    The caller replaces the members that change. With a transform every input is repeated, and
+    inputs that SetTransform has added since begin with nulls (C5, C7).
     """
     is_derived = tip.dataset_kind == "Derivative"
     return carried_on(tip.data, transform_inputs(tip.source) if is_derived else None)
 
 
 def carried_on(last: DataEvent | None, inputs: Sequence[str] | None) -> DataEvent:
-    """Return what must be copied of the last data event, for these inputs in their order.
+    """Return the copied members of the last data event, for these inputs in their order.
 
     ``inputs`` is None in a root dataset.
     """
@@ -176,20 +176,20 @@ def carried_on(last: DataEvent | None, inputs: Sequence[str] | None) -> DataEven
 
 
 def transform_inputs(source: ConfigEvent | None) -> tuple[str, ...]:
-    """Return the dataset ids that the SetTransform in force names, in its order."""
+    """Return the dataset ids in the SetTransform in force, in its order."""
     if source is None or source.kind != "SetTransform":
         return ()
     return tuple(map(str, listed(source, "inputs")))
 
 
 def listed(event: ConfigEvent, name: str) -> Sequence[JsonValue]:
-    """Return a member of a config event that should be a list, nothing when it is none."""
+    """Return a member of a config event that should be a list, an empty one if it is not a list."""
     found = event.body.get(name)
     return found if isinstance(found, list | tuple) else ()
 
 
 def carried_input(last: DataEvent | None, dataset_id: str) -> InputSlice | None:
-    """Return the slice of ``dataset_id`` in the last data event, None when it had none."""
+    """Return the slice of ``dataset_id`` in the last data event, None if it had none."""
     for item in (last.inputs or ()) if last else ():
         if item.dataset_id == dataset_id:
             return item

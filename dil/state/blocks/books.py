@@ -1,7 +1,7 @@
-"""The books as a checkpoint keeps them: an index of the CloseBooks and ReopenBooks blocks.
+"""The books in a checkpoint: an index of the CloseBooks and ReopenBooks blocks.
 
-Windows of one schedule follow each other, so the closed labels are one stretch of time with few
-gaps: the document stays small for a history of any length.
+The windows of a schedule adjoin each other, so the closed labels are one interval with few gaps:
+the document stays small for a history of any length.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dil.model.json import JsonObject
 
 
 def books_of(members: Mapping[str, Any]) -> Books:
-    """Return the books of a checkpoint's members, empty ones where it has none."""
+    """Return the books in a checkpoint's members, empty books if it has none."""
     return Books(
         closed=tuple(Interval(low, high) for low, high in members.get("closed", ())),
         reopened=dict(members.get("reopened", {})),
@@ -25,7 +25,7 @@ def books_of(members: Mapping[str, Any]) -> Books:
 
 
 def members_of(books: Books) -> JsonObject:
-    """Return the members by which a checkpoint keeps books."""
+    """Return the checkpoint members that store books."""
     return {
         "closed": [[each.low, each.high] for each in books.closed],
         "reopened": dict(sorted(books.reopened.items())),

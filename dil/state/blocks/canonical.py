@@ -1,7 +1,7 @@
 """Canonical bytes, hashes and instants of the metadata chain (rules C9 and C10).
 
-Hashes are self-describing: ``f`` is base16, ``1220`` sha2-256 and ``1620`` sha3-256 of 32 bytes.
-We write the first kind; chains made by other tools may hold the second.
+Hashes name their own kind: ``f`` is base16, ``1220`` is sha2-256 and ``1620`` is sha3-256 of 32
+bytes. We write the first kind; chains of other tools may have the second.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _WATERMARK = re.compile(_SECONDS + r"\.\d{3}Z", re.ASCII)
 
 
 def canonical(value: JsonValue) -> bytes:
-    """Return UTF-8 JSON with sorted keys, no blanks and nothing escaped but what JSON demands.
+    """Return UTF-8 JSON with sorted keys, without blanks, and with only the necessary escapes.
 
     Raises:
-        TypeError: the value holds a float or a decimal, whose text form is not unique.
+        TypeError: the value has a float or a decimal, whose text form is not unique.
     """
     return b"".join(canonical_pieces(value))
 
 
 def canonical_pieces(value: JsonValue) -> Iterator[bytes]:
-    """Yield the same bytes piece by piece, so that long lists may make their items on demand.
+    """Yield the same bytes in pieces, so that long lists can make their items on demand.
 
-    Lists are taken apart where only objects are around them.
+    A list is split into pieces if only objects enclose it.
 
     Raises:
         TypeError: as ``canonical`` does.
@@ -69,7 +69,7 @@ def content_hash(content: bytes) -> str:
 
 
 def hash_of_pieces(pieces: Iterable[bytes]) -> str:
-    """Return the sha2-256 multihash of the bytes that the pieces are together."""
+    """Return the sha2-256 multihash of the pieces' joined bytes."""
     digest = hashlib.sha256()
     for piece in pieces:
         digest.update(piece)
@@ -77,14 +77,14 @@ def hash_of_pieces(pieces: Iterable[bytes]) -> str:
 
 
 def is_hash_of(multihash: str, content: bytes) -> bool:
-    """Return whether the multihash, of either kind we can read, belongs to the bytes."""
+    """Return whether the multihash, of either kind that we can read, belongs to the bytes."""
     if multihash.startswith(SHA3_256):
         return multihash == SHA3_256 + hashlib.sha3_256(content).hexdigest()
     return multihash == content_hash(content)
 
 
 def key_hash(text: str) -> str:
-    """Return the 64 hex digits that stand for a long text in a key column (rule C19)."""
+    """Return the 64 hex digits that replace a long text in a key column (rule C19)."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -99,12 +99,12 @@ def watermark_text(instant: int) -> str:
 
 
 def is_system_time(text: str) -> bool:
-    """Return whether a text is a UTC instant of the form of 1.1, which sorts like its instant."""
+    """Return whether a text has the form of ``system_time_text``; such texts sort by time."""
     return _SYSTEM_TIME.fullmatch(text) is not None and _is_instant(text)
 
 
 def is_watermark(text: str) -> bool:
-    """Return whether a text is a UTC instant of the form of 1.4, which sorts like its instant."""
+    """Return whether a text has the form of ``watermark_text``; such texts sort by time."""
     return _WATERMARK.fullmatch(text) is not None and _is_instant(text)
 
 
@@ -112,7 +112,7 @@ def instant_of(text: str) -> int:
     """Return the epoch ms of a system time or watermark text.
 
     Raises:
-        ValueError: the text is no UTC instant with ``Z``.
+        ValueError: the text is not a UTC instant with ``Z``.
     """
     if not text.endswith("Z"):
         raise ValueError(f"{text!r} is not a UTC instant")

@@ -1,9 +1,9 @@
 """The JSON form of the metadata chain's events (rules C11 to C13).
 
-Fields that Open Data Fabric defines are always written, absent ones as null; fields of our own
-(``parts``, ``removes``, ``lateData``, ``changelogData``, ``judgedBy``, ``stream``,
-``lastEventMs``) are left out when absent (rule C10). Reading is strict in the type of each field it
-knows and passes over members that it does not know.
+Fields that Open Data Fabric defines are always written, absent ones as null; our own fields
+(``parts``, ``removes``, ``lateData``, ``changelogData``, ``judgedBy``, ``stream``, ``lastEventMs``)
+are left out if absent (rule C10). Reading checks the type of each known field and ignores unknown
+members.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def required(fields: Mapping[str, Any], name: str, kind: type[_Field]) -> _Field
     """Return a field of one type.
 
     Raises:
-        KeyError: it is missing.
-        TypeError: it is of another type, or the fields are no object.
+        KeyError: the field is missing.
+        TypeError: the field has another type, or ``fields`` is not an object.
     """
     found = fields[name]
     if isinstance(found, bool) or not isinstance(found, kind):
@@ -51,8 +51,8 @@ def optional(fields: Mapping[str, Any], name: str, kind: type[_Field]) -> _Field
     """Return a field of one type, or None for an explicit null.
 
     Raises:
-        KeyError: it is missing.
-        TypeError: it is of another type, or the fields are no object.
+        KeyError: the field is missing.
+        TypeError: the field has another type, or ``fields`` is not an object.
     """
     return None if fields[name] is None else required(fields, name, kind)
 
@@ -98,11 +98,11 @@ def to_json(event: Event) -> JsonObject:
 
 
 def from_json(fields: Mapping[str, Any]) -> Event:
-    """Return the event that a JSON form describes; also reads ODF's newer word ExecuteTransform.
+    """Return the event that a JSON form describes; ODF's newer name ExecuteTransform is read, too.
 
     Raises:
-        KeyError: a field that every event of this kind has is missing.
-        TypeError: a field is of another type.
+        KeyError: a field that events of this kind must have is missing.
+        TypeError: a field has another type.
     """
     kind = required(fields, "kind", str)
     if kind == "Seed":

@@ -24,7 +24,7 @@ EXTENSION_PREFIX = "ext."
 
 @dataclass(frozen=True, slots=True)
 class SliceFile:
-    """One file of a slice. Offsets ``start`` to ``end`` are closed; without rows end = start - 1.
+    """One file of a slice. ``start`` and ``end`` are inclusive; without rows end = start - 1.
 
     Both offsets are None for a file that was published while no chain was kept.
     """
@@ -40,10 +40,10 @@ class SliceFile:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What one data event adds and, in ``removes``, takes away.
+    """The files that one data event adds and, in ``removes``, removes.
 
-    ``start`` and ``end`` are the closed offset interval; both are None when the event adds no row.
-    ``parts`` is None for slices of other tools, which name no files.
+    ``start`` and ``end`` are the offset interval, both inclusive; both are None if the event adds
+    no row. ``parts`` is None for slices of other tools, which name no files.
     """
 
     logical_hash: str | None
@@ -56,13 +56,13 @@ class Slice:
 
     @property
     def rows(self) -> int:
-        """Return the number of rows by the offset interval."""
+        """Return the number of rows in the offset interval."""
         return 0 if self.start is None or self.end is None else self.end - self.start + 1
 
 
 @dataclass(frozen=True, slots=True)
 class SideFile:
-    """One file of rows beside the dataset; they take no offsets, because no reader has them."""
+    """One file of rows beside the dataset; they have no offsets, because no reader sees them."""
 
     path: str
     rows: int
@@ -72,7 +72,7 @@ class SideFile:
 
 @dataclass(frozen=True, slots=True)
 class SideFiles:
-    """The files of late rows that one data event adds and, in ``removes``, by path, takes away."""
+    """The files of late rows that one data event adds and, by path in ``removes``, removes."""
 
     parts: tuple[SideFile, ...] = ()
     removes: tuple[str, ...] = ()
@@ -82,8 +82,8 @@ class SideFiles:
 class Changelog:
     """The files of rows that one data event changed, in the order of their rows.
 
-    ``is_begun`` says that they begin with all rows that the dataset had before the event: whoever
-    begins to read the changelog begins here.
+    ``is_begun`` says that they begin with all rows that the dataset had before the event: a new
+    reader of the changelog begins here.
     """
 
     parts: tuple[SideFile, ...] = ()
@@ -92,7 +92,7 @@ class Changelog:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """One file of engine state."""
+    """One file with state of an engine."""
 
     physical_hash: str
     size: int
@@ -100,7 +100,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """State of the source after an event; ``value`` depends on ``kind``."""
+    """The state of the source after an event; ``kind`` determines the form of ``value``."""
 
     source_name: str
     kind: str
@@ -109,13 +109,13 @@ class SourceState:
 
 @dataclass(frozen=True, slots=True)
 class DataEvent:
-    """AddData, or ExecuteQuery when ``inputs`` is not None.
+    """AddData, or ExecuteQuery if ``inputs`` is not None.
 
-    ``late`` is what it does beside the dataset, None for nothing. ``changelog`` says which rows it
-    changed, None where nobody recorded that. ``judged`` is by what its rows were judged late.
-    ``stream`` says which micro-batch an ExecuteQuery is, None for a run of its own; that of AddData
-    is in its source state. ``last_event_ms`` is the greatest event time (epoch ms UTC) of all rows
-    so far, of a dataset that leaves out repeats; None where nobody knows.
+    ``late`` has its changes beside the dataset, None if there are none. ``changelog`` has the rows
+    that it changed, None if they were not recorded. ``judged`` says by which watermark rows were
+    judged late. ``stream`` names the micro-batch of an ExecuteQuery, None for an ordinary run; an
+    AddData has it in its source state. ``last_event_ms`` is the greatest event time (epoch ms UTC)
+    of all rows so far, for a dataset that leaves out repeats; None if it is unknown.
     """
 
     prev_checkpoint: str | None = None
@@ -138,7 +138,7 @@ class DataEvent:
 
     @property
     def last_offset(self) -> int | None:
-        """Return the offset of the newest row after this event, None before the first one."""
+        """Return the offset of the newest row after this event, None if there is no row yet."""
         if self.new_data is None or self.new_data.end is None:
             return self.prev_offset
         return self.new_data.end
@@ -164,7 +164,7 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEvent:
-    """Any other event; ``body`` holds its fields without ``kind``."""
+    """Any other event; ``body`` has its fields without ``kind``."""
 
     kind: str
     body: JsonObject

@@ -1,6 +1,6 @@
 """Rules V30 to V40 for the inputs of a derived dataset (docs/semantics/chain.md).
 
-Each input chain is seen through ``InputChain``; with a block table every lookup is one indexed
+Each input chain is read through ``InputChain``; with a block table every lookup is one indexed
 query.
 """
 
@@ -17,13 +17,13 @@ from dil.state.blocks.validation import Violation
 
 
 class InputChain(Protocol):
-    """What must be known of one input's chain."""
+    """The lookups in one input's chain."""
 
     def sequence_of(self, block_hash: str) -> int | None:
-        """Return the sequence number of a block, None when the chain has no such block."""
+        """Return the sequence number of a block, None if the chain has no such block."""
 
     def data_at(self, block_hash: str) -> DataEvent | None:
-        """Return the nearest data event at or before a block, None when there is none."""
+        """Return the nearest data event at or before a block, None if there is none."""
 
 
 def input_violations(
@@ -34,8 +34,8 @@ def input_violations(
     Args:
         block: A block with ExecuteQuery.
         tip: The end of the derived dataset's own chain.
-        chains: The input chains by dataset id. None leaves out the rules that need them: V34, V37,
-            V38.
+        chains: The input chains by dataset id. With None, the rules that need them are not checked:
+            V34, V37, V38.
     """
     event = block.event
     if not isinstance(event, DataEvent) or event.inputs is None:
@@ -52,7 +52,7 @@ def input_violations(
         found += _carry_rules(item, tip)
         progress = list(_progress_rules(item, chain))
         found += progress
-        # Where it is unknown what was taken, there is no watermark to compare with.
+        # If the consumed part is unknown, there is no watermark to compare with.
         is_known = not {"V34", "V35"} & {broken.code for broken in progress}
         if is_known and _is_raised(event, tip):
             found += _watermark_rule(item, chain, event.new_watermark)
@@ -60,11 +60,11 @@ def input_violations(
 
 
 def require_known_interval(item: InputSlice, chain: InputChain) -> int:
-    """Return the sequence up to which an input was consumed, -1 when nothing was.
+    """Return the sequence up to which an input was consumed, -1 if nothing was consumed.
 
     Raises:
         StateError: that block is no longer in the input's chain (V40): the input was reset, and
-            starting again from its beginning would double rows.
+            reading it from its beginning would double rows.
     """
     if item.prev_block_hash is None:
         return -1
@@ -73,9 +73,9 @@ def require_known_interval(item: InputSlice, chain: InputChain) -> int:
         raise StateError(
             f"V40: InvalidInputInterval: input {item.dataset_id} no longer has block "
             f"{item.prev_block_hash}, up to which it was consumed",
-            "The input was begun anew, or its state was restored from an older copy, so what is in"
-            " it now may be rows that were read already. Restore the input's state from a copy that"
-            " has that block. If there is none, begin this dataset anew, too: give it another"
+            "The input was started over, or its state was restored from an older copy, so its rows"
+            " may have been read already. Restore the input's state from a copy that"
+            " has that block. If there is none, start this dataset over, too: give it another"
             " job.name and table, or move its folder and state away.",
         )
     return sequence
@@ -142,10 +142,10 @@ def _is_forward(item: InputSlice, chain: InputChain) -> bool:
 
 
 def _is_raised(event: DataEvent, tip: ChainHead) -> bool:
-    """Return whether the watermark claims more than before; repeating it (C3) claims nothing.
+    """Return whether the watermark is higher than before; a repeated one (C3) is not.
 
-    Otherwise an input that SetTransform added, which starts with nulls (C7), would forbid every
-    commit: V17 demands the old watermark, V38 none.
+    Otherwise an input that SetTransform added, which begins with nulls (C7), would forbid every
+    commit: V17 demands the old watermark, V38 demands none.
     """
     return tip.data is None or event.new_watermark != tip.data.new_watermark
 

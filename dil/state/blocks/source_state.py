@@ -1,8 +1,8 @@
-"""The work-unit index inside ``newSourceState``: bounded by the change (rule C16).
+"""The work-unit index inside ``newSourceState``; its size depends on the changes (rule C16).
 
-The block holds counts, marks and a digest of the whole index, and the rows that changed. The
-digest is the sum of the rows' SHA-256 modulo 2^256, so replacing a row costs one subtraction
-and one addition. It finds mistakes, not attackers.
+The block has counts, marks and a digest of the whole index, and the changed rows. The digest is the
+sum of the rows' SHA-256 modulo 2^256, so replacing a row costs one subtraction and one addition. It
+finds mistakes, not attackers.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from dil.state.blocks.events import SourceState
 KIND = "dil/work-units+v1"
 COMMITTED = "COMMITTED"
 FAILED = "FAILED"
-PENDING = "PENDING"  # as if never read: an operator said so
-SKIPPED = "SKIPPED"  # no run was there in its time, and none reads it
+PENDING = "PENDING"  # an operator reset it as if it had never been read
+SKIPPED = "SKIPPED"  # no run read it in its time, and none will
 OPEN = (FAILED, PENDING)
 NO_ROWS = "0" * 64
 _MODULUS = 1 << 256
@@ -30,10 +30,10 @@ _MODULUS = 1 << 256
 
 @dataclass(frozen=True, slots=True)
 class UnitRow:
-    """One work unit as the index keeps it; times are epoch ms UTC.
+    """One work unit in the index; times are epoch ms UTC.
 
-    ``high`` is the last successful high watermark, None without a success. ``cursor`` says where
-    a partly read work unit goes on.
+    ``high`` is the last successful high watermark, None if there was no success. ``cursor`` says
+    where to continue a partly read work unit.
     """
 
     signature: str
@@ -45,7 +45,7 @@ class UnitRow:
     cursor: JsonObject | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the row as a block's delta shows it; its canonical bytes are what is hashed."""
+        """Return the row in the form of a block's delta; its canonical bytes are hashed."""
         return {
             "sig": self.signature,
             "low": self.low,
@@ -74,9 +74,9 @@ def row_hash(row: JsonObject) -> str:
 
 
 def _plain_row(row: JsonObject) -> bytes | None:
-    """Return the canonical bytes of a row without cursor, as an import makes them by the million.
+    """Return the canonical bytes of a row without a cursor, fast, because an import has millions.
 
-    None for a row of another kind, which takes the general way.
+    Return None for any other row, which is encoded the general way.
     """
     attempts, end, high, low = row["attempts"], row["expectedHigh"], row["high"], row["low"]
     if row["cursor"] is not None or not (type(attempts) is type(end) is type(low) is int):
@@ -94,28 +94,28 @@ def _plain_row(row: JsonObject) -> bytes | None:
 
 
 def removal(signature: str) -> JsonObject:
-    """Return what a delta shows of a row that leaves the index."""
+    """Return the delta's entry for a row that is removed from the index."""
     return {"sig": signature, "removed": True}
 
 
 def is_removal(row: JsonObject) -> bool:
-    """Return whether a delta's row leaves the index."""
+    """Return whether a delta's entry removes a row from the index."""
     return row.get("removed") is True
 
 
 def hash_in_digest(row: JsonObject) -> str | None:
-    """Return the hash that a delta's row adds to the digest; None for one that leaves."""
+    """Return the hash that a delta's entry adds to the digest; None if it removes a row."""
     return None if is_removal(row) else row_hash(row)
 
 
 def replace_in_digest(digest: str, old: str | None, new: str | None) -> str:
-    """Return the digest after one row's hash took another's place; None means no row."""
+    """Return the digest after one row's hash replaced another; None means no row."""
     total = int(digest, 16) - int(old or "0", 16) + int(new or "0", 16)
     return f"{total % _MODULUS:064x}"
 
 
 def rolled_digest(digest: str, delta: Sequence[JsonObject], replaced: Mapping[str, str]) -> str:
-    """Return the digest after all rows of a delta took the places of ``replaced``."""
+    """Return the digest after all rows of a delta replaced the hashes in ``replaced``."""
     rolled = digest
     for row in delta:
         rolled = replace_in_digest(rolled, replaced.get(str(row["sig"])), hash_in_digest(row))
@@ -124,10 +124,10 @@ def rolled_digest(digest: str, delta: Sequence[JsonObject], replaced: Mapping[st
 
 @dataclass(frozen=True, slots=True)
 class UnitSummary:
-    """What a block says of the whole index; equality ignores what was derived (8.6).
+    """The facts of a block about the whole index; equality ignores derived values (8.6).
 
     ``max_high`` is the largest successful high. ``frontier`` is the smallest low of a work unit
-    that is not committed, else ``max_high``: all time below it is committed.
+    that is not committed, else ``max_high``: all time before it is committed.
     """
 
     version: int = 0
@@ -138,7 +138,7 @@ class UnitSummary:
 
     @classmethod
     def of(cls, state: SourceState | None) -> UnitSummary:
-        """Read the summary of a source state; an absent one is that of an empty index."""
+        """Read the summary of a source state; None gives the summary of an empty index."""
         if state is None:
             return cls()
         value: Mapping[str, Any] = state.value
@@ -152,7 +152,7 @@ class UnitSummary:
 
     @staticmethod
     def delta_of(state: SourceState) -> Sequence[JsonObject]:
-        """Return the rows that the state's event changed, in their JSON form."""
+        """Return the rows that the event of a state changed, in their JSON form."""
         delta: Any = state.value["delta"]
         rows: Sequence[JsonObject] = delta
         return rows
@@ -165,9 +165,9 @@ class UnitSummary:
         *,
         stream: JsonObject | None = None,
     ) -> SourceState:
-        """Return the source state to be written; rows of ``removed`` leave the index.
+        """Return the source state to write; the rows of ``removed`` are removed from the index.
 
-        ``stream`` says which micro-batch wrote it, and where that ends; None for other commits.
+        ``stream`` names the micro-batch that wrote it and the micro-batch's end; else None.
         """
         kept = len(delta)
 

@@ -1,9 +1,9 @@
-"""Rules that a new block must keep, from the new block and the chain's tip alone.
+"""The rules for a new block that only need the block and the chain's head.
 
 docs/semantics/chain.md lists the codes V01 to V24, which are API; V24 is about the books of
-timelabels. V06 (stored hash), V22 against the whole index and V24 against the books belong to
+timelabels. V06 (stored hash), V22 for the whole index and V24 for the books are in
 ``verification``; rules V30 to V40 for derived datasets are in ``input_validation``. Each check
-costs O(1) in the length of the chain.
+takes constant time, however long the chain is.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def require(violations: Sequence[Violation], sequence: int) -> None:
     """Raise if any rule is broken.
 
     Raises:
-        StateError: the message begins with the first code and lists all.
+        StateError: the message begins with the first code and lists all broken rules.
     """
     if violations:
         broken = "; ".join(map(str, violations))
@@ -77,11 +77,11 @@ def violations(
 
     Args:
         block: The new block.
-        tip: The chain's end, None for an empty chain.
-        horizon: Latest instant, epoch ms, that a watermark may name beside the system time (V18);
-            None leaves V18 out, because later it is unknown.
-        replaced: Row hashes that the delta's rows had before, by signature; None leaves V22 out.
-        schema: Schema of the new files, as text, to be the one in force (V14); None leaves it out.
+        tip: The chain's head, None for an empty chain.
+        horizon: The latest instant, epoch ms, that a watermark may have besides the system time
+            (V18); None skips V18, because the horizon is unknown later.
+        replaced: Former row hashes of the delta's rows, by signature; None skips V22.
+        schema: The schema of the new files as text, which must be in force (V14); None skips V14.
     """
     found = list(_chain_rules(block, tip))
     if tip is None or not isinstance(block.event, DataEvent):

@@ -1,8 +1,8 @@
-"""Rechecks a whole chain: hashes, links, every rule, and the index against the blocks.
+"""Rechecks a whole chain: hashes, links, all rules, and the index against the blocks.
 
-Memory grows with the number of work units (about 150 bytes each), not with that of blocks: the
-store yields blocks newest first, rules want them oldest first, so they pass through a temporary
-file.
+Memory grows with the number of work units (about 150 bytes each), not with the number of blocks:
+the store yields the newest blocks first and the rules need the oldest first, so blocks are buffered
+in a temporary file.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _MAX_READINGS = 3
 
 @dataclass(frozen=True, slots=True)
 class ChainReport:
-    """What a check found; ``problems`` begin with a code where a rule is broken.
+    """The findings of a check; each of ``problems`` begins with a code if a rule is broken.
 
-    ``files`` counts those that no later block removed. At most a hundred problems are listed.
+    ``files`` is how many files no later block removed. At most a hundred problems are listed.
     """
 
     blocks: int
@@ -56,7 +56,7 @@ class ChainReport:
 
     @property
     def is_sound(self) -> bool:
-        """Return whether nothing was found."""
+        """Return whether the check found no problem."""
         return not self.problems
 
 
@@ -69,23 +69,23 @@ def verify_chain(
     is_of_files: bool = True,
     chains: Mapping[str, InputChain] = MappingProxyType({}),
 ) -> ChainReport:
-    """Recheck every block of a job from the first to the last, its index and its other tables.
+    """Recheck all blocks of a job from first to last, its index and its other tables.
 
-    A run that commits meanwhile would make index and files newer than the blocks that were read:
-    then everything is read again, three times at most.
+    If a run commits during the check, index and files are newer than the blocks that were read:
+    then everything is read again, at most three times.
 
     Args:
         store: The job's store; it is only read.
-        size_of: Returns the size in bytes of a file by its URI, None when it is gone. Given, the
-            files that no later block removed must exist with the stated size (V20), those of late
-            rows beside the dataset, too.
-        hash_of: Returns the SHA-256 of a file that is there, 64 hex digits. Given, files of that
-            size must have the stated hash, too.
-        listed: The live files that the dataset's manifest lists by URI, where no other job
-            publishes there. Given, the chain must know all of them, or it was truncated.
-        is_of_files: Whether rows are in files. Those of late rows are, wherever others go.
-        chains: The chains of the inputs of a derived dataset, by name. Of a block with another
-            input only that is checked which the dataset's own chain says.
+        size_of: Returns the size in bytes of a file by its URI, None if it is gone. If given, the
+            files that no later block removed must exist with their recorded size (V20), and so must
+            files of late rows beside the dataset.
+        hash_of: Returns the SHA-256 of an existing file, 64 hex digits. If given, files of the
+            right size must also have their recorded hash.
+        listed: The live files in the dataset's manifest, by URI, if no other job publishes there.
+            If given, the chain must have all of them, or it was truncated.
+        is_of_files: Whether rows are in files. Late rows always are.
+        chains: The chains of a derived dataset's inputs, by name. For a block with another input,
+            only the rules about the dataset's own chain are checked.
     """
     report = ChainReport(0, 0, ())
     for _ in range(_MAX_READINGS):
@@ -100,7 +100,7 @@ def verify_chain(
 
 
 def live_parts(store: StateStore) -> dict[str, SliceFile]:
-    """Return the files that the chain has and no later block removed, by URI.
+    """Return, by URI, the files in the chain that no later block removed.
 
     Raises:
         StateError: a block cannot be read.
@@ -123,7 +123,7 @@ def live_parts(store: StateStore) -> dict[str, SliceFile]:
 
 
 def late_parts(store: StateStore) -> dict[str, SideFile]:
-    """Return all files of late rows that the chain ever had, by URI, also those that are gone."""
+    """Return, by URI, all files of late rows that the chain ever had, also the deleted ones."""
     found: dict[str, SideFile] = {}
     for fields in store.blocks():
         event = read_block({name: fields[name] for name in fields if name != "hash"}).event
@@ -134,7 +134,7 @@ def late_parts(store: StateStore) -> dict[str, SideFile]:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """The content of the dataset's folder, see ``verify_chain``."""
+    """The files in the dataset's folder, see ``verify_chain``."""
 
     size_of: Callable[[str], int | None] | None
     hash_of: Callable[[str], str] | None
@@ -178,7 +178,7 @@ class _Check:
     books: Books = field(default_factory=Books)
 
     def block(self, fields: JsonObject) -> None:
-        """Check one block as the next one."""
+        """Check one block as the next block."""
         self.blocks += 1
         stored_hash = str(fields["hash"])
         bare = {name: value for name, value in fields.items() if name != "hash"}
@@ -201,7 +201,7 @@ class _Check:
         self.tip = advance(self.tip, block, stored_hash)
 
     def _check_inputs(self, block: Block) -> list[Violation]:
-        """Check what a query says of its inputs (V30 to V39)."""
+        """Check a query's statements about its inputs (V30 to V39)."""
         event = block.event
         if self.tip is None or not isinstance(event, DataEvent):
             return []
@@ -209,14 +209,14 @@ class _Check:
         return input_violations(block, self.tip, self.chains if names <= set(self.chains) else None)
 
     def head(self, head: JsonObject | None) -> None:
-        """Check that the head, on which the next run builds, is the last block."""
+        """Check that the head, after which the next run writes, is the last block."""
         found = None if head is None else head["hash"]
         last = None if self.tip is None else self.tip.hash
         if found != last:
             self.problems.append(f"V03: the head is {found}, the last block is {last}")
 
     def index(self, states: Iterable[UnitEntry]) -> None:
-        """Check that the work-unit index holds what the blocks say, no more and no less."""
+        """Check that the work-unit index has exactly the rows of the blocks."""
         unseen = set(self.units)
         for state in states:
             key = _key(state.signature)
@@ -233,13 +233,13 @@ class _Check:
             )
 
     def kept_books(self, kept: Books) -> None:
-        """Check that the books that are kept are those of the blocks."""
+        """Check that the stored books agree with the blocks."""
         stated = (list(kept.closed), dict(kept.reopened))
         if stated != (list(self.books.closed), dict(self.books.reopened)):
             self.problems.append("V24: the books of timelabels differ between index and chain")
 
     def _keep_books(self, event: Event) -> Iterator[Violation]:
-        """Follow what closes and reopens labels: each at most once after the other."""
+        """Follow the events that close and reopen labels, which must alternate for each label."""
         if not isinstance(event, ConfigEvent) or event.kind not in (CLOSE_BOOKS, REOPEN_BOOKS):
             return
         try:
@@ -256,16 +256,16 @@ class _Check:
         self.books = change(window)
 
     def manifest(self, listed: Mapping[str, PublishedFile], store: StateStore) -> None:
-        """Check that the chain knows the files that the dataset's manifest lists, and their rows.
+        """Check that the chain has the files in the dataset's manifest, with their numbers of rows.
 
-        Files of runs that kept no state are in no block, and the store knows those runs.
+        Files of runs that kept no state are in no block, but the store knows these runs.
         """
         strange = [file for uri, file in listed.items() if uri not in self.live]
         unknown = {file.uri for file in strange} - store.own_files(strange)
         if unknown:
             self.problems.append(
                 f"the dataset's manifest lists {len(unknown)} live files of which the chain knows"
-                f" nothing, for example {min(unknown)}: the chain was truncated, or begun anew"
+                f" nothing, for example {min(unknown)}: the chain was truncated, or started over"
             )
 
         for uri, file in listed.items():
@@ -282,7 +282,7 @@ class _Check:
         size_of: Callable[[str], int | None],
         hash_of: Callable[[str], str] | None,
     ) -> None:
-        """Check that live files exist with their size, and with their content."""
+        """Check that live files exist with their size and content."""
         for part in parts:
             size = size_of(part.path)
             if size != part.size:
@@ -296,7 +296,7 @@ class _Check:
                     self.problems.append(str(violation))
 
     def _absorb(self, block: Block) -> dict[str, str]:
-        """Note the files and work units of a block; return the row hashes it replaces."""
+        """Record the files and work units of a block; return the row hashes that it replaces."""
         event = block.event
         if not isinstance(event, DataEvent):
             return {}
@@ -323,14 +323,14 @@ class _Check:
         return replaced
 
     def _absorb_beside(self, event: DataEvent) -> None:
-        """Note which files lie beside the dataset after an event."""
+        """Record the files beside the dataset after an event."""
         if event.late is not None:
             for path in event.late.removes:
                 self.late.pop(path, None)
             self.late.update({each.path: each for each in event.late.parts})
         if event.changelog is not None:
             if event.changelog.is_begun:
-                self.changes.clear()  # nobody begins with what is before
+                self.changes.clear()  # no reader begins with earlier changes
             self.changes.update({each.path: each for each in event.changelog.parts})
 
 

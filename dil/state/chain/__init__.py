@@ -1,1 +1,1 @@
-"""The chain's rows: its tip, its past, and how a commit goes on after another one's."""
+"""The chain's rows: its head, its past, and commits that follow another writer's commit."""

@@ -1,8 +1,8 @@
-"""State as it was: the block in force at an instant, and the work units at a block.
+"""State in the past: the block in force at an instant, and the work units at a block.
 
-Blocks never run backwards in time (V05), so an instant is found by binary search on the sequence
-(rule C20). The index itself is only kept as it is now; at a block, it is the
-sum of the deltas up to that block.
+Blocks never go back in time (V05), so an instant is found by binary search on the sequence (rule
+C20). Only the present index is stored; at an earlier block, the index is the sum of the deltas up
+to that block.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def sequence_as_of(tx: Transaction, job: str, instant_ms: int) -> int | None:
         instant_ms: Epoch milliseconds UTC.
 
     Returns:
-        None when the chain is empty or began later.
+        None if the chain is empty or began later.
 
     Raises:
         StateError: a block is missing.
@@ -64,10 +64,10 @@ def sequence_as_of(tx: Transaction, job: str, instant_ms: int) -> int | None:
 
 
 def units_as_of(tx: Transaction, job: str, sequence: int) -> Mapping[str, UnitRow]:
-    """Return the work units by signature as they were after a block, from the blocks' deltas.
+    """Return, by signature, the work units just after a block, computed from the blocks' deltas.
 
-    Reads the data blocks up to it page by page; memory grows with the number of work units, not
-    with that of blocks. The rows must give the digest that the last of these blocks states.
+    This reads the data blocks up to that block page by page; memory grows with the number of work
+    units, not of blocks. The rows must give the digest in the last of these blocks.
 
     Raises:
         StateError: a block is damaged, or the deltas do not add up (V22).
@@ -92,7 +92,7 @@ def units_as_of(tx: Transaction, job: str, sequence: int) -> Mapping[str, UnitRo
 
 @dataclass(slots=True)
 class _Index:
-    """The work-unit index while deltas are added; ``stated`` is the digest that a block states."""
+    """The work-unit index while deltas are added; ``stated`` is the digest in the last block."""
 
     rows: dict[str, UnitRow] = field(default_factory=dict)
     digest: str = NO_ROWS
@@ -100,7 +100,7 @@ class _Index:
 
     def add(self, state: SourceState | None) -> None:
         if state is None or state.kind != KIND:
-            # Only after ResetState (V19): the index was given up, rows of the past with it.
+            # Only after ResetState (V19): the index was given up, with all earlier rows.
             self.rows, self.digest, self.stated = {}, NO_ROWS, NO_ROWS
             return
         for fields in UnitSummary.delta_of(state):

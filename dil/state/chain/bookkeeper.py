@@ -20,12 +20,12 @@ from dil.state.runs import details
 from dil.text.windows import Windows, label_text, windows_of
 
 _FIRST = -(2**63)
-# In one commit: a job with a long history closes the rest with its next ones.
+# The most labels closed by one commit: a job with a long history closes the rest later.
 _MOST_LABELS = 10_000
 
 
 class Bookkeeper:
-    """The books of a job while one commit changes them; ``keeping`` says how."""
+    """The books of a job during one commit; ``keeping`` says how they are kept."""
 
     def __init__(self, tx: Transaction, job: str, commit: Commit, keeping: BookKeeping) -> None:
         self._tx = tx
@@ -37,7 +37,7 @@ class Bookkeeper:
         self._marks: list[list[object]] = []
 
     def reopen(self, writer: ChainWriter) -> None:
-        """Draft what reopens the closed ones of the labels whose rows change."""
+        """Draft blocks that reopen the closed labels whose rows change."""
         for window in self._keeping.reopens:
             if self._books.is_closed(window):
                 writer.draft(self._event(REOPEN_BOOKS, window))
@@ -45,7 +45,7 @@ class Bookkeeper:
                 self._mark(window, "REOPENED")
 
     def close(self, writer: ChainWriter, summary: UnitSummary) -> bool:
-        """Draft what closes complete labels, and keep the books; return whether any is closed."""
+        """Draft blocks that close complete labels, save the books; return whether any closed."""
         keeping, before = self._keeping, self._books
         if keeping.closes or keeping.sweeps is not None:
             reached, watermark = self._reached(summary), self._watermark()
@@ -61,10 +61,10 @@ class Bookkeeper:
     def _sweep(
         self, writer: ChainWriter, windows: Windows, reached: int | None, watermark: int | None
     ) -> None:
-        """Close the windows, oldest first, up to the first that is not complete.
+        """Close the windows, oldest first, up to the first one that is not complete.
 
-        One that no run has read, or that was skipped, is passed over. What lies before the window
-        that was the first so far, because an earlier ``from`` added it, is closed in the same way.
+        A window that no run has read, or that was skipped, is left out. Windows before the formerly
+        first one, added by an earlier ``from``, are closed in the same way.
         """
         row = self._tx.row(sql.LOWEST, self._job)
         if row is None:
@@ -86,10 +86,10 @@ class Bookkeeper:
         until: int | None,
         judge: tuple[int | None, int | None],
     ) -> int:
-        """Close windows up to the first that is not complete, or one that begins at ``until``.
+        """Close windows up to the first one that is not complete, or that begins at ``until``.
 
         Returns:
-            Where the next one begins.
+            The begin of the next window.
         """
         for _ in range(_MOST_LABELS):
             place = windows.at(low)
@@ -103,7 +103,7 @@ class Bookkeeper:
         return low
 
     def _end_of_closed(self, window: LabelWindow) -> int:
-        """Return the end of the closed time that a window lies in, its own where it is open."""
+        """Return the end of the closed time around a window; the window's own end if it is open."""
         around = (each for each in self._books.closed if each.low <= window.low < each.high)
         return max((each.high for each in around), default=window.high)
 
@@ -118,15 +118,15 @@ class Bookkeeper:
         return self._has(COMMITTED, window) and not self._has(SKIPPED, window)
 
     def _has(self, status: str, window: LabelWindow) -> bool:
-        """Return whether the last work unit of a status that begins before a window's end is in it.
+        """Return whether a window has the last work unit of a status that begins before its end.
 
-        Partitions follow each other, so that one look is enough.
+        Partitions adjoin each other, so one lookup is enough.
         """
         row = self._tx.row(sql.LAST_WITH_STATUS, self._job, status, window.high)
         return row is not None and row[0] > window.low
 
     def _is_meant(self, window: LabelWindow) -> bool:
-        """Return whether a named label is to be closed, and not left to its turn."""
+        """Return whether a named label is to be closed now, and not in its turn."""
         if self._keeping.sweeps is not None:
             come = self._books.next_low
             return come is not None and window.low < come
@@ -137,7 +137,7 @@ class Bookkeeper:
         return is_committed and (watermark is None or window.high <= watermark)
 
     def _reached(self, summary: UnitSummary) -> int | None:
-        """Return up to where all is committed, as far as what is closed does not stop it."""
+        """Return the time up to which all is committed, without work units in closed labels."""
         frontier = open_frontier(self._tx, self._job, self._books, summary)
         if frontier is None:
             return None
@@ -147,7 +147,7 @@ class Bookkeeper:
         return min(limits)
 
     def _watermark(self) -> int | None:
-        """Return the event-time watermark after this commit; None where none is waited for."""
+        """Return the event-time watermark after this commit; None if labels do not wait for one."""
         if not self._keeping.by_event_time:
             return None
         members = self._commit.checkpoints.get(EVENT_TIME, {})
@@ -180,10 +180,10 @@ def event_body(window: LabelWindow, reason: str | None) -> JsonObject:
 
 
 def open_frontier(tx: Transaction, job: str, books: Books, summary: UnitSummary) -> int | None:
-    """Return the smallest start of an open work unit that does not lie in closed time.
+    """Return the smallest start of an open work unit that is not in closed time.
 
-    Without one it is the largest high. What is open in a closed label is final as it is, and does
-    not keep later ones open.
+    If there is none, return the largest high. An open work unit in a closed label stays as it is,
+    and does not keep later labels open.
     """
     low = _lowest_open(tx, job, _FIRST, _FIRST)
     for each in books.closed:
@@ -195,6 +195,6 @@ def open_frontier(tx: Transaction, job: str, books: Books, summary: UnitSummary)
 
 
 def _lowest_open(tx: Transaction, job: str, low: int, high: int) -> int | None:
-    """Return the first start from ``low`` on of an open work unit that does not end by ``high``."""
+    """Return the first start from ``low`` on of an open work unit that ends after ``high``."""
     rows = (tx.row(sql.LOWEST_OPEN_OUTSIDE, job, status, low, high) for status in OPEN)
     return min((row[0] for row in rows if row is not None), default=None)

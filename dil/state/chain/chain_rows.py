@@ -17,10 +17,10 @@ _SCHEMA_KINDS = frozenset({"SetDataSchema"})
 
 
 def read_tip(tx: Transaction, job: str) -> ChainHead | None:
-    """Return the end of the job's chain from at most five rows, whatever its length.
+    """Return the head of the job's chain from at most five rows, however long it is.
 
     Raises:
-        StateError: a block that is read is missing or damaged, or the head row contradicts it.
+        StateError: a block is missing or damaged, or the head row contradicts it.
     """
     row = tx.row(sql.HEAD, job)
     if row is None:
@@ -48,10 +48,10 @@ def read_tip(tx: Transaction, job: str) -> ChainHead | None:
 def read_block_at(
     tx: Transaction, job: str, sequence: int, expected_hash: str | None = None
 ) -> Block:
-    """Return one block, whose bytes fit its hash.
+    """Return one block, after checking its bytes against its hash.
 
     Raises:
-        StateError: it is missing or damaged, or its hash is not the expected one.
+        StateError: the block is missing or damaged, or its hash is not the expected one.
     """
     row = tx.row(sql.BLOCK, job, sequence)
     if row is None:
@@ -69,7 +69,7 @@ def read_stored(job: str, sequence: int, stored_hash: str, payload: bytes | str)
     """Return the block of a stored row.
 
     Raises:
-        StateError: its bytes do not fit its hash or its place, or cannot be read.
+        StateError: its bytes do not fit its hash or its sequence, or cannot be read.
     """
     content = payload.encode() if isinstance(payload, str) else bytes(payload)
     if not is_hash_of(stored_hash, content):
@@ -88,11 +88,11 @@ def read_stored(job: str, sequence: int, stored_hash: str, payload: bytes | str)
 
 
 def data_event_at(tx: Transaction, job: str, sequence: int) -> DataEvent:
-    """Return the data event of a block that holds one.
+    """Return the data event of a block that must have one.
 
     Raises:
-        StateError: the block is missing or damaged, or holds another event. Going on without it
-            would begin again at offset 0.
+        StateError: the block is missing or damaged, or has another event. Without it, offsets would
+            begin at 0 again.
     """
     event = read_block_at(tx, job, sequence).event
     if not isinstance(event, DataEvent):
@@ -103,10 +103,10 @@ def data_event_at(tx: Transaction, job: str, sequence: int) -> DataEvent:
 def config_event_at(
     tx: Transaction, job: str, sequence: int | None, kinds: frozenset[str] = SOURCE_KINDS
 ) -> ConfigEvent | None:
-    """Return the config event of a block that holds one of some kinds, None without a sequence.
+    """Return a block's config event of one of some kinds, None for the sequence None.
 
     Raises:
-        StateError: the block is missing or damaged, or holds another event.
+        StateError: the block is missing or damaged, or has another event.
     """
     if sequence is None:
         return None
@@ -117,7 +117,7 @@ def config_event_at(
 
 
 def resets_since(tx: Transaction, job: str, sequence: int | None, head: int) -> frozenset[str]:
-    """Return what ResetState events after a block, up to the head, allow a commit to drop."""
+    """Return the members that ResetState events after a block, up to the head, allow to drop."""
     since = -1 if sequence is None else sequence
     if head == since:
         return frozenset()
@@ -132,7 +132,7 @@ def resets_since(tx: Transaction, job: str, sequence: int | None, head: int) -> 
 def append(
     tx: Transaction, job: str, before: ChainHead | None, blocks: Sequence[Block], after: ChainHead
 ) -> None:
-    """Write blocks behind ``before`` and move the head, all or nothing.
+    """Write blocks after ``before`` and move the head, all or nothing.
 
     Raises:
         CommitConflictError: the head is no longer ``before``.
@@ -155,9 +155,9 @@ def append(
 
 
 def moved_head(job: str) -> CommitConflictError:
-    """Return the error of a writer who came second."""
+    """Return the error for a writer that came second."""
     return CommitConflictError(
-        f"the chain of job {json.dumps(job)} moved on since this run was planned",
+        f"the chain of job {json.dumps(job)} has new blocks since this run was planned",
         "Nothing of this run was recorded; run the job again.",
     )
 
@@ -166,7 +166,7 @@ def shown(row: Row) -> JsonObject:
     """Return a block's row as JSON with its ``hash``.
 
     Raises:
-        StateError: the stored bytes are no JSON object.
+        StateError: the stored bytes are not a JSON object.
     """
     stored_hash, payload = row
     try:
@@ -177,7 +177,7 @@ def shown(row: Row) -> JsonObject:
 
 
 def damaged(what: str) -> StateError:
-    """Return the error of a chain that dil cannot have written so."""
+    """Return the error for a chain that dil cannot have written."""
     return StateError(what, "The chain was changed outside dil. Restore a copy of the state store.")
 
 
@@ -190,7 +190,7 @@ def _last_data(tx: Transaction, job: str, sequence: int | None, head: Block) -> 
 
 
 def _require_pointers(job: str, head: Block, row: Row) -> None:
-    """Check the head row against the head block: what that block sets is what is in force."""
+    """Check the head row against the head block: values that the block sets must be in force."""
     _, data_sequence, source_sequence, schema_sequence, sequence = row
     kind = head.event.kind
     stated = None

@@ -1,4 +1,4 @@
-"""How far the event watermark of a job lets the watermark of its dataset go."""
+"""The limit that a job's event watermark sets to the watermark of its dataset."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dil.text.zones import iso
 
 
 def event_limits(commit: Commit) -> tuple[int | None, ...]:
-    """Return the event watermark that holds the other one back; None for one that is not there.
+    """Return the event watermark that limits the dataset's, epoch ms UTC; None if unset yet.
 
-    Nothing comes back for a job without one. It is epoch ms UTC.
+    The result is empty for a job without an event watermark.
     """
     events = commit.checkpoints.get(EVENT_TIME)
     if events is None or events.get("strategy") == "none":
         return ()
     watermark = events.get("watermark")
-    # Before the calendar there is none that can be written down.
+    # A watermark before the calendar's first year cannot be written down.
     return (watermark if isinstance(watermark, int) and iso(watermark) else None,)

@@ -1,4 +1,4 @@
-"""Whether a plan still holds although other writers moved the head (rule C21)."""
+"""Decides whether a plan is still valid after other writers moved the head (rule C21)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dil.state.blocks.source_state import KIND, UnitSummary
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
 
-# What changes the meaning of rows or of state that a plan was made on.
+# Events that change the meaning of the rows or of the state that a plan used.
 _CONFLICTING = frozenset({"SetDataSchema", "SetTransform", "ResetState"})
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedHead:
-    """The head that a plan was made on; sequence -1 and no hash for an empty chain."""
+    """The head that a plan used; sequence -1 and no hash for an empty chain."""
 
     sequence: int
     hash: str | None
@@ -31,11 +31,11 @@ def planned_now(tx: Transaction, job: str) -> PlannedHead:
 
 
 def still_holds(tx: Transaction, job: str, planned: PlannedHead, commit: Commit) -> bool:
-    """Return whether a commit may go behind the present head.
+    """Return whether a commit may be written after the present head.
 
-    It may when the planned head is still part of the chain and all blocks behind it are
-    configuration that leaves rows and state alone, or data of other work units. Reads only those
-    blocks: none when the head did not move.
+    It may if the planned head is still part of the chain, and each later block is a configuration
+    that leaves rows and state unchanged, or data of other work units. Reads only those blocks: none
+    if the head did not move.
     """
     now = planned_now(tx, job)
     if now == planned:
@@ -56,7 +56,7 @@ def _leaves_alone(block: Block, commit: Commit, mine: Collection[str]) -> bool:
     if not isinstance(event, DataEvent):
         return event.kind not in _CONFLICTING
     if event.new_data is not None and any(file.signature not in mine for file in commit.removes):
-        return False  # a replace of everything does not know of these files
+        return False  # a replace of all files does not include these files
     state = event.new_source_state
     if state is None or state.kind != KIND:
         return False

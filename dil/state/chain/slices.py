@@ -1,4 +1,4 @@
-"""The ``newData`` of a commit: its files with their offsets, and those that it takes away."""
+"""The ``newData`` of a commit: its files with their offsets, and the files that it removes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from dil.state.databases.database import Transaction
 
 
 def slice_of(tx: Transaction, job: str, commit: Commit, prev_offset: int | None) -> Slice | None:
-    """Return the ``newData`` of a commit, None when it neither adds nor takes away a file.
+    """Return the ``newData`` of a commit, None if it neither adds nor removes a file.
 
-    Offsets follow ``prev_offset``, the last one of the chain; None means that they begin at 0.
+    Offsets follow ``prev_offset``, the chain's last offset; with None they begin at 0.
     """
     if not commit.moves and not commit.removes:
         return None
@@ -47,14 +47,14 @@ def slice_of(tx: Transaction, job: str, commit: Commit, prev_offset: int | None)
 
 
 def late_of(commit: Commit) -> SideFiles | None:
-    """Return the files of late rows of a commit, None when it touches none."""
+    """Return a commit's files of late rows, None if it changes none."""
     if not commit.touches_late_rows:
         return None
     return SideFiles(_side_files(commit.late_moves), commit.late_removes)
 
 
 def changelog_of(commit: Commit) -> Changelog | None:
-    """Return which rows a commit changed, None where it does not record that."""
+    """Return the rows that a commit changed, None if it does not record them."""
     if not commit.changelog_dir:
         return None
     return Changelog(_side_files(commit.changelog_moves), commit.begins_changelog)
@@ -68,10 +68,10 @@ def _side_files(moves: Iterable[Move]) -> tuple[SideFile, ...]:
 
 
 def own_of(tx: Transaction, job: str, files: Iterable[PublishedFile]) -> frozenset[str]:
-    """Return the URIs of those files that a recorded run of the job published, or its chain holds.
+    """Return the URIs of the files that a recorded run of the job published, or its chain has.
 
-    Runs are few and files are many: a run is looked up once. Its row may be pruned; then the
-    chain still knows its files.
+    There are few runs and many files: each run is looked up once. A run's row may be pruned; then
+    the chain still has its files.
     """
     is_known: dict[str, bool] = {}
     own: set[str] = set()
@@ -84,7 +84,7 @@ def own_of(tx: Transaction, job: str, files: Iterable[PublishedFile]) -> frozens
 
 
 def keep_offsets(tx: Transaction, job: str, new_data: Slice) -> None:
-    """Remember where each new file begins, for the day when a later block takes it away."""
+    """Save the first offset of each new file, which a later block that removes the file needs."""
     forget_offsets(tx, job, (part.path for part in new_data.removes))
     for part in new_data.parts or ():
         key = key_hash(part.path)
@@ -93,21 +93,21 @@ def keep_offsets(tx: Transaction, job: str, new_data: Slice) -> None:
 
 
 def forget_offsets(tx: Transaction, job: str, uris: Iterable[str]) -> None:
-    """Forget where files began that left the dataset."""
+    """Delete the first offsets of files that left the dataset."""
     for uri in uris:
         tx.change(sql.REMOVE_FILE, job, key_hash(uri))
 
 
 def is_live(tx: Transaction, job: str, uri: str) -> bool:
-    """Return whether a file that a block added is there, because no later one took it away."""
+    """Return whether a file that a block added is live: no later block removed it."""
     return tx.row(sql.FILE_OFFSET, job, key_hash(uri)) is not None
 
 
 def last_offset_at(tx: Transaction, job: str, sequence: int) -> int:
-    """Return the last offset that the blocks up to one have taken, -1 where none has.
+    """Return the last offset used by the blocks up to a sequence, -1 if none is used.
 
     Raises:
-        StateError: the newest data block of these is damaged.
+        StateError: the newest data block among these is damaged.
     """
     found = (tx.row(sql.DATA_BLOCK_UP_TO, job, kind, sequence) for kind in sorted(DATA_KINDS))
     row = next(filter(None, found), None)  # a dataset holds one of the kinds (V08)
@@ -131,7 +131,7 @@ def _removed(tx: Transaction, job: str, file: PublishedFile) -> SliceFile:
 
 
 def _joint_hash(parts: Sequence[SliceFile]) -> str | None:
-    """Return the only part's hash, else the hash of the parts' hashes, one a line."""
+    """Return the hash of the only part, else the hash of the parts' hashes, one a line."""
     if not parts:
         return None
     if len(parts) == 1:

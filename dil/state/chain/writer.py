@@ -1,4 +1,4 @@
-"""Writes the blocks of one commit behind the head of a chain; runs and operators alike.
+"""Writes the blocks of one commit after the head of a chain, for runs and for operators.
 
 Each block is checked against the rules of the chain before it is drafted. Drafted blocks are
 written together, with compare-and-set on the head that was read.
@@ -22,12 +22,12 @@ from dil.state.databases.database import Transaction
 
 
 class ChainWriter:
-    """The end of a chain, and the blocks drafted behind it, inside one transaction.
+    """The head of a chain, and the blocks drafted after it, inside one transaction.
 
-    ``tip`` is the end with the drafts in place, None for an empty chain. ``horizon`` is the latest
-    instant that a watermark may name beside the system time (V18); both are epoch ms UTC.
-    ``chains`` are those of the inputs of a query; without them the rules that need them are not
-    checked.
+    ``tip`` is the head including the drafts, None for an empty chain. ``horizon`` is the latest
+    instant, epoch ms UTC, that a watermark may have besides the system time (V18), also epoch ms
+    UTC. ``chains`` are the chains of a query's inputs; without them the rules that need them are
+    not checked.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class ChainWriter:
 
     @property
     def next_sequence(self) -> int:
-        """Return the sequence of the block that comes next."""
+        """Return the sequence of the next block."""
         return 0 if self.tip is None else self.tip.head.sequence + 1
 
     @property
@@ -60,7 +60,7 @@ class ChainWriter:
 
     @property
     def source(self) -> JsonObject:
-        """Return what is in force about the source, nothing before the first configuration."""
+        """Return the configuration of the source in force, empty before the first one."""
         return self.tip.source.body if self.tip and self.tip.source else {}
 
     @property
@@ -76,7 +76,7 @@ class ChainWriter:
         return source.body if source is not None and source.kind == "SetTransform" else None
 
     def begin(self, kind: str = "Root") -> None:
-        """Draft the first block of a root or derived dataset if the chain is empty."""
+        """Draft the first block of a root or derived dataset, if the chain is empty."""
         if self.tip is None:
             self.draft(Seed(self._dataset_id, kind))
 
@@ -85,7 +85,7 @@ class ChainWriter:
         self.draft(ConfigEvent("SetDataSchema", {"schema": schema}))
 
     def data_event(self, commit: Commit | None = None) -> DataEvent:
-        """Return the next data event: it changes nothing but the files of ``commit``."""
+        """Return the next data event, with no changes but the files of ``commit``."""
         if self.tip is None:
             raise AssertionError("a chain begins with Seed")
         event = carried(self.tip)
@@ -100,7 +100,7 @@ class ChainWriter:
 
         Args:
             event: What the block holds.
-            replaced: Row hashes that the rows of its delta had before, by signature (V22).
+            replaced: The former row hashes of its delta's rows, by signature (V22).
 
         Raises:
             StateError: a rule of the chain would break; nothing is written.
@@ -110,7 +110,7 @@ class ChainWriter:
         self._keep(block)
 
     def draft_if_changed(self, event: DataEvent, *, replaced: Mapping[str, str]) -> bool:
-        """Draft the next block unless its event changes nothing (V23); return whether it does.
+        """Draft the next block unless its event changes nothing (V23); return whether it changes.
 
         Raises:
             StateError: a rule of the chain would break; nothing is written.
@@ -123,7 +123,7 @@ class ChainWriter:
         return True
 
     def write(self) -> None:
-        """Write the drafted blocks, and remember at which offsets their files begin.
+        """Write the drafted blocks, and save the first offsets of their files.
 
         Raises:
             CommitConflictError: another writer moved the head.

@@ -1,1 +1,1 @@
-"""The engines that keep state, behind one seam: SQLite, PostgreSQL, MySQL and MariaDB."""
+"""The engines that keep state, behind one interface: SQLite, PostgreSQL, MySQL and MariaDB."""

@@ -1,4 +1,4 @@
-"""The seam between the state store and a database server: transactions over DB-API rows."""
+"""The interface between the state store and a database: transactions over DB-API rows."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 SqlValue: TypeAlias = int | str | bytes | None
-# The SQL edge: what a column holds is known by the statement, not by the type checker.
+# Values at the SQL edge: the statement, and not the type checker, knows a column's type.
 Row: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LongValue:
-    """Bytes, or a text in UTF-8, that are made piece by piece; ``pieces`` may be called again.
+    """Bytes, or UTF-8 text, made in pieces; ``pieces`` may be called several times.
 
-    What a run of 100,000 work units keeps is a hundred megabytes, and a driver copies a value
-    several times.
+    A run of 100,000 work units stores a hundred megabytes, and a driver copies a value several
+    times.
     """
 
     pieces: Callable[[], Iterable[bytes]]
@@ -40,7 +40,7 @@ class Transaction(ABC):
 
     @abstractmethod
     def change(self, statement: str, *values: SqlValue) -> int:
-        """Run an INSERT, UPDATE or DELETE and return how many rows it matched."""
+        """Run an INSERT, UPDATE or DELETE and return the number of matched rows."""
 
     def add(self, statement: str, *values: SqlValue, long: LongValue) -> None:
         """Run an INSERT of one row, whose last value is long."""
@@ -51,17 +51,17 @@ class Transaction(ABC):
         """Return all rows of a SELECT."""
 
     def row(self, statement: str, *values: SqlValue) -> Row | None:
-        """Return the first row of a SELECT, None when there is none."""
+        """Return the first row of a SELECT, None if there is none."""
         found = self.rows(statement, *values)
         return found[0] if found else None
 
 
-# Is given a store and its older format before anything of it changes; raises to leave it so.
+# Called with a store and its older format before it is upgraded; raises to leave it unchanged.
 Allow: TypeAlias = Callable[[Transaction, int], None]
 
 
 class Snapshot(Transaction):
-    """A reading transaction that stays open: all it reads is of one point in time."""
+    """A reading transaction that stays open: all its reads see one point in time."""
 
     @abstractmethod
     def close(self) -> None:
@@ -69,57 +69,56 @@ class Snapshot(Transaction):
 
 
 class Database(ABC):
-    """Where one state store lives. Safe to use from several threads of one process.
+    """The database of one state store. Safe to use from several threads of one process.
 
-    Driver errors leave this class as StateError, a row that another writer made first as
-    CommitConflictError. ``place`` names it for people. A store of an older format is read and
-    written as it is: formats only add tables.
+    Driver errors are raised as StateError, and a row that another writer created first as
+    CommitConflictError. ``place`` is the store's name in messages. A store of an older format is
+    read and written as it is: formats only add tables.
     """
 
     place: str
 
     @abstractmethod
     def write(self) -> AbstractContextManager[Transaction]:
-        """Open a transaction that sees all earlier writers; commits unless the block raises.
+        """Open a transaction that sees all earlier writes; it commits unless the block raises.
 
         Creates the store on first use.
         """
 
     @abstractmethod
     def upgrade(self, allow: Allow) -> AbstractContextManager[Transaction]:
-        """Open a transaction like ``write``, in which a store of an older format is upgraded.
+        """Open a transaction like ``write`` that also upgrades a store of an older format.
 
-        ``allow`` is called only for an older store, inside of the transaction. The old store
-        is copied to ``copy_place`` first. The upgrade and the block are committed as a whole, or
-        not at all.
+        ``allow`` is only called for an older store, inside the transaction. The old store is first
+        copied to ``copy_place``. Upgrade and block are committed together or not at all.
         """
 
     def problems(self) -> Iterator[str]:
-        """Yield what is wrong with what the tables are made of, where that can be looked at."""
+        """Yield problems of the files under the tables, if the store can check them."""
         return iter(())
 
     def set_chain_aside(self, name: str) -> None:
-        """Put copies of the chain aside, under a name, that a replaced chain would not fit.
+        """Move copies of the chain away, under a name, because a replaced chain would not fit them.
 
-        Called before a job's rows are replaced; what is put aside is written anew either way.
+        It is called before a job's rows are replaced; the copies are written again in any case.
         """
         del name
 
     @abstractmethod
     def copy_place(self, number: int) -> str:
-        """Return where the store is kept as it was under an older format, for people."""
+        """Return the place of the store's copy in an older format, for people."""
 
     @abstractmethod
     def read(self) -> AbstractContextManager[Transaction]:
-        """Open a reading transaction; a store that does not exist reads as an empty one."""
+        """Open a reading transaction; a store that does not exist reads as an empty store."""
 
     @abstractmethod
     def snapshot(self) -> Snapshot:
-        """Open a reading transaction of its own, which blocks no writer."""
+        """Open a separate reading transaction, which blocks no writer."""
 
     @abstractmethod
     def stream(self, statement: str, *values: SqlValue) -> Iterator[Row]:
-        """Yield the rows of a SELECT one by one, of one point in time, blocking no writer."""
+        """Yield the rows of a SELECT one by one, from one point in time; blocks no writer."""
 
     @abstractmethod
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Whether a folder lies on a network mount, where SQLite's locks cannot be trusted."""
+"""Detects network mounts, on which SQLite's locks cannot be trusted."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _MOUNTS = Path("/proc/mounts")
 
 
 def network_mount_of(folder: Path) -> str | None:
-    """Return the network filesystem that holds ``folder``, None for a local one.
+    """Return the kind of network filesystem that holds ``folder``, None for a local one.
 
-    Best effort: only Linux shows it, elsewhere the answer is None.
+    This only works on Linux; elsewhere the answer is None.
     """
     try:
         table = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
@@ -27,8 +27,8 @@ def network_mount_of(folder: Path) -> str | None:
 def filesystem_of(folder: Path, table: str) -> str:
     r"""Return the filesystem word of the mount that holds an absolute path.
 
-    ``table`` is the text of /proc/mounts (proc(5), fstab(5)): device, mount point with blanks
-    as ``\040``, type, options. Of several mounts on one point the last is on top.
+    ``table`` is the text of /proc/mounts (proc(5), fstab(5)): device, mount point with blanks as
+    ``\040``, type, options. If one point has several mounts, the last one is on top.
     """
     best, kind = -1, ""
     for line in table.splitlines():

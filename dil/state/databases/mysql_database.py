@@ -1,8 +1,8 @@
 """MySQL 8 and MariaDB 10.2 or newer, through PyMySQL.
 
-Names are compared bytewise and without padding, so the tables need a collation that older
-servers lack. Tables cannot be made in a transaction here: they are made under a lock of the
-server, and the row with their format is written last.
+Names are compared by bytes and without padding, so the tables need a collation that older servers
+lack. MySQL cannot create tables in a transaction: they are created under a lock of the server, and
+the row with their format is written last.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class MysqlDriver(ServerDriver):
                     _settings(idle_s), "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
                 ),
                 autocommit=True,
-                # A row that an UPDATE found and left as it was counts, as on other servers.
+                # As on other servers, a row that an UPDATE found but did not change counts.
                 client_flag=_installed().constants.CLIENT.FOUND_ROWS,
                 read_timeout=server_driver.ANSWER_S,
                 write_timeout=server_driver.ANSWER_S,
@@ -65,7 +65,7 @@ class MysqlDriver(ServerDriver):
         return MysqlStateConnection(MysqlSession(connection), self.address)
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Return what the server's error means, and what to do."""
+        """Return the meaning of the server's error, and what to do."""
         fault = mysql.fault_of(error)
         advice = _ADVICE.get(fault, _ADVICE[Fault.OTHER])
         return Diagnosis(fault, mysql.text_of(error), advice)
@@ -79,7 +79,7 @@ class MysqlStateConnection(ServerConnection):
         self._address = address
 
     def change(self, statement: str, *values: SqlValue) -> int:
-        """Run a statement and return how many rows it found, changed or not."""
+        """Run a statement and return the number of rows that it found, changed or not."""
         return self._session.change(marked(statement), *values)
 
     def rows(self, statement: str, *values: SqlValue) -> list[Row]:
@@ -95,7 +95,7 @@ class MysqlStateConnection(ServerConnection):
         self._session.run("START TRANSACTION READ WRITE")
 
     def begin_reading(self) -> None:
-        """Begin at REPEATABLE READ, with the point in time of this very moment."""
+        """Begin at REPEATABLE READ, with a snapshot of this moment."""
         self._session.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         self._session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
 
@@ -108,7 +108,7 @@ class MysqlStateConnection(ServerConnection):
         self._session.rollback()
 
     def lift_limits(self) -> None:
-        """Let the server wait for a day, and PyMySQL for as long as it takes."""
+        """Let the server wait for a day, and PyMySQL without a limit."""
         self._session.run(_settings(_READER_IDLE_S))
         self._session.wait_for_ever()
 
@@ -117,7 +117,7 @@ class MysqlStateConnection(ServerConnection):
         return self._session.columns(table)
 
     def existing(self, names: Iterable[str]) -> frozenset[str]:
-        """Return which tables the database holds."""
+        """Return the tables, among some names, that exist in the database."""
         wanted = list(names)
         places = ", ".join("?" * len(wanted))
         found = self.rows(
@@ -128,15 +128,15 @@ class MysqlStateConnection(ServerConnection):
         return frozenset(row[0] for row in found)
 
     def column_words(self) -> tables.ColumnWords:
-        """Return MySQL's words, with a collation that this server has."""
+        """Return MySQL's column types, with a collation that this server has."""
         return tables.mysql_words(self._collation())
 
     def create(self) -> None:
-        """Make the tables under a lock of the server; goes on where a crash left off."""
+        """Create the tables under a lock of the server; continues where a crash stopped."""
         lock = f"dil.{hashlib.sha256(self._address.database.encode()).hexdigest()[:32]}"
         if self.rows("SELECT GET_LOCK(?, ?)", lock, server_driver.LOCK_S) != [(1,)]:
             raise StateError(
-                f"another process is making the tables of {self._address}",
+                f"another process is creating the tables of {self._address}",
                 f"It takes longer than {server_driver.LOCK_S} s; run the job again.",
             )
         try:
@@ -173,8 +173,8 @@ class MysqlStateConnection(ServerConnection):
 def _settings(idle_s: int) -> str:
     """Return the statement that sets the session's limits.
 
-    Strict, so that nothing is cut to fit; a client that vanished inside of a transaction is
-    noticed after ``idle_s`` seconds.
+    Strict mode refuses values that would have to be cut; the server ends the transaction of a
+    client that vanished after ``idle_s`` seconds.
     """
     return (
         "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION',"
@@ -188,7 +188,7 @@ def _installed() -> Any:  # noqa: ANN401 - a module
     """Return PyMySQL.
 
     Raises:
-        StateError: it is not installed.
+        StateError: PyMySQL is not installed.
     """
     try:
         return mysql.driver()

@@ -1,7 +1,7 @@
-"""How long a state server that went away is waited for, in all calls of one store together.
+"""Limits the wait for a state server that went away, over all calls of one store.
 
-A server that answered before may be starting again, so a call waits for it. The end of a run asks
-the store several times: what the first of these calls waited in vain, the others do not wait again.
+A server that answered before may be restarting, so a call waits for it. The end of a run calls the
+store several times: if the first of these calls waited in vain, the others do not wait.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextvars import ContextVar
 
 log = logging.getLogger(__name__)
 
-# All waiting of one outage, in seconds. After that the server is left alone for half as long.
+# The longest wait in one outage, in seconds. After it no connection is tried for half that time.
 RESTART_S = 20.0
 _PAUSE_S = 0.25
 
@@ -23,9 +23,9 @@ _is_patient: ContextVar[bool] = ContextVar("dil_state_is_patient", default=True)
 
 @contextmanager
 def without_waiting() -> Iterator[None]:
-    """Make calls inside the block fail at once when the server is away.
+    """Make calls inside the block fail at once if the server is away.
 
-    For what is tried again anyway, or does no harm undone; it uses up no time of the run.
+    It is for work that is repeated anyway, or that may be skipped; it does not delay the run.
     """
     token = _is_patient.set(False)
     try:
@@ -35,7 +35,7 @@ def without_waiting() -> Iterator[None]:
 
 
 class Outage:
-    """What one store knows about the absence of its server."""
+    """The state of one server's outage."""
 
     def __init__(self, place: str) -> None:
         self._place = place
@@ -44,16 +44,16 @@ class Outage:
         self._failure: Exception | None = None
 
     def end(self) -> None:
-        """Take note that the server answered."""
+        """Record that the server answered."""
         if self._deadline is not None:
             log.info("the state store %s is back", self._place)
         self._was_there, self._deadline, self._failure = True, None, None
 
     def refuse(self) -> None:
-        """Raise the last failure again while the server is left alone.
+        """Raise the last failure again while no connection is to be tried.
 
-        It was waited for in vain a moment ago, and a host that is gone costs a time-out each time
-        that it is asked.
+        A call has just waited for the server in vain, and each try to reach a dead host costs a
+        time-out.
         """
         if self._failure is not None and self._deadline is not None:
             if time.monotonic() < self._deadline + RESTART_S / 2:
@@ -61,11 +61,11 @@ class Outage:
             self._failure = None
 
     def pause(self, failure: Exception, text: str) -> bool:
-        """Wait a moment and say whether to connect again; False when the time is used up.
+        """Wait a moment; return whether to connect again, False if the waiting time is used up.
 
         Args:
-            failure: Why the server could not be reached, for ``refuse``.
-            text: The same in words, on one line.
+            failure: The error of the last try, for ``refuse``.
+            text: The same error in words, on one line.
         """
         if not (self._was_there and _is_patient.get()):
             return False

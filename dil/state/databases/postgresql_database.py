@@ -1,8 +1,8 @@
 """PostgreSQL through psycopg 3.
 
-Every statement is bounded in time: by the server's own time-outs, by TCP keepalive on both sides,
-and, for a server that hangs, by a limit in the client. Locks of a client that vanished are free
-after two minutes at the latest.
+Every statement has a time limit: the server's own time-outs, TCP keepalive on both sides, and, in
+case the server hangs, a limit in the client. The locks of a client that vanished are released after
+at most two minutes.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class PostgresqlDriver(ServerDriver):
             )
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Return what an error means by its SQLSTATE, else by its text, and what to do."""
+        """Return an error's meaning by its SQLSTATE, else by its text, and what to do."""
         text = " ".join(str(error).split())
         state = getattr(error, "sqlstate", None)
         is_of_value = state is None and isinstance(error, _installed().psycopg.DataError)
@@ -97,7 +97,7 @@ class PostgresqlStateConnection(ServerConnection):
         self._address = address
 
     def change(self, statement: str, *values: SqlValue) -> int:
-        """Run a statement; PostgreSQL counts the rows it matched."""
+        """Run a statement; PostgreSQL counts the rows that it matched."""
         return self._connection.execute(_native(statement), _plain(values)).rowcount
 
     def rows(self, statement: str, *values: SqlValue) -> list[Row]:
@@ -112,15 +112,15 @@ class PostgresqlStateConnection(ServerConnection):
             yield from cursor
 
     def begin_writing(self) -> None:
-        """Begin at READ COMMITTED: once a lock is held, what was committed before it is seen."""
+        """Begin at READ COMMITTED: after a lock is taken, all earlier commits are visible."""
         self._connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
 
     def begin_reading(self) -> None:
-        """Begin at REPEATABLE READ: the first statement decides which point in time is seen."""
+        """Begin at REPEATABLE READ: the first statement determines the point in time."""
         self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def commit(self) -> None:
-        """Commit; returns when the transaction is in the log on disk."""
+        """Commit; on return the transaction is in the log on disk."""
         self._connection.execute("COMMIT")
 
     def rollback(self) -> None:
@@ -129,7 +129,7 @@ class PostgresqlStateConnection(ServerConnection):
             self._connection.execute("ROLLBACK")
 
     def lift_limits(self) -> None:
-        """Switch the server's time-outs off, and that of the client."""
+        """Switch off the time-outs of the server and of the client."""
         self._connection.execute(
             "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0"
         )
@@ -141,14 +141,15 @@ class PostgresqlStateConnection(ServerConnection):
         return tuple(column.name for column in found.description or ())
 
     def existing(self, names: Iterable[str]) -> frozenset[str]:
-        """Return which tables the search path finds.
+        """Return the tables, among some names, that the search path finds.
 
         Raises:
-            StateError: it names no schema that this user may look into, so that tables could
-                neither be found nor made.
+            StateError: the search path has no schema that this user may read, so tables can be
+                neither found nor created.
         """
         found = self._connection.execute(
-            # A scan, and not to_regclass(), which may answer from before a lock was waited for.
+            # A query and not to_regclass(), which may answer with a state from before a lock was
+            # taken.
             "SELECT relname FROM pg_class WHERE relname = ANY(%s) AND pg_table_is_visible(oid)",
             [list(names)],
         )
@@ -158,21 +159,21 @@ class PostgresqlStateConnection(ServerConnection):
         return tables_found
 
     def _require_schema(self) -> None:
-        """Distinguish a schema that is not there from an empty one, which looks the same."""
+        """Refuse a missing schema, which otherwise looks like an empty one."""
         if self.rows("SELECT current_schema()") != [(None,)]:
             return
         which = f"no schema {self._address.schema}" if self._address.schema else "no usable schema"
         raise StateError(
-            f"the state store {self._address} has {which}, or this user may not look into it",
+            f"the state store {self._address} has {which}, or this user has no right to use it",
             _NO_SCHEMA,
         )
 
     def column_words(self) -> tables.ColumnWords:
-        """Return PostgreSQL's words."""
+        """Return PostgreSQL's column types."""
         return tables.POSTGRESQL
 
     def create(self) -> None:
-        """Make the tables in one transaction, under a lock that other processes wait for."""
+        """Create the tables in one transaction, under a lock that other processes wait for."""
         self._connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
         self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [_CREATION_LOCK])
         if not self.existing(tables.names(tables.POSTGRESQL)):
@@ -194,7 +195,7 @@ def _settings(idle_s: int) -> bytes:
     """Return the session's limits as statements.
 
     ``synchronous_commit=off`` would lose acknowledged commits in a crash, so it is raised to on;
-    other values are the server's business.
+    other values are left to the server.
     """
     return (
         f"SET lock_timeout = '{server_driver.LOCK_S}s';"
@@ -214,7 +215,7 @@ def _native(statement: str) -> bytes:
 
 
 def _plain(values: Iterable[SqlValue]) -> list[SqlValue]:
-    """Return values that the server takes: its texts hold no NUL, which errors may quote."""
+    """Return values that the server takes: texts without NUL, which quoted errors may have."""
     return [
         value.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(value, str) else value
         for value in values
@@ -222,7 +223,7 @@ def _plain(values: Iterable[SqlValue]) -> list[SqlValue]:
 
 
 def _installed() -> ModuleType:
-    """Return the module that connects by psycopg.
+    """Return the module that connects through psycopg.
 
     Raises:
         StateError: psycopg is not installed, or finds no libpq.

@@ -1,18 +1,17 @@
 """A database server as the state store's database, over PostgreSQL's or MySQL's driver.
 
-A write transaction first takes the job's row in ``writer``: writers of one job follow each other,
-as on SQLite those of a file do, and those of different jobs do not meet. The row also keeps the
-mark of the last transaction that was committed. When the answer to a COMMIT is lost, a new
-connection waits until that transaction is over and reads the mark, so that whether it landed is
-known and not guessed.
+A write transaction first locks the job's row in ``writer``: writers of one job follow each other,
+as writers of one file do on SQLite, and writers of different jobs do not meet. The row also has the
+mark of the last committed transaction. If the answer to a COMMIT is lost, a new connection waits
+until that transaction is over and reads the mark, which shows whether it was committed.
 
-An upgrade takes the rows of all jobs in ``writer``, so that no job writes meanwhile. MySQL commits
-each statement about tables at once: copies and new tables are made on a second connection, where
-what a crash left is made again, and the format changes with the transaction itself.
+An upgrade locks the rows of all jobs in ``writer``, so that no job writes meanwhile. MySQL commits
+each statement about tables at once: a second connection creates the copies and the new tables, and
+creates them again after a crash; the format changes in the transaction itself.
 
-A connection that went away between two transactions is opened again, and a server that is starting
-again is waited for (see ``outage``). A connection that goes away inside of a transaction is an
-error: nothing of it landed, and whoever began it knows what to do again.
+A connection that was lost between two transactions is opened again, and a server that is restarting
+is waited for (see ``outage``). A connection that is lost inside a transaction is an error: no
+change was made, and the caller knows how to repeat its work.
 """
 
 from __future__ import annotations
@@ -38,15 +37,15 @@ _TAKE_ALL_TURNS = "UPDATE writer SET mark = mark"
 _AWAIT_TURN = "UPDATE writer SET mark = mark WHERE dataset_id = ?"
 _LAST_MARK = "SELECT mark FROM writer WHERE dataset_id = ?"
 _OTHERWISE = (
-    "Without one, give dil another database: the next run begins without history and reads "
-    "everything again, so move the published data away, too, or it is there twice."
+    "Without a backup, give dil another database: the next run has no history and reads "
+    "everything again, so move the published data away, too, or its rows are doubled."
 )
 _UNDONE = "Nothing of this change was recorded; run the job again."
 _AGAIN = "Then run the command again."
 
 
 class ServerTransaction(Snapshot):
-    """Statements on one connection; ``is_change`` says that they are there to change something."""
+    """Statements on one connection; ``is_change`` says that they may change rows."""
 
     def __init__(
         self, connection: ServerConnection, driver: ServerDriver, *, is_change: bool = False
@@ -56,7 +55,7 @@ class ServerTransaction(Snapshot):
         self._is_change = is_change
 
     def change(self, statement: str, *values: SqlValue) -> int:
-        """Run an INSERT, UPDATE or DELETE and return how many rows it matched."""
+        """Run an INSERT, UPDATE or DELETE and return the number of matched rows."""
         with translated(self._driver, is_change=self._is_change):
             return self._connection.change(statement, *values)
 
@@ -71,10 +70,10 @@ class ServerTransaction(Snapshot):
 
 
 class ServerDatabase(Database):
-    """The tables of one database on a server, as one job uses them.
+    """The tables of one database on a server, for one job.
 
-    Nothing is created before the first write. ``job`` is whose turn a write transaction takes:
-    it changes rows of this job only.
+    Nothing is created before the first write. ``job`` is the job whose row a write transaction
+    locks: it only changes this job's rows.
     """
 
     def __init__(self, driver: ServerDriver, job: str) -> None:
@@ -88,11 +87,11 @@ class ServerDatabase(Database):
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        """Open a transaction that holds the job's turn; commits unless the block raises.
+        """Open a transaction that locks the job's row; it commits unless the block raises.
 
         Raises:
             CommitUnknownError: the connection was lost during COMMIT and the server did not come
-                back, so that it cannot be known whether the transaction landed.
+                back, so it is unknown whether the transaction was committed.
         """
         with self._lock, translated(self._driver, is_change=True):
             mark = uuid.uuid4().hex
@@ -116,7 +115,7 @@ class ServerDatabase(Database):
                 is_older = found < tables.FORMAT
                 if is_older:
                     allow(tx, found)
-                    connection.lift_limits()  # it pauses inside its transaction meanwhile
+                    connection.lift_limits()  # its transaction is idle meanwhile
                     with closing(self._opened(may_idle=True)) as second:
                         second.lift_limits()
                         _refuse_other_tables(second, found, self.place)
@@ -128,10 +127,10 @@ class ServerDatabase(Database):
                 raise
             self._commit(connection, mark)
             if is_older:
-                self._drop()  # the next one has limits
+                self._drop()  # the next connection has limits again
 
     def copy_place(self, number: int) -> str:
-        """Return the tables beside these that keep all rows as they were."""
+        """Return the names of the tables that keep all rows in the older format."""
         return f"the tables {tables.copy_name('*', number)} in {self.place}"
 
     @contextmanager
@@ -149,7 +148,7 @@ class ServerDatabase(Database):
                 self._undo()
 
     def snapshot(self) -> Snapshot:
-        """Open a connection of its own whose first read was already made."""
+        """Open a separate connection, whose first read fixes the point in time."""
         with translated(self._driver):
             connection = self._own_reader()
             return empty_store() if connection is None else ServerTransaction(
@@ -157,7 +156,7 @@ class ServerDatabase(Database):
             )  # fmt: skip
 
     def stream(self, statement: str, *values: SqlValue) -> Iterator[Row]:
-        """Yield rows from a connection of its own, which lives as long as the iterator."""
+        """Yield rows from a separate connection, which is open as long as the iterator."""
         with translated(self._driver):
             connection = self._own_reader()
             if connection is None:
@@ -173,10 +172,10 @@ class ServerDatabase(Database):
     # Transactions
 
     def _begun(self, mark: str, *, takes_all: bool = False) -> ServerConnection:
-        """Return the shared connection inside a transaction that holds the job's turn.
+        """Return the shared connection inside a transaction that holds the lock of the job's row.
 
-        Nothing of the caller's has happened yet, so whatever passes is tried again. With
-        ``takes_all`` it holds the turns of all jobs while the store is older than this release.
+        The caller has not run any statement yet, so temporary failures are retried. With
+        ``takes_all`` it locks the rows of all jobs while the store has an older format.
         """
         attempts = 1
         while True:
@@ -214,7 +213,7 @@ class ServerDatabase(Database):
                 raise
 
     def _has_landed(self, mark: str, lost: Exception) -> bool:
-        """Return whether the transaction with a mark was committed before its connection broke."""
+        """Return whether the transaction with a mark was committed before the connection broke."""
         try:
             connection = self._connected()
             connection.begin_writing()
@@ -226,13 +225,13 @@ class ServerDatabase(Database):
             raise CommitUnknownError(
                 f"the state store {self._driver.address} went away while a change was committed "
                 f"({self._driver.diagnose(lost).text}), and cannot be asked whether it landed",
-                "Bring the server back and run the job again: the next run looks first. Delete "
+                "Bring the server back and run the job again: the next run checks it. Delete "
                 "nothing.",
             ) from error
         return found == [(mark,)]
 
     def _undo(self) -> None:
-        """End the transaction of the shared connection, or the connection itself."""
+        """End the shared connection's transaction, or close the connection."""
         if self._connection is None:
             return
         try:
@@ -279,7 +278,7 @@ class ServerDatabase(Database):
         return self._connection
 
     def _opened(self, *, may_idle: bool) -> ServerConnection:
-        """Open a connection; a server that was there before gets time to come back."""
+        """Open a connection; a server that answered before is waited for."""
         self._outage.refuse()
         while True:
             try:
@@ -298,10 +297,10 @@ class ServerDatabase(Database):
             self._connection = None
 
     def _is_ready(self, connection: ServerConnection) -> bool:
-        """Return whether the tables are there, in a readable format.
+        """Return whether the tables exist, in a readable format.
 
         Raises:
-            StateError: they are of another format, or another program's.
+            StateError: the tables have another format, or are another program's.
         """
         if self._is_current:
             return True
@@ -317,24 +316,24 @@ class ServerDatabase(Database):
             return False
         formats = connection.rows(sql.READ_FORMAT)
         if not formats:
-            return False  # MySQL cannot make tables in a transaction: another process is at it
+            return False  # MySQL creates tables one by one: another process is creating them
         if not tables.is_readable(formats[0][0]):
             raise tables.refused_format(formats[0][0], place, _OTHERWISE)
-        # An older one may be upgraded by another process, so its format is asked again.
+        # Another process may upgrade an older store, so its format is read again.
         self._is_current = formats[0][0] == tables.FORMAT
         return True
 
 
 def _attempts(fault: Fault) -> int:
-    """Return how often a transaction that fails in this way is tried."""
+    """Return how often a transaction is tried that fails with this fault."""
     if fault in CONFLICTS:
         return _BEGIN_ATTEMPTS
-    # A connection may have gone stale since it was used; a new one has not.
+    # An idle connection may have been lost; a new one has not.
     return 2 if fault in AWAY else 1
 
 
 def _refuse_other_tables(connection: ServerConnection, found: int, place: str) -> None:
-    """Refuse tables of other programs that have the names of those to be added.
+    """Refuse other programs' tables with the names of tables that have to be added.
 
     Raises:
         StateError: a table has other columns; nothing was changed.
@@ -345,18 +344,18 @@ def _refuse_other_tables(connection: ServerConnection, found: int, place: str) -
         columns = connection.columns(name)
         if sorted(columns) != sorted(added[name].columns):
             raise StateError(
-                f"{place} holds a table {name} with the columns {', '.join(columns)}, which is not"
-                " of dil, and this release needs one of that name with"
+                f"{place} holds a table {name} with the columns {', '.join(columns)}, which does"
+                " not belong to dil, and this release needs one of that name with"
                 f" {', '.join(added[name].columns)}",
-                "Nothing was changed. Rename that table, or copy the state with the release before"
+                "Nothing was changed. Rename that table, or copy the state with the earlier release"
                 " to a database or schema of its own.",
             )
 
 
 def _copy_and_add(connection: ServerConnection, found: int) -> None:
-    """Copy the tables of an older store, and make those that were added since.
+    """Copy the tables of an older store, and create the tables that were added since.
 
-    The copy of the format comes last: a copy without it is not complete. May be done again.
+    The format is copied last: a copy without it is incomplete. May be repeated.
     """
     column_words = connection.column_words()
     for name in reversed(tables.names(column_words, number=found)):
@@ -370,7 +369,7 @@ def _copy_and_add(connection: ServerConnection, found: int) -> None:
 
 @contextmanager
 def translated(driver: ServerDriver, *, is_change: bool = False) -> Iterator[None]:
-    """Turn the driver's errors into ours; the only place that does."""
+    """Translate the driver's errors into ours; only this function does that."""
     try:
         yield
     except driver.errors() as error:

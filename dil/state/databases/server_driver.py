@@ -1,4 +1,4 @@
-"""What one database server's driver supplies to the state store."""
+"""The interface of a database server's driver for the state store."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dil.model.database_address import DatabaseAddress
 from dil.state.databases.database import Row, SqlValue
 from dil.state.databases.tables import ColumnWords
 
-# How long to wait, in seconds: for a connection; for another writer's lock; for one statement, as
-# the server counts; for any answer, as the client counts, which ends waiting for a server that
-# hangs; and how long a client may be silent inside a transaction before the server ends it.
+# Limits in seconds: for a connection; for another writer's lock; for one statement, by the server's
+# clock; for any answer, by the client's clock, which ends the wait for a server that hangs; for a
+# client's silence inside a transaction, after which the server ends it.
 CONNECT_S = 10
 LOCK_S = 20
 STATEMENT_S = 30
@@ -23,23 +23,23 @@ IDLE_S = 120
 
 PROPERTIES = LoginProperties("state.store.db.url", "state.store.db.user", "state.store.db.password")
 ADVICE: Mapping[Fault, str] = {
-    Fault.LOCKED: "Another process kept this job's row locked; run the job again.",
-    Fault.TIMED_OUT: "The server took too long. Look what it is busy with, then run the job again.",
+    Fault.LOCKED: "Another process held the lock of this job's row; run the job again.",
+    Fault.TIMED_OUT: "The server took too long. Check its load, then run the job again.",
     Fault.NO_TABLE: "Tables are missing: another version of dil made the store, or they were"
     " dropped. Restore a backup.",
     Fault.NO_COLUMN: "Another version of dil made the store: use that version, or restore a"
     " backup.",
 }
-# Another writer was in the way; the transaction is undone, or has to be.
+# Another writer was in the way; the transaction was rolled back, or must be.
 CONFLICTS = frozenset({Fault.DUPLICATE, Fault.CONFLICT})
 
 
 class ServerConnection(ABC):
-    """One connection outside of any transaction; methods raise the driver's own errors."""
+    """One connection outside of transactions; its methods raise the driver's own errors."""
 
     @abstractmethod
     def change(self, statement: str, *values: SqlValue) -> int:
-        """Run a statement and return how many rows it matched; ``?`` is the place of a value."""
+        """Run a statement and return the number of matched rows; ``?`` is the place of a value."""
 
     @abstractmethod
     def rows(self, statement: str, *values: SqlValue) -> list[Row]:
@@ -51,15 +51,15 @@ class ServerConnection(ABC):
 
     @abstractmethod
     def begin_writing(self) -> None:
-        """Begin a transaction each of whose statements sees all that is committed by then."""
+        """Begin a transaction in which each statement sees all commits before it."""
 
     @abstractmethod
     def begin_reading(self) -> None:
-        """Begin a transaction that sees one point in time and locks nothing."""
+        """Begin a transaction that sees one point in time and takes no locks."""
 
     @abstractmethod
     def commit(self) -> None:
-        """End the transaction; what it changed is on the server's disk."""
+        """End the transaction; its changes are on the server's disk."""
 
     @abstractmethod
     def rollback(self) -> None:
@@ -67,7 +67,7 @@ class ServerConnection(ABC):
 
     @abstractmethod
     def lift_limits(self) -> None:
-        """Let statements of this connection, and pauses inside a transaction, take any time."""
+        """Remove the time limits for statements, and for pauses inside a transaction."""
 
     @abstractmethod
     def columns(self, table: str) -> tuple[str, ...]:
@@ -75,15 +75,15 @@ class ServerConnection(ABC):
 
     @abstractmethod
     def existing(self, names: Iterable[str]) -> frozenset[str]:
-        """Return which of some tables are there."""
+        """Return the tables, among some names, that exist."""
 
     @abstractmethod
     def column_words(self) -> ColumnWords:
-        """Return the words of this server in which servers differ."""
+        """Return the column types of this server."""
 
     @abstractmethod
     def create(self) -> None:
-        """Make the tables, once, however many processes do so at the same moment."""
+        """Create the tables once, even if several processes do so at the same moment."""
 
     @abstractmethod
     def close(self) -> None:
@@ -91,7 +91,7 @@ class ServerConnection(ABC):
 
 
 class ServerDriver(ABC):
-    """How to connect to one kind of server, and how to read its errors."""
+    """Connects to one kind of server, and translates its errors."""
 
     address: DatabaseAddress
 
@@ -100,8 +100,8 @@ class ServerDriver(ABC):
         """Open a connection.
 
         Args:
-            may_idle: It only reads, and may pause inside a transaction for as long as it likes.
-                Another one is ended by the server after IDLE_S seconds, with its locks.
+            may_idle: The connection only reads, and may pause inside a transaction without a limit.
+                Otherwise the server ends it after IDLE_S seconds, with its locks.
 
         Raises:
             StateError: the driver is not installed, or the server cannot keep a store.
@@ -109,7 +109,7 @@ class ServerDriver(ABC):
 
     @abstractmethod
     def errors(self) -> tuple[type[Exception], ...]:
-        """Return the root of the driver's errors; none where it is not installed."""
+        """Return the base class of the driver's errors; none if the driver is not installed."""
 
     @abstractmethod
     def diagnose(self, error: Exception) -> Diagnosis:
@@ -118,8 +118,8 @@ class ServerDriver(ABC):
 
 @lru_cache(maxsize=256)
 def marked(statement: str) -> str:
-    """Return a statement of ``sql`` with the marks that drivers take in place of ``?``.
+    """Return a statement of ``sql`` with the drivers' placeholder in place of ``?``.
 
-    The statements keep theirs, because a file log stores them as they are.
+    The stored statements keep ``?``, because a file log stores them unchanged.
     """
     return statement.replace("?", MARK)

@@ -1,7 +1,7 @@
 """SQLite as the state store's database: one file, write-ahead log, full synchronisation.
 
-Readers never block the writer, and the writer never blocks them, so a long listing in another
-process cannot make a heartbeat late. Every commit is on disk when it returns.
+Readers and the writer never block each other, so a long listing in another process cannot delay a
+heartbeat. Every commit is on disk when it returns.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ LARGE_BYTES = 1024 * 1024
 _INSERTED = re.compile(r"INSERT INTO (\w+) .*?(\w+)\) VALUES")
 _WAL_ATTEMPTS = 50
 _WITHOUT_HISTORY = (
-    "Without one, move the file away: the next run begins without history and reads everything "
-    "again, so move the published data away, too, or it is there twice."
+    "Without a copy, move the file away: the next run has no history and reads everything "
+    "again, so move the published data away, too, or its rows are doubled."
 )
 
 
@@ -49,15 +49,16 @@ class SqliteTransaction(Snapshot):
         self._path = path
 
     def change(self, statement: str, *values: SqlValue) -> int:
-        """Run an INSERT, UPDATE or DELETE and return how many rows it matched."""
+        """Run an INSERT, UPDATE or DELETE and return the number of matched rows."""
         with translated(self._path):
             return self._connection.execute(statement, values).rowcount
 
     def add(self, statement: str, *values: SqlValue, long: LongValue) -> None:
         """Run an INSERT of one row, whose last value is long.
 
-        SQLite would copy the value twice, and Python's module keep it until the statement is used
-        again. So a large one is written into the row; a text is a BLOB of UTF-8 then.
+        SQLite would copy the value twice, and Python's module would keep it until the statement is
+        used again. So a large value is written into the row afterwards; a text is then a BLOB of
+        UTF-8.
         """
         size = long.size
         if size < LARGE_BYTES:
@@ -92,7 +93,7 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        """Open a transaction that holds the write lock; commits unless the block raises."""
+        """Open a transaction that holds the write lock; it commits unless the block raises."""
         with self._written() as (tx, _):
             yield tx
 
@@ -109,12 +110,12 @@ class SqliteDatabase(Database):
             yield tx
 
     def copy_place(self, number: int) -> str:
-        """Return the file beside this one that keeps it as it was."""
+        """Return the path of the copy in the older format, beside this file."""
         return str(self.path.with_suffix(f".format-{number}{self.path.suffix}"))
 
     @contextmanager
     def _written(self) -> Iterator[tuple[Transaction, int]]:
-        """Open a transaction that holds the write lock; it comes with the store's format."""
+        """Open a transaction that holds the write lock; yield it with the store's format."""
         with self._lock, translated(self.path):
             connection = self._connected(for_writing=True)
             connection.execute("BEGIN IMMEDIATE")
@@ -128,7 +129,7 @@ class SqliteDatabase(Database):
                 raise
 
     def _copy(self, number: int) -> None:
-        """Copy what is committed, through a connection of its own; the name appears at the end."""
+        """Copy the committed rows through a separate connection; the copy is named at the end."""
         copy = Path(self.copy_place(number))
         unfinished = copy.with_suffix(".tmp")
         unfinished.unlink(missing_ok=True)
@@ -146,7 +147,7 @@ class SqliteDatabase(Database):
         except OSError as error:
             raise StateError(
                 f"the state store {self.path} cannot be copied to {copy}: {error.strerror}",
-                "It was not upgraded. Make room or let this user write there, and run again.",
+                "It was not upgraded. Free space or give this user write access, then run again.",
             ) from error
 
     @contextmanager
@@ -167,7 +168,7 @@ class SqliteDatabase(Database):
                 connection.execute("ROLLBACK")
 
     def snapshot(self) -> Snapshot:
-        """Open a connection of its own whose first read was already made."""
+        """Open a separate connection, whose first read fixes the point in time."""
         with translated(self.path):
             connection = self._reader()
             if connection is None:
@@ -177,7 +178,7 @@ class SqliteDatabase(Database):
             return SqliteTransaction(connection, self.path)
 
     def stream(self, statement: str, *values: SqlValue) -> Iterator[Row]:
-        """Yield rows from a connection of its own, which lives as long as the iterator."""
+        """Yield rows from a separate connection, which is open as long as the iterator."""
         with translated(self.path):
             connection = self._reader()
             if connection is None:
@@ -218,7 +219,7 @@ class SqliteDatabase(Database):
                 _make_durable_folder(self.path.parent)
             connection = _open(self.path, create=for_writing)
             try:
-                # Before anything is changed: the file may be another program's.
+                # This comes before any change: the file may be another program's.
                 if not for_writing or _has_tables(connection):
                     _check_format(connection, self.path)
                 if for_writing:
@@ -242,7 +243,7 @@ class SqliteDatabase(Database):
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Turn the driver's errors into ours; the only place that does."""
+    """Translate the driver's errors into ours; only this function does that."""
     try:
         yield
     except sqlite3.IntegrityError as error:
@@ -257,7 +258,7 @@ def translated(path: Path) -> Iterator[None]:
 def _advice(error: sqlite3.Error) -> str:
     fault = fault_of(error)
     if fault is Fault.LOCKED:
-        return f"Another process kept it locked for {BUSY_S:.0f} s; run the job again."
+        return f"Another process held its lock for {BUSY_S:.0f} s; run the job again."
     if fault is Fault.DAMAGED:
         return f"The file is damaged. Restore a copy of it. {_WITHOUT_HISTORY}"
     if fault in {Fault.NO_TABLE, Fault.NO_COLUMN}:
@@ -266,7 +267,7 @@ def _advice(error: sqlite3.Error) -> str:
 
 
 def _open(path: Path, *, create: bool) -> sqlite3.Connection:
-    if create:  # for this user alone; SQLite gives its other files the mode of this one
+    if create:  # only for this user; SQLite gives its other files the same mode
         with suppress(OSError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     mode: Literal["rw", "rwc"] = "rwc" if create else "rw"
@@ -274,7 +275,7 @@ def _open(path: Path, *, create: bool) -> sqlite3.Connection:
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Switch the journal; SQLite does not wait here for another process that does the same."""
+    """Switch the journal mode; SQLite does not wait here for another process that does the same."""
     for attempt in range(_WAL_ATTEMPTS):
         try:
             connection.execute("PRAGMA journal_mode = WAL").fetchall()
@@ -287,7 +288,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
 
 
 def empty_store() -> Snapshot:
-    """Return what a store reads as that does not exist yet, on any server."""
+    """Return an empty store, for a store on any server that does not exist yet."""
     connection = connect(None, mode="rwc", busy_s=BUSY_S, is_shared=True)
     _create(connection)
     return SqliteTransaction(connection, Path(":memory:"))
@@ -300,7 +301,7 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _created_or_checked(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the format of the store, which is made if it is not there."""
+    """Return the store's format; the store is created if it is missing."""
     if _has_tables(connection):
         return _check_format(connection, path)
     _create(connection)
@@ -313,10 +314,10 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
 
 
 def _check_format(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the format of a store that is there.
+    """Return the format of an existing store.
 
     Raises:
-        StateError: this release does not read it.
+        StateError: this release does not read that format.
     """
     try:
         found = connection.execute(sql.READ_FORMAT).fetchone()
@@ -332,7 +333,7 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def _make_durable_folder(folder: Path) -> None:
-    """Create the folder, and see that its name outlives a power cut."""
+    """Create the folder, and make its name durable."""
     try:
         missing = [place for place in (folder, *folder.parents) if not place.exists()]
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -347,7 +348,7 @@ def _make_durable_folder(folder: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """See that a file's content, or the names in a folder, outlive a power cut."""
+    """Make a file's content, or the names in a folder, durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

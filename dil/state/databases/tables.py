@@ -1,8 +1,8 @@
-"""The tables of the SQL state stores, and the words in which the servers differ.
+"""The tables of the SQL state stores, and the column types of each server.
 
-``ColumnWords`` has the column types of one engine. Names are compared bytewise everywhere: case,
-accents and trailing blanks count, and texts are ordered by code point. Long texts are in no key:
-signatures, unit keys and URIs are keyed by their SHA-256 (rule C19).
+``ColumnWords`` has the column types of one engine. Names are compared by bytes everywhere: case,
+accents and trailing blanks count, and texts are ordered by code point. Keys contain no long texts:
+signatures, unit keys and URIs have their SHA-256 as keys (rule C19).
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from dil.errors import StateError
 
 FORMAT = 2
-OLDEST_FORMAT = 1  # that is still read, and upgraded
+OLDEST_FORMAT = 1  # the oldest that is still read, and is upgraded
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnWords:
     """Column types of one server.
 
-    ``blob`` keeps all bytes, ``text`` is long, ``digest`` holds hexadecimal digits, ``name`` up
-    to 200 characters that stand in a key; ``table_options`` follow each table. ``like`` makes an
-    empty table with the columns and the key of another one.
+    ``blob`` keeps all bytes, ``text`` is long, ``digest`` has hexadecimal digits, ``name`` has up
+    to 200 characters and is part of a key; ``table_options`` follow each table. ``like`` creates an
+    empty table with the columns and the key of another table.
     """
 
     blob: str
@@ -45,7 +45,7 @@ POSTGRESQL = ColumnWords(
 
 
 def mysql_words(collation: str) -> ColumnWords:
-    """Return the words of a MySQL or MariaDB server for a binary collation without padding."""
+    """Return the column types of a MySQL server for a binary collation without padding."""
     return ColumnWords(
         blob="LONGBLOB",
         text="LONGTEXT",
@@ -56,8 +56,8 @@ def mysql_words(collation: str) -> ColumnWords:
     )
 
 
-# On a server this row is each job's write lock, and ``mark`` names the last transaction that was
-# committed, so that one whose answer was lost can be looked up. SQLite has a lock of its own.
+# On a server this row is each job's write lock, and ``mark`` names the last committed transaction,
+# so that a lost answer can be looked up. SQLite has a lock of its own.
 _WRITERS = (
     "CREATE TABLE writer (dataset_id {name} NOT NULL, mark VARCHAR(40) NOT NULL,\n"
     "  PRIMARY KEY (dataset_id));"
@@ -115,8 +115,8 @@ CREATE TABLE shape (
   PRIMARY KEY (dataset_id));
 """
 
-# What each later format added. A format adds tables and leaves those before it as they are, so
-# that a process that began under the old format can end under the new one.
+# The tables that each later format added. A format adds tables and leaves earlier ones as they are,
+# so that a process that began under the old format can end under the new one.
 _ADDED = {
     2: """
 CREATE TABLE run_detail (
@@ -130,14 +130,14 @@ CREATE TABLE checkpoint (
 
 
 def statements(column_words: ColumnWords, *, number: int = FORMAT) -> list[str]:
-    """Return the statements that create an empty store of a format, that of its format first."""
+    """Return the statements that create an empty store of a format, its format's table first."""
     first = _TABLES + _WRITERS if column_words.has_writers else _TABLES
     later = "".join(text for since, text in _ADDED.items() if since <= number)
     return _in_words_of(column_words, first + later)
 
 
 def additions(column_words: ColumnWords, since: int) -> list[str]:
-    """Return the statements that make a store of this format of one of an older format."""
+    """Return the statements that turn a store of an older format into one of this format."""
     return _in_words_of(column_words, "".join(text for to, text in _ADDED.items() if to > since))
 
 
@@ -156,7 +156,7 @@ def _in_words_of(column_words: ColumnWords, source: str) -> list[str]:
 
 
 def names(column_words: ColumnWords, *, number: int = FORMAT) -> tuple[str, ...]:
-    """Return the tables of a store of a format, that of its format first."""
+    """Return the tables of a store of a format, its format's table first."""
     found = (
         re.match(r"CREATE TABLE (\w+)", text) for text in statements(column_words, number=number)
     )
@@ -165,7 +165,7 @@ def names(column_words: ColumnWords, *, number: int = FORMAT) -> tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class JobTable:
-    """A table with rows of jobs, as every store of a format has it; ``blobs`` hold no text."""
+    """A table with rows of jobs, in every store of a format; ``blobs`` have no text."""
 
     name: str
     columns: tuple[str, ...]
@@ -174,7 +174,7 @@ class JobTable:
 
 
 def job_tables(*, number: int = FORMAT) -> tuple[JobTable, ...]:
-    """Return the tables that keep what is remembered of a job; leases are of a store."""
+    """Return the tables with a job's rows; leases are left out, because they belong to a store."""
     found = []
     for text in statements(SQLITE, number=number):
         match = re.fullmatch(
@@ -190,7 +190,7 @@ def job_tables(*, number: int = FORMAT) -> tuple[JobTable, ...]:
 
 
 def copy_name(table: str, number: int) -> str:
-    """Return the table that keeps the rows of another one, as a format had them."""
+    """Return the name of the table that keeps another table's rows in an older format."""
     return f"{table}_format_{number}"
 
 
@@ -200,12 +200,12 @@ def is_readable(number: int) -> bool:
 
 
 def refused_format(found: int | None, place: str, otherwise: str) -> StateError:
-    """Return the error of a store that this version does not read.
+    """Return the error for a store that this version does not read.
 
     Args:
-        found: Its format, None when it has none.
-        place: The store, as users know it.
-        otherwise: What to do when there is no copy to restore.
+        found: The store's format, None if it has none.
+        place: The store's name for users.
+        otherwise: The fix if there is no copy to restore.
     """
     if found is not None and found > FORMAT:
         return StateError(
