@@ -19,13 +19,13 @@ FILE_NAME = "state.db"
 
 
 def open_store(spec: StateSpec, job_name: str, *, clock: Callable[[], int]) -> StateStore:
-    """Return the store of one job; touches nothing before it is used, see ``open_database``.
+    """Return the store of one job; nothing is read before its first use, see ``open_database``.
 
-    Only where ``fs.uri`` gives the job another store than it had are both looked at.
+    Only if ``fs.uri`` gives the job another store than before, both stores are read at once.
 
     Raises:
-        StateError: the place says nothing, or this kind of store is unknown.
-        ConfigError: all that is remembered of the job is in its former store.
+        StateError: no place is set, or this kind of store is unknown.
+        ConfigError: the job's state is in its former store.
     """
     if spec.former is not None and Path(spec.former.directory).is_dir():
         _refuse_state_left_behind(spec, spec.former, job_name, clock)
@@ -35,7 +35,7 @@ def open_store(spec: StateSpec, job_name: str, *, clock: Callable[[], int]) -> S
 def _refuse_state_left_behind(
     spec: StateSpec, former: StateSpec, job_name: str, clock: Callable[[], int]
 ) -> None:
-    """Refuse a store that knows nothing of a job, which would read everything once more."""
+    """Refuse an empty store if the former one is not: the job would read everything again."""
     if not _remembers(former, job_name, clock) or _remembers(spec, job_name, clock):
         return
     scheme, _, rest = spec.directory.partition("://")
@@ -45,7 +45,7 @@ def _refuse_state_left_behind(
         f" there: its state is on this machine, in {former.directory}",
         "Copy it: dil state copy JOB.conf -D state.store.fs.uri=file:///"
         f" --to state.store.fs.uri={scheme}://{rest.partition('/')[0]} --yes. Or keep it there:"
-        f" state.store.dir=file://{former.directory}. To begin anew, move that folder away.",
+        f" state.store.dir=file://{former.directory}. To start over, move that folder away.",
     )
 
 
@@ -60,10 +60,10 @@ def _remembers(spec: StateSpec, job_name: str, clock: Callable[[], int]) -> bool
 def open_snapshot(
     spec: StateSpec, job_name: str, *, clock: Callable[[], int]
 ) -> Iterator[Transaction]:
-    """Yield what the tables of one job hold at this moment, for a reader; see ``open_database``.
+    """Yield the present rows of one job's tables, for a reader; see ``open_database``.
 
     Raises:
-        StateError: as ``open_database``, or the store cannot be read.
+        StateError: see ``open_database``; or the store cannot be read.
     """
     with (
         closing(open_database(spec, job_name, clock=clock)) as database,
@@ -73,19 +73,19 @@ def open_snapshot(
 
 
 def open_database(spec: StateSpec, job_name: str, *, clock: Callable[[], int]) -> Database:
-    """Return the tables of one job; touches nothing before they are used.
+    """Return the tables of one job; nothing is read before their first use.
 
     Args:
         spec: Kind and place. ``sqlite``, and ``fs`` on a local path, are one SQLite file
             ``state.db`` in the folder, shared by all its jobs. ``noop`` keeps lease, intent and
-            runs there too: only watermarks are left out, by the caller (rule C25).
-            ``filelog`` is a tree of files that needs no locks. ``postgresql`` and ``mysql`` are
-            tables in the server's database, shared by all its jobs.
-        job_name: Key of the chain and of the lease.
-        clock: Epoch ms of the real clock.
+            runs there, too: only watermarks are left out, by the caller (rule C25). ``filelog`` is
+            a tree of files that needs no locks. ``postgresql`` and ``mysql`` are tables in the
+            server's database, shared by all its jobs.
+        job_name: The key of the chain and of the lease.
+        clock: Returns epoch ms of the real clock.
 
     Raises:
-        StateError: the place says nothing, or this kind of store is unknown.
+        StateError: no place is set, or this kind of store is unknown.
     """
     opener = _OPENERS.get(spec.kind)
     if opener is None:

@@ -1,7 +1,8 @@
 """Counts the rows that a store keeps of one job, and copies them to another store of any kind.
 
 Rows are copied table by table in one transaction of the target, and read back before it commits. A
-lease is of its store and is not copied; but its token, which only grows, is exceeded.
+lease belongs to its store and is not copied, but the target's token becomes larger than the
+source's, because tokens only grow.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ class StoredState:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing is remembered."""
+        """Return whether the store has no state of the job."""
         return not any(self.rows.values())
 
 
 def holdings(tx: Transaction, job: str) -> StoredState:
-    """Count what a store remembers of a job."""
+    """Count the rows that a store has of a job."""
     number = details.format_of(tx)
     head, intent = tx.row(sql.HEAD, job), tx.row(sql.INTENT_OF, job)
     return StoredState(
@@ -61,18 +62,18 @@ def remembers_publish(tx: Transaction, job: str, run_id: str) -> bool:
 
 
 def jobs_in(tx: Transaction) -> list[str]:
-    """Return the jobs that a store has the state of."""
+    """Return the jobs whose state a store has."""
     return [str(name) for (name,) in tx.rows("SELECT dataset_id FROM lease ORDER BY dataset_id")]
 
 
 def replace_job(source: Transaction, target: Transaction, job: str, lease: Lease) -> None:
-    """Put what ``source`` remembers of a job in place of what ``target`` does, and end the lease.
+    """Replace a job's rows in ``target`` by those in ``source``, and end the lease.
 
-    ``lease`` is the target's. Nothing of another job changes.
+    ``lease`` is the target's lease. No row of another job changes.
 
     Raises:
         LeaseLostError: a newer token exists.
-        StateError: what the target returns is not what the source holds.
+        StateError: the rows read back from the target differ from the source's.
     """
     leases.require_newest(target, job, lease)
     known = {table.name for table in tables.job_tables(number=details.format_of(source))}
@@ -88,7 +89,7 @@ def replace_job(source: Transaction, target: Transaction, job: str, lease: Lease
             raise StateError(
                 f"the rows of {table.name} of job {json.dumps(job)} were not read as they were "
                 "written",
-                "Nothing was changed. Look into the server's log.",
+                "Nothing was changed. Check the server's log.",
             )
     other = source.row(sql.LEASE, job)
     token = max(lease.token, 0 if other is None else other[0])
@@ -96,7 +97,7 @@ def replace_job(source: Transaction, target: Transaction, job: str, lease: Lease
 
 
 def _rows(tx: Transaction, table: JobTable, job: str) -> Iterator[Row]:
-    """Yield the rows of a job in the order of their key, in the form that every store takes."""
+    """Yield the rows of a job in the order of their key, in a form that every store takes."""
     columns, key = ", ".join(table.columns), ", ".join(table.key)
     statement = f"SELECT {columns} FROM {table.name} WHERE dataset_id = ? ORDER BY {key}"  # noqa: S608
     is_text = [column not in table.blobs for column in table.columns]
@@ -105,10 +106,10 @@ def _rows(tx: Transaction, table: JobTable, job: str) -> Iterator[Row]:
 
 
 def _portable(value: object, is_text: bool) -> object:  # noqa: FBT001 - a column of flags
-    """Return a value as servers keep it that know the type of their columns."""
+    """Return a value in the form of servers with typed columns."""
     if is_text and isinstance(value, bytes):
-        # SQLite keeps a long text as a BLOB. One that is damaged is copied as it is, or refused.
+        # SQLite keeps a long text as a BLOB. A damaged one is copied as it is, or refused.
         with contextlib.suppress(UnicodeDecodeError):
             value = value.decode()
-    # PostgreSQL keeps no NUL in texts (of messages, which quote what a source said).
+    # PostgreSQL allows no NUL in texts, such as messages that quote a source.
     return value.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(value, str) else value

@@ -1,1 +1,1 @@
-"""Chains of derived datasets: blocks of queries, and which input is next."""
+"""Chains of derived datasets: the blocks of queries, and the choice of the next input."""

@@ -1,7 +1,7 @@
-"""The blocks of a derived dataset, with every rule checked before they are written.
+"""Builds the blocks of a derived dataset, and checks all rules before they are written.
 
-They are drafted on the head that is there then (rule C21). A query that was planned before another
-one took the same of its inputs breaks a rule (V32, V33): it is never rebased (rule C22).
+They are drafted on the head that exists then (rule C21). A query that was planned before another
+one consumed the same input breaks a rule (V32, V33): it is never rebased (rule C22).
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def draft_query(writer: ChainWriter, commit: Commit, step: QueryStep) -> int | N
     """Draft the blocks of a run's query: first its configuration, then its data.
 
     Returns:
-        The sequence of the data block, None when the query changed nothing (V23).
+        The sequence of the data block, None if the query changed nothing (V23).
 
     Raises:
-        StateError: a rule would be broken; nothing is written.
+        StateError: a rule would break; nothing is written.
     """
     writer.begin("Derivative")
     transform = json.loads(step.transform)
@@ -51,7 +51,7 @@ def draft_query(writer: ChainWriter, commit: Commit, step: QueryStep) -> int | N
 
 
 def _held_back(reached: str | None, before: str | None, commit: Commit) -> str | None:
-    """Return the watermark that inputs have reached, unless that of the rows is not so far."""
+    """Return the watermark that the inputs have reached, or the rows' event watermark if lower."""
     limits = event_limits(commit)
     if reached is None or None in limits:
         return before if limits else reached
@@ -62,7 +62,7 @@ def _held_back(reached: str | None, before: str | None, commit: Commit) -> str |
 def _last_event_ms(event: DataEvent, step: QueryStep, transform: JsonObject) -> int | None:
     """Return the greatest event time of all rows so far; rows without one do not count.
 
-    It is not known once there are rows that nobody looked at, until the dataset is made anew.
+    It is unknown once the dataset has rows whose times were not read, until it is rebuilt.
     """
     if "dedupe" not in transform:
         return None
@@ -75,9 +75,9 @@ def _last_event_ms(event: DataEvent, step: QueryStep, transform: JsonObject) -> 
 
 
 def _stream_of(commit: Commit, event: DataEvent) -> JsonObject | None:
-    """Return which micro-batch an event is, and where in its inputs it ends; None for other runs.
+    """Return the micro-batch of an event and its end in the inputs; None for other runs.
 
-    All that the inputs have before ``done`` (epoch ms UTC), the watermark, is taken.
+    All rows of the inputs before the watermark ``done`` (epoch ms UTC) are consumed.
     """
     members = commit.checkpoints.get(STREAM)
     if members is None:
@@ -99,11 +99,11 @@ def require_sound_query(
 ) -> None:
     """Check a query against its inputs before its rows become visible; write nothing.
 
-    A begun publish is always finished, even if the inputs change in the meantime: the part
-    that the chain of the dataset alone has is checked once more when the block is written.
+    A begun publish is always finished, even if the inputs change meanwhile: only the rules about
+    the dataset's own chain are checked again when the block is written.
 
     Raises:
-        StateError: a rule would be broken.
+        StateError: a rule would break.
     """
     writer = ChainWriter(tx, job, commit.system_time, horizon=commit.horizon, chains=chains)
     draft_query(writer, commit, step)

@@ -1,10 +1,11 @@
-"""Which rows of which files a reader of a dataset takes: all at a block, or what is new since.
+"""The rows of a dataset's files for a reader: all rows at a block, or the new rows since.
 
-Rows have offsets (docs/state.md). What a reader has not seen lies in files that blocks added; a
-file that a later block of the same stretch took away is left out, so that what is read is what is
-there at the end. A block that takes away rows which the reader has seen cannot be read as new rows
-and is refused, but for a compaction: it keeps every row, under new offsets. So does an act that
-brings files back as they were, when another one is taken back: then nothing has changed.
+Rows have offsets (docs/state.md). The rows that are new to a reader are in files that blocks added;
+a file that a later block of the same stretch removed is left out, so that the reader gets the rows
+that exist at the end. A block that removes rows which the reader has seen cannot be read as new
+rows and is refused. There are two exceptions: a compaction, which keeps every row under new
+offsets, and an act that is undone by another act which brings its files back, because then nothing
+has changed.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ from dil.state.chain.chain_rows import config_event_at, read_stored
 from dil.state.databases.database import Transaction
 from dil.state.derived.inputs import PAGE, StoredInput, open_input
 
-# Before the first row, and before the first block.
+# These are before the first row, and before the first block.
 NONE_YET = -1
 _PAGE_OF_RESETS = (
     "SELECT seq, block_hash, payload FROM mc_block WHERE dataset_id = ?"
     " AND event_kind = 'ResetState' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
 )
-_ANEW = "Read the whole dataset anew, without a starting offset, and replace what was made of it."
+_ANEW = "Read the whole dataset again without a starting offset, and replace what was made of it."
 
 
 class Position(NamedTuple):
-    """A place in a dataset: up to a block, and up to an offset, both of them read.
+    """A place in a dataset: a block and an offset, both already read.
 
-    ``hash`` is the block's, empty before the first one. ``is_inside`` says that the rows of the
-    dataset as it is at the block are read up to the offset, and some of them are not read yet.
+    ``hash`` is the block's hash, empty before the first block. ``is_inside`` says that the rows
+    that the dataset has at the block are read up to the offset, but not all of them.
     """
 
     block: int = NONE_YET
@@ -52,7 +53,7 @@ START = Position()
 
 @dataclass(frozen=True, slots=True)
 class DatasetChain:
-    """The chain of a dataset at one point in time; made in a transaction and good as long."""
+    """The chain of a dataset at one point in time; valid only inside its transaction."""
 
     chain: StoredInput
 
@@ -61,12 +62,12 @@ class DatasetChain:
         """Return the chain of a dataset.
 
         Raises:
-            StateError: the store has none.
+            StateError: the store has no such chain.
         """
         chain = open_input(tx, dataset)
         if chain is None:
             raise StateError(
-                f"job {json.dumps(dataset)} has published nothing that its state store knows of",
+                f"job {json.dumps(dataset)} has no publish in its state store",
                 "Run it first. A job with state.store.enabled=false keeps no chain.",
             )
         return cls(chain)
@@ -82,10 +83,10 @@ class DatasetChain:
         return self.at(self.chain.sequence)
 
     def at(self, sequence: int) -> Position:
-        """Return the position behind all rows of a block.
+        """Return the position after all rows of a block.
 
         Raises:
-            StateError: there is no such block.
+            StateError: the block does not exist.
         """
         if not 0 <= sequence <= self.chain.sequence:
             raise StateError(
@@ -96,7 +97,7 @@ class DatasetChain:
         return Position(sequence, self._last_offset(sequence), self.chain.hash_at(sequence))
 
     def at_instant(self, instant_ms: int) -> Position:
-        """Return the position of the last block that was written until an instant, epoch ms UTC.
+        """Return the position of the last block written at or before an instant, epoch ms UTC.
 
         Raises:
             StateError: the chain began later.
@@ -111,16 +112,16 @@ class DatasetChain:
         return self.at(sequence)
 
     def position_of_offset(self, offset: int) -> Position:
-        """Return the position behind the row of an offset, in the first block that has it.
+        """Return the position after the row with an offset, in the first block that has it.
 
         Raises:
-            StateError: no block does.
+            StateError: no block has it.
         """
         last = self._last_offset(self.chain.sequence)
         if offset > last:
             raise StateError(
                 f"job {json.dumps(self.dataset)} has no row {offset}: its last offset is {last}",
-                "Name one that is there.",
+                "Use an offset up to that one.",
             )
         low, high = 0, self.chain.sequence
         while low < high:
@@ -140,10 +141,10 @@ class DatasetChain:
         return "" if event is None else str(event.body.get("schema") or "")
 
     def require(self, position: Position) -> None:
-        """Refuse a position of another chain.
+        """Refuse a position in another chain.
 
         Raises:
-            StateError: the chain has no such block, so it was restored or begun again (V40).
+            StateError: the chain has no such block, so it was restored or started over (V40).
         """
         if position.block == NONE_YET:
             return
@@ -151,17 +152,17 @@ class DatasetChain:
         if not is_here or self.chain.hash_at(position.block) != position.hash:
             raise StateError(
                 f"V40: the chain of job {json.dumps(self.dataset)} has no block {position.block}"
-                f" {position.hash} any more: it was restored from a copy, or begun anew",
+                f" {position.hash} any more: it was restored from a copy, or started over",
                 _ANEW,
             )
 
     def parts_at(self, end: Position, after: int = NONE_YET) -> tuple[FileRows, ...]:
-        """Return the rows of the dataset as it is at a block, those with offsets ``(after, end]``.
+        """Return the rows that the dataset has at a block, with offsets ``(after, end]``.
 
-        Work grows with the number of blocks that have data; memory with that of live files.
+        The work grows with the number of blocks with data; memory with the number of live files.
 
         Raises:
-            StateError: a block is damaged, or rows before ``after`` were changed since.
+            StateError: a block is damaged, or rows before ``after`` have changed since.
         """
         if after >= end.offset:
             return ()
@@ -169,11 +170,11 @@ class DatasetChain:
         return self._cut(first, end, after)
 
     def parts_between(self, start: Position, end: Position) -> tuple[FileRows, ...]:
-        """Return the rows that a reader who is at ``start`` has not seen, up to ``end``.
+        """Return the rows up to ``end`` that a reader at ``start`` has not seen.
 
         Raises:
-            StateError: it was at a position of another chain, or rows that it has seen were taken
-                away since.
+            StateError: ``start`` is in another chain, or rows that the reader has seen were removed
+                since.
         """
         self.require(start)
         self.require(end)
@@ -184,10 +185,10 @@ class DatasetChain:
     def next_end(
         self, start: Position, *, rows: int | None, files: int | None, until: Position
     ) -> Position:
-        """Return how far a reader at ``start`` gets that takes so much at a time, at most.
+        """Return the position that a reader at ``start`` reaches within its limits.
 
-        A reader of nothing yet takes the dataset as it is at ``until``, cut at any row. After that
-        blocks are taken whole, one at least. Without limits it gets to ``until``.
+        A reader without any rows takes the dataset as it is at ``until``, cut at any row. Later
+        readers take whole blocks, at least one. Without limits the reader reaches ``until``.
         """
         if start.block == NONE_YET or start.is_inside:
             end = until if start.block == NONE_YET else self.at(start.block)
@@ -224,9 +225,9 @@ class DatasetChain:
         return tuple(sorted((part for part in cut if part.count), key=lambda part: part.offset))
 
     def acts(self, first: int, last: int) -> Mapping[int, str]:
-        """Return the verbs of acts whose files are in blocks ``(first, last]``, by the block.
+        """Return, by block, the verbs of acts whose files are in blocks ``(first, last]``.
 
-        The block before such a one says so, and a reader may have ended there.
+        An act's name is in the block before its files, where a reader may have stopped.
         """
         found: dict[int, str] = {}
         after = first - 1
@@ -235,7 +236,7 @@ class DatasetChain:
             for number, stored_hash, payload in page:
                 event = read_stored(self.dataset, number, stored_hash, payload).event
                 if isinstance(event, ConfigEvent) and "act" in event.body:
-                    # Files are in the first block behind.
+                    # The files are in the next block.
                     found[number + 1] = str(event.body["act"])
                 after = number
             if len(page) < PAGE:
@@ -248,19 +249,19 @@ class DatasetChain:
 
 @dataclass(slots=True)
 class _GoneFiles:
-    """Files that left, by their content: the same bytes hold the same rows."""
+    """Files that left, by their content: equal bytes have the same rows."""
 
     _blocks: dict[tuple[str, int], list[int]] = field(default_factory=dict)
 
     def add(self, number: int, files: Iterable[SliceFile]) -> None:
-        """Note files that a block took away."""
+        """Record files that a block removed."""
         for file in files:
             self._blocks.setdefault((file.physical_hash, file.rows), []).append(number)
 
     def has_back(self, file: SliceFile) -> bool:
-        """Return whether a file is one of them, and count it as back."""
+        """Return whether a file is one of them, and record it as returned."""
         if len(file.physical_hash) <= len(SHA2_256):
-            return False  # its content is not on record
+            return False  # its content hash is unknown
         blocks = self._blocks.get((file.physical_hash, file.rows))
         if not blocks:
             return False
@@ -268,17 +269,17 @@ class _GoneFiles:
         return True
 
     def first(self) -> tuple[int, int] | None:
-        """Return the first block whose files are not back, and how many they are, None for none."""
+        """Return the first block whose files have not returned, and their number, else None."""
         left = Counter(number for blocks in self._blocks.values() for number in blocks)
         return min(left.items(), default=None)
 
 
 @dataclass(slots=True)
 class _Added:
-    """The files of a stretch of blocks that are there at its end, by path.
+    """The files that a stretch of blocks added and that exist at its end, by path.
 
-    Rows up to ``seen`` the reader has. ``is_whole`` says that it has none, and begins at the first
-    block: then whatever leaves was never there for it.
+    The reader has the rows up to ``seen``. ``is_whole`` says that it has no rows, and begins at the
+    first block: then removed files never existed for it.
     """
 
     dataset: str
@@ -288,7 +289,7 @@ class _Added:
     _gone: _GoneFiles = field(default_factory=_GoneFiles)
 
     def take(self, number: int, data: Slice, act: str) -> None:
-        # Who has rows of this very block has seen what it took away.
+        # A reader that has rows of this very block has seen which files it removed.
         is_seen = data.start is not None and data.start <= self.seen
         gone = [] if is_seen else [part for part in data.removes if self._is_seen(part)]
         if not (gone and is_compaction(act)):
@@ -303,16 +304,16 @@ class _Added:
         elif len(gone) < len(data.removes) or any(self._is_unseen(part) for part in gone):
             raise StateError(
                 f"block {number} of job {json.dumps(self.dataset)} is a compaction, which put rows"
-                " together that were read before with others that were not",
+                " that were read before with rows that were not",
                 f"{_ANEW} Run `dil compact` when readers have caught up.",
             )
-        # Else the same rows are there once more, under new offsets.
+        # Otherwise the same rows would be read again, under new offsets.
 
     def refuse_gone(self) -> None:
-        """Refuse files that the reader has rows of, that left, and that did not come back.
+        """Refuse files with rows that the reader has, if they were removed and did not return.
 
         Raises:
-            StateError: there are some.
+            StateError: there are such files.
         """
         if (first := self._gone.first()) is not None:
             raise self._taken_away(*first)
@@ -320,27 +321,27 @@ class _Added:
     def _taken_away(self, number: int, files: int) -> StateError:
         return StateError(
             f"block {number} of job {json.dumps(self.dataset)} takes rows away that were read"
-            f" before, {files} files of them: reading what is new since does not tell which rows"
+            f" before, in {files} files: the new rows since do not show which rows"
             " changed",
-            f"{_ANEW} New rows alone come from jobs with ms.publish.mode=append.",
+            f"{_ANEW} Only jobs with ms.publish.mode=append always have new rows only.",
         )
 
     def _is_seen(self, part: SliceFile) -> bool:
-        """Return whether the reader has rows of a file, or may have."""
+        """Return whether the reader has, or may have, rows of a file."""
         if self.is_whole or not part.rows:
             return False
         known = self.parts.get(part.path)
         return known is None or known.start is None or known.start <= self.seen
 
     def _is_unseen(self, part: SliceFile) -> bool:
-        """Return whether the reader lacks rows of a file."""
+        """Return whether a file has rows that the reader does not have."""
         known = self.parts.get(part.path)
         return known is not None and known.end is not None and known.end > self.seen
 
 
 @dataclass(slots=True)
 class _Taken:
-    """The data that a reader takes of blocks one after the other, within its limits."""
+    """The data that a reader takes from consecutive blocks, within its limits."""
 
     most_rows: int | None
     most_files: int | None
@@ -351,14 +352,14 @@ class _Taken:
 
     @property
     def is_all(self) -> bool:
-        """Return whether nothing was left for the next time."""
+        """Return whether no data is left for the next time."""
         return not self._left
 
     def take(self, data: Slice) -> bool:
-        """Return whether the reader goes on to the end of this block.
+        """Return whether the reader continues to the end of this block.
 
-        It goes beyond its limits for a block that takes away what it would read: those files may
-        be gone already.
+        The reader exceeds its limits for a block that removes files which it would read, because
+        these files may be deleted already.
         """
         parts = data.parts or ()
         rows, paths = sum(part.rows for part in parts), {part.path for part in parts}
@@ -372,7 +373,7 @@ class _Taken:
         return True
 
     def _is_beyond(self, rows: int, files: int) -> bool:
-        """Return whether so much more would be too much; the first block is taken whole."""
+        """Return whether so many more rows and files are too many; the first block never is."""
         if not self.paths:
             return False
         is_long = self.most_rows is not None and self.rows + rows > self.most_rows
@@ -384,7 +385,7 @@ class _Taken:
 def _within(
     parts: tuple[FileRows, ...], end: Position, rows: int | None, files: int | None
 ) -> Position:
-    """Return the end of the first of these rows that keep to the limits."""
+    """Return the end of the first of these rows that fit the limits."""
     taken = parts if files is None else parts[: max(1, files)]
     left = end.offset + 1 if rows is None else max(1, rows)
     last = NONE_YET
@@ -415,7 +416,7 @@ def from_json(offset: Mapping[str, object]) -> Position:
     """Return the position of a stream's offset.
 
     Raises:
-        StateError: a newer version wrote it, or it is no position.
+        StateError: a newer version wrote it, or it is not a position.
     """
     match dict(offset):
         case {
@@ -429,6 +430,6 @@ def from_json(offset: Mapping[str, object]) -> Position:
         case _:
             pass
     raise StateError(
-        f"the stream's offset {json.dumps(dict(offset))} is none that this dil wrote",
+        f"the stream's offset {json.dumps(dict(offset))} is not one that this dil wrote",
         "Begin with a new checkpoint folder, or use the release that wrote this one.",
     )

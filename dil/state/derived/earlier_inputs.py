@@ -1,7 +1,7 @@
-"""Inputs that a derived dataset had before, left out, and is given again.
+"""Refuses inputs that a derived dataset had before, that were left out, and are added again.
 
-The last data block has the places of the inputs in force alone, so such an input would be read from
-its beginning, and its rows would be there twice.
+The last data block only has the positions of the present inputs, so such an input would be read
+from its beginning, and its rows would be doubled.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from dil.state.derived.inputs import StoredInput, open_input
 def refuse_inputs_read_before(
     tx: Transaction, dataset_id: str, slices: Sequence[InputSlice]
 ) -> None:
-    """Refuse to begin an input whose rows the dataset has.
+    """Refuse to begin an input whose rows the dataset already has.
 
     It reads nothing if no input is new, else one block for each earlier query of the dataset.
 
     Raises:
-        StateError: an earlier query read it, and the dataset was not rebuilt since.
+        StateError: an earlier query read the input, and the dataset was not rebuilt since.
     """
     new = [item.dataset_id for item in slices if item.prev_block_hash is None]
     own = open_input(tx, dataset_id) if new else None
@@ -37,20 +37,20 @@ def refuse_inputs_read_before(
             raise StateError(
                 f"input {json.dumps(name)} was read by an earlier query of"
                 f" {json.dumps(dataset_id)}, then left out of ms.query.inputs: it would be read"
-                " from its beginning, and its rows would be there twice",
+                " from its beginning, and its rows would be doubled",
                 "To read the whole inputs once and replace this dataset: dil run JOB.conf"
                 f" {MADE_ANEW}. Or give the job another job.name and table.",
             )
 
 
 def _was_read(own: StoredInput, name: str) -> bool:
-    """Return whether the dataset has rows of an input that is not among those of its last block."""
+    """Return whether the dataset has rows of an input that its last block does not have."""
     at = own.last_until(own.sequence, ("SetTransform",))
     while at is not None:
         event = config_event_at(own.tx, own.dataset_id, at)
         if name in transform_inputs(event):
             return True
         if event is not None and event.body.get("mode") == QueryMode.FULL.value:
-            return False  # it made the dataset anew, without that input
+            return False  # that block rebuilt the dataset without the input
         at = own.last_until(at - 1, ("SetTransform",))
     return False

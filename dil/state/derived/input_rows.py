@@ -1,8 +1,8 @@
-"""The rows that a query reads of one input: of the dataset, of its changelog, and late ones.
+"""The rows that a query reads of one input: of the dataset, its changelog, and its late rows.
 
-Where an input keeps a changelog, who reads what is new reads that, because rows of the dataset come
-and go. Late rows are beside the dataset, and take no offsets: they follow by the block that brought
-them.
+If an input keeps a changelog, its new rows are read from there, because rows of the dataset come
+and go. Late rows are beside the dataset and have no offsets: they are ordered by the block that
+added them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ANEW = (
 class InputRows:
     """Rows in the order in which they are read; ``schema`` is the text of their schema.
 
-    ``has_op`` says that it has what happened to each row, and where nothing says so the row came.
+    ``has_op`` says that a column has the change of each row; without a value the row was added.
     """
 
     parts: tuple[FileRows, ...] = ()
@@ -40,12 +40,12 @@ class InputRows:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What a query takes of an input: what came behind ``reached``, up to the block ``last``.
+    """A query's part of an input: all that came after ``reached``, up to the block ``last``.
 
-    ``reads_whole`` asks for all rows that are there at the end, ``reads_late`` for late ones, too.
-    ``needs_changelog`` says that the rows are those of the changelog, whatever the blocks keep.
-    ``reads_closed`` asks for the rows of the timelabels that were closed in it, wherever they came,
-    and for none of others.
+    ``reads_whole`` asks for all rows that exist at the end, ``reads_late`` also for late rows.
+    ``needs_changelog`` says that the rows come from the changelog, whatever the blocks have.
+    ``reads_closed`` asks only for the rows of timelabels that were closed in the stretch, whenever
+    these rows came.
     """
 
     chain: StoredInput
@@ -58,7 +58,7 @@ class Stretch:
 
     @property
     def first(self) -> int:
-        """Return the block before the stretch, -1 for none."""
+        """Return the block before the stretch, -1 if there is none."""
         return self.reached.block
 
     def has_changes(self) -> bool:
@@ -70,11 +70,10 @@ class Stretch:
         return self.reads_late and any(True for _ in self._late_events(self.first))
 
     def rows(self) -> InputRows:
-        """Return the rows that are read.
+        """Return the rows to read.
 
         Raises:
-            StateError: rows that were read before were taken away or changed, and nothing tells
-                which.
+            StateError: rows that were read before were removed or changed, and it is unknown which.
         """
         if self.last < 0:
             return InputRows()
@@ -105,15 +104,15 @@ class Stretch:
             raise StateError(
                 f"{mixed.uri} has no timelabel: whether its rows are of a closed one is not known",
                 "It was published before the job had timelabels, or holds rows of several. Leave"
-                " closed out of ms.query.inputs, or read the input anew.",
+                " closed out of ms.query.inputs, or read the whole input again.",
             )
         return tuple(part for part in every if part.timelabel in labels)
 
     def closed_labels(self) -> frozenset[str]:
-        """Return the timelabels that were closed: in the stretch, or at all for all rows.
+        """Return the timelabels closed in the stretch; if all rows are read, all closed ones.
 
         Raises:
-            StateError: one was reopened whose rows were read before.
+            StateError: a label was reopened whose rows were read before.
         """
         first = NONE_YET if self.reads_whole else self.first
         found: set[str] = set()
@@ -129,7 +128,7 @@ class Stretch:
         return frozenset(found)
 
     def schema_beside(self) -> str:
-        """Return the text of the schema of rows beside the dataset, changed and late ones alike."""
+        """Return the text of the schema of rows beside the dataset: changed and late rows."""
         schema = DatasetChain(self.chain).schema_at(self.last)
         return with_columns(schema, [OP_COLUMN, *LATE_COLUMNS])
 
@@ -144,7 +143,7 @@ class Stretch:
             ) from error
 
     def _keeps_changelog(self, dataset: DatasetChain) -> bool:
-        """Return whether the last change of rows is in a changelog; a compaction changes none."""
+        """Return whether the last change of rows is in a changelog; compactions change none."""
         block = self.chain.last_with_data(self.last)
         while block is not None:
             event, number = block.event, block.sequence
@@ -156,10 +155,10 @@ class Stretch:
         return False
 
     def changed_files(self) -> list[tuple[int, SideFile]] | None:
-        """Return the files of the changelog with their blocks, None where no block keeps any.
+        """Return the changelog's files with their blocks, None if no block has any.
 
         Raises:
-            StateError: the changelog begins anew after rows that were read, or lacks changes.
+            StateError: the changelog starts over after rows that were read, or lacks changes.
         """
         found: list[tuple[int, SideFile]] = []
         gap, is_kept = None, self.needs_changelog
@@ -173,7 +172,7 @@ class Stretch:
             if changelog.is_begun:
                 if self.first != NONE_YET:
                     raise self._broken(
-                        number, "begins the changelog anew, behind rows that were read"
+                        number, "starts the changelog over, after rows that were read"
                     )
                 found, gap = [], None
             found += ((number, file) for file in changelog.parts)
@@ -184,10 +183,10 @@ class Stretch:
         return found
 
     def late_files(self) -> list[tuple[int, SideFile]]:
-        """Return the files of late rows with their blocks: all, where everything is read.
+        """Return the files of late rows with their blocks; all of them if everything is read.
 
         Raises:
-            StateError: some that were read before were taken away.
+            StateError: files that were read before were removed.
         """
         first = NONE_YET if self.reads_whole else self.first
         found: dict[str, tuple[int, SideFile]] = {}
@@ -196,7 +195,7 @@ class Stretch:
             assert late is not None  # noqa: S101 - _late_events gives no others
             for path in late.removes:
                 if found.pop(path, None) is None and first != NONE_YET:
-                    raise self._broken(number, "takes late rows away that were read before")
+                    raise self._broken(number, "removes late rows that were read before")
             found.update((file.path, (number, file)) for file in late.parts)
         return list(found.values())
 
@@ -210,7 +209,7 @@ class Stretch:
 
 
 def place_of(chain: StoredInput, block_hash: str | None, offset: int | None) -> Position | None:
-    """Return the place behind a block and an offset, None where the chain has no such block."""
+    """Return the position of a block and an offset, None if the chain has no such block."""
     if block_hash is None:
         return Position()
     sequence = chain.sequence_of(block_hash)
@@ -220,7 +219,7 @@ def place_of(chain: StoredInput, block_hash: str | None, offset: int | None) -> 
 
 
 def one_after_the_other(files: Iterable[SideFile], start: int = 0) -> tuple[FileRows, ...]:
-    """Return all rows of files beside a dataset, in places that begin at ``start``."""
+    """Return all rows of files beside a dataset, at positions that begin at ``start``."""
     found = []
     for file in files:
         found.append(FileRows(file.path, file.rows, 0, file.rows, file.size, start))

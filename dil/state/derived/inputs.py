@@ -1,7 +1,7 @@
 """The input chains of derived datasets, read from the same store by indexed queries.
 
-Blocks never change and a chain has no branches, so one block is an ancestor of another when both
-are in the chain and its sequence is smaller (V34).
+Blocks never change and a chain has no branches, so one block is an ancestor of another if both are
+in the chain and its sequence is smaller (V34).
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ PAGE_OF_BOOKS = (
     " AND event_kind IN ('CloseBooks', 'ReopenBooks') ORDER BY seq LIMIT ?"
 )
 PAGE = 200
-# A dataset holds only one of them (V08), a root the first.
+# A dataset has only one of these kinds (V08), a root dataset the first.
 DATA_EVENTS = ("AddData", "ExecuteQuery", EXECUTE_TRANSFORM)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredInput(InputChain):
-    """One input's chain inside a transaction; each lookup costs the same in a chain of any length.
+    """One input's chain inside a transaction; lookups take the same time in a chain of any length.
 
-    ``sequence`` is that of its head; ``data_sequence``, ``source_sequence`` and
-    ``schema_sequence`` are those of the newest block of their sort, None without one.
+    ``sequence`` is the head's sequence; ``data_sequence``, ``source_sequence`` and
+    ``schema_sequence`` are the sequences of the newest block of their kind, None without one.
     """
 
     tx: Transaction
@@ -72,7 +72,7 @@ class StoredInput(InputChain):
     schema_sequence: int | None
 
     def sequence_of(self, block_hash: str) -> int | None:
-        """Return the sequence number of a block, None when the chain has no such block."""
+        """Return the sequence number of a block, None if the chain has no such block."""
         return _only(self.tx.row(SEQUENCE_OF, self.dataset_id, block_hash))
 
     def hash_at(self, sequence: int) -> str:
@@ -87,22 +87,22 @@ class StoredInput(InputChain):
         return str(row[0])
 
     def data_at(self, block_hash: str) -> DataEvent | None:
-        """Return the nearest data event at or before a block, None when there is none."""
+        """Return the nearest data event at or before a block, None if there is none."""
         sequence = self.sequence_of(block_hash)
         return None if sequence is None else self.data_until(sequence)
 
     def data_until(self, sequence: int) -> DataEvent | None:
-        """Return the nearest data event at or before a sequence, None when there is none."""
+        """Return the nearest data event at or before a sequence, None if there is none."""
         nearest = self.data_sequence
         if nearest is not None and nearest > sequence:
             nearest = self.last_until(sequence, DATA_EVENTS)
         return None if nearest is None else data_event_at(self.tx, self.dataset_id, nearest)
 
     def blocks_with_data(self, first: int, last: int) -> Iterator[Block]:
-        """Yield the blocks ``(first, last]`` that add or take away rows, in their order.
+        """Yield the blocks ``(first, last]`` that add or remove rows, in their order.
 
         Raises:
-            StateError: one is damaged.
+            StateError: a block is damaged.
         """
         for row in self.tx.rows(BLOCKS_WITH_DATA, self.dataset_id, first, last):
             yield read_stored(self.dataset_id, *row)
@@ -118,14 +118,14 @@ class StoredInput(InputChain):
                 yield number, event.new_data
 
     def events_with_data(self, first: int, last: int) -> Iterator[tuple[int, DataEvent]]:
-        """Yield the data events among them that add or take away rows."""
+        """Yield the data events of blocks ``(first, last]`` that add or remove rows."""
         return _data(self._events(PAGE_WITH_DATA, first, last))
 
     def last_with_data(self, last: int) -> Block | None:
-        """Return the newest block up to ``last`` that adds or takes away rows, None without one.
+        """Return the newest block up to ``last`` that adds or removes rows, None if there is none.
 
         Raises:
-            StateError: it is damaged.
+            StateError: the block is damaged.
         """
         row = self.tx.row(LAST_WITH_DATA, self.dataset_id, last)
         return None if row is None else read_stored(self.dataset_id, *row)
@@ -139,7 +139,7 @@ class StoredInput(InputChain):
         return _data(self._events(PAGE_OF_EVENTS, first, last))
 
     def books(self, first: int, last: int) -> Iterator[tuple[int, ConfigEvent]]:
-        """Yield what blocks ``(first, last]`` closed and reopened, with their sequences.
+        """Yield the events of blocks ``(first, last]`` that close or reopen labels, with sequences.
 
         Raises:
             StateError: a block is damaged.
@@ -159,18 +159,18 @@ class StoredInput(InputChain):
                 return
 
     def has_data_in(self, first: int, last: int) -> bool:
-        """Return whether blocks ``(first, last]`` add or take away rows."""
+        """Return whether blocks ``(first, last]`` add or remove rows."""
         return self.tx.row(ANY_DATA, self.dataset_id, first, last) is not None
 
     def first_after(self, sequence: int, kinds: Sequence[str]) -> int | None:
-        """Return the sequence of the first block of some kinds behind a sequence."""
+        """Return the sequence of the first block of some kinds after a sequence."""
         found = [
             _only(self.tx.row(FIRST_OF_KIND, self.dataset_id, kind, sequence)) for kind in kinds
         ]
         return min((each for each in found if each is not None), default=None)
 
     def last_until(self, sequence: int, kinds: Sequence[str]) -> int | None:
-        """Return the sequence of the last block of the first of these kinds up to a sequence."""
+        """Return the sequence of the last block up to a sequence of the first kind that occurs."""
         for kind in kinds:
             found = _only(self.tx.row(LAST_OF_KIND, self.dataset_id, kind, sequence))
             if found is not None:
@@ -182,8 +182,8 @@ class StoredInput(InputChain):
 class SliceFiles:
     """The files of one input slice, in the order of their offsets.
 
-    ``removed`` are files of earlier slices that the input took away in this one; what was both
-    added and taken away inside it is in neither.
+    ``removed`` are files of earlier slices that the input removed in this slice; a file that was
+    added and removed inside the slice is in neither list.
     """
 
     added: tuple[SliceFile, ...] = ()
@@ -191,7 +191,7 @@ class SliceFiles:
 
 
 def open_input(tx: Transaction, dataset_id: str) -> StoredInput | None:
-    """Return an input's chain, None when the store holds none of this name."""
+    """Return an input's chain, None if the store has no chain of this name."""
     row = tx.row(sql.HEAD, dataset_id)
     if row is None:
         return None
@@ -203,22 +203,22 @@ def require_input(tx: Transaction, dataset_id: str) -> StoredInput:
     """Return an input's chain.
 
     Raises:
-        StateError: the store holds none of this name (V39).
+        StateError: the store has no chain of this name (V39).
     """
     found = open_input(tx, dataset_id)
     if found is None:
         raise StateError(
             f"V39: input {json.dumps(dataset_id)} has no chain in this store",
-            "Run the job that writes it first, or mend its name in the transform.",
+            "Run the job that writes it first, or correct its name in the transform.",
         )
     return found
 
 
 def slice_files(tx: Transaction, item: InputSlice) -> SliceFiles:
-    """Return the files of an input slice by one range query over its blocks (5.3).
+    """Return the files of an input slice, by one range query over its blocks (5.3).
 
     Raises:
-        StateError: an end of the slice is not in the chain (V40, V34), or a block with rows names
+        StateError: an end of the slice is not in the chain (V40, V34), or a block with rows lists
             no files.
     """
     if item.new_block_hash is None:

@@ -1,8 +1,7 @@
-"""The next ExecuteQuery of a derived dataset, from the last data block of each chain alone.
+"""Plans the next ExecuteQuery of a derived dataset from the last data block of each chain.
 
-Work grows with the number of inputs, never with the length of a chain (rule C23):
-the dataset's own last data block says what was consumed, and what there is to consume in
-that of each input.
+The work grows with the number of inputs, never with the length of a chain (rule C23): the dataset's
+last data block says how much was consumed, and each input's last data block says how much there is.
 """
 
 from __future__ import annotations
@@ -23,18 +22,19 @@ from dil.state.databases.database import Row, Transaction
 from dil.state.derived.inputs import DATA_EVENTS, StoredInput, require_input
 from dil.state.derived.removed_files import end_with_files
 
-# Head, newest block with data, with a transform, with a schema, and of all, of an empty chain.
+# Sequences of an empty chain: head, newest block with data, with a transform, with a schema, of
+# all.
 _NO_CHAIN: Row = ("", None, None, None, -1)
 _SHAPE_EVENTS = ("SetDataSchema", "SetTransform")
 
 
 @dataclass(frozen=True, slots=True)
 class SliceLimits:
-    """How much of each input one transaction takes at most (rule C23); None is no limit.
+    """The most that one transaction takes of each input (rule C23); None means no limit.
 
-    A block is never split: one that alone holds more than ``rows`` is taken whole. ``again`` asks
-    for a transaction although no input has anything new. ``until`` are the sequences of the last
-    blocks that are taken, by input; one that is not there is taken to its head.
+    A block is never split: a block with more than ``rows`` rows is taken whole. ``again`` asks for
+        a transaction even if no input has new rows. ``until`` has, by input, the sequence of the
+        last block to take; an input that is not in it is taken to its head.
     """
 
     blocks: int | None = None
@@ -54,12 +54,12 @@ NO_LIMITS = SliceLimits()
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """A transaction that was planned on the head ``head``, at ``head_sequence``; -1 for no block.
+    """A transaction planned on the head ``head``, at ``head_sequence``; -1 without a block.
 
-    ``event`` carries over all that a writer must copy (C1 to C5), takes the inputs' slices, and
-    raises the watermark to ``watermark_limit`` unless it is the caller's. The caller replaces
-    ``new_data``, ``new_checkpoint``, and lowers ``new_watermark`` where it must.
-    ``watermark_limit`` is the least watermark of the inputs (V38), None while one has none.
+    ``event`` has all members that a writer must copy (C1 to C5), the inputs' slices, and the
+    watermark raised to ``watermark_limit`` unless the caller sets it. The caller replaces
+    ``new_data`` and ``new_checkpoint``, and lowers ``new_watermark`` if necessary.
+    ``watermark_limit`` is the least watermark of the inputs (V38), None while an input has none.
     """
 
     head: str
@@ -70,7 +70,7 @@ class QueryPlan:
 
     @property
     def rows(self) -> int:
-        """Return how many input records are taken."""
+        """Return the number of input rows that the plan takes."""
         return sum(item.rows for item in self.event.inputs or ())
 
 
@@ -84,22 +84,22 @@ def plan_query(
     takes_all: bool = False,
     whole: frozenset[str] = frozenset(),
 ) -> QueryPlan | None:
-    """Return the next transaction of a derived dataset, None when there is nothing to do.
+    """Return the next transaction of a derived dataset, None if there is nothing to do.
 
     Args:
         tx: A transaction of one point in time, over the dataset's store.
         dataset_id: The derived dataset.
-        limits: What one transaction may take.
-        inputs: The inputs that the transform will have, in their order; None for that in force. A
-            dataset without chain begins with them.
-        chains: The chains of the inputs, by name; None where the same store holds them.
-        takes_all: Whether changes of an input's schema do not end its slice (5.6), because the
-            query reads the whole input anew.
-        whole: The inputs for which it is so, and which are never cut.
+        limits: The most that one transaction may take.
+        inputs: The inputs that the transform will have, in their order; None for the inputs in
+            force. A dataset without a chain begins with these.
+        chains: The chains of the inputs, by name; None if the dataset's store has them.
+        takes_all: Whether a change of an input's schema does not end its slice (5.6), because the
+            query reads the whole input again.
+        whole: The inputs to which this applies, and whose slices are never cut.
 
     Raises:
-        StateError: there is no transform (V30), an input has no chain (V39), or was reset since it
-            was consumed (V40), or a block that is read is damaged.
+        StateError: there is no transform (V30), an input has no chain (V39) or was reset since it
+            was consumed (V40), or a block is damaged.
     """
     row = tx.row(sql.HEAD, dataset_id)
     if row is None and inputs is None:
@@ -136,7 +136,7 @@ def transform_in_force(tx: Transaction, dataset_id: str) -> JsonObject | None:
 def _input_ids(
     tx: Transaction, dataset_id: str, head: Row, last: DataEvent | None
 ) -> Sequence[str]:
-    """Return the inputs in force: those of the last data block, unless a transform is newer."""
+    """Return the inputs in force: those of the last data block, or of a newer transform."""
     _, data_sequence, source_sequence, _, _ = head
     if source_sequence is None:
         raise _no_transform(dataset_id)
@@ -167,7 +167,7 @@ def _taken(
 def _end(chain: StoredInput, item: InputSlice, first: int, limits: SliceLimits) -> int:
     """Return the sequence of the slice's last block, at least ``first``.
 
-    It is beyond the limits, and beyond a new schema, where files would be gone before it.
+    The end exceeds the limits, or a new schema, if files would otherwise be gone.
     """
     end = _before_new_shape(chain, first)
     end = min(end, max(first, limits.until.get(chain.dataset_id, end)))
@@ -181,8 +181,8 @@ def _end(chain: StoredInput, item: InputSlice, first: int, limits: SliceLimits) 
 def _before_new_shape(chain: StoredInput, first: int) -> int:
     """Return the head, or the block before the first change of schema or transform (5.6).
 
-    A change before all data of the slice does not end it: its rows are all of the new
-    shape, and ending there would take nothing for ever.
+    A change before all data of the slice does not end it: all its rows have the new schema, and a
+    slice that ended there would always be empty.
     """
     newest = max(chain.schema_sequence or 0, chain.source_sequence or 0)
     data = chain.first_after(first, DATA_EVENTS) if newest > first else None
@@ -193,9 +193,9 @@ def _before_new_shape(chain: StoredInput, first: int) -> int:
 
 
 def _within_rows(chain: StoredInput, first: int, end: int, limit: int) -> int:
-    """Return the last block up to which no offset is beyond ``limit``, by binary search.
+    """Return the last block up to which all offsets are within ``limit``, by binary search.
 
-    When already the first block with rows is too large, it is taken all the same.
+    If even the first block with rows is too large, it is taken all the same.
     """
     if _last_offset(chain, end) <= limit:
         return end
@@ -228,5 +228,5 @@ def _least(watermarks: Sequence[str | None]) -> str | None:
 def _no_transform(dataset_id: str) -> StateError:
     return StateError(
         f"V30: dataset {json.dumps(dataset_id)} has no SetTransform in this store",
-        "It is no derived dataset, or was not created yet.",
+        "It is not a derived dataset, or was not created yet.",
     )

@@ -1,7 +1,7 @@
-"""The rows of a dataset whose event time may be at or after an instant, by its own chain.
+"""Finds, in a dataset's own chain, the rows whose event time may be at or after an instant.
 
 Each block of a dataset that leaves out repeats has the greatest event time of all rows so far. So
-the blocks are looked at from the newest one back, to the first behind which all rows are older.
+blocks are read backwards from the newest, up to the first after which all rows are older.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _PAGE = 20
 
 
 def rows_since(dataset: DatasetChain, sequence: int, instant_ms: int) -> tuple[FileRows, ...]:
-    """Return the rows, as the dataset is at a block, that may be of ``instant_ms`` or later.
+    """Return the rows of the dataset at a block that may be of ``instant_ms`` or later.
 
-    Rows of files that are surely older are left out, as far as the chain tells.
+    Files whose rows are certainly older are left out, if the chain shows that.
 
     Raises:
         StateError: a block is damaged.
@@ -38,7 +38,7 @@ def rows_since(dataset: DatasetChain, sequence: int, instant_ms: int) -> tuple[F
             break
     try:
         return dataset.parts_at(end, after)
-    except StateError:  # files before that place were changed since
+    except StateError:  # files before that position have changed since
         return dataset.parts_at(end)
 
 

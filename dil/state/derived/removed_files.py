@@ -1,8 +1,8 @@
-"""Where a slice that was cut must end, so that its files are still there.
+"""Finds the end of a slice that was cut, so that all its files still exist.
 
-A block behind the cut may have taken away files that the slice would read, as a compaction does:
-they are deleted then, and the slice goes on to that block. An act that does so is on record: where
-there is none behind the cut, no block is read.
+A block after the cut, such as a compaction, may have removed files that the slice would read: then
+they are deleted, and the slice continues to that block. Each act that does this is recorded: if
+there is no such record after the cut, no block is read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dil.state.derived.inputs import StoredInput
 
 
 def end_with_files(chain: StoredInput, first: int, end: int) -> int:
-    """Return the first block at or behind ``end`` that leaves no file of ``(first, it]`` gone.
+    """Return the first block from ``end`` on such that no file added in the slice is gone.
 
     Raises:
         StateError: a block is damaged.
@@ -31,16 +31,16 @@ def end_with_files(chain: StoredInput, first: int, end: int) -> int:
         )
         later = next(removing, None)
         if later is None:
-            break  # no block took it away: who reads it says that it is gone
+            break  # no block removed the file: the reader reports that it is gone
         end = later
     return end
 
 
 def _end_with_files_back(chain: StoredInput, first: int, end: int) -> int:
-    """Return the block at or behind ``end`` by which files are back that left before it.
+    """Return the block from ``end`` on by which files that left earlier have returned.
 
-    An act brought them, when another one was taken back. Where they do not come back, who reads
-    the rows says so.
+    An act that undid another act brought them back. If they do not return, the reader of the rows
+    reports it.
     """
     left: Counter[str] = Counter()
     for _, data in chain.slices(first, end):
@@ -62,7 +62,7 @@ def _count(left: Counter[str], data: Slice) -> None:
 
 
 def _gone(chain: StoredInput, first: int, end: int) -> set[str]:
-    """Return the files that blocks ``(first, end]`` leave and that are not live any more."""
+    """Return the files that blocks ``(first, end]`` added and that are no longer live."""
     left: set[str] = set()
     for _, data in chain.slices(first, end):
         left.difference_update(part.path for part in data.removes)

@@ -1,1 +1,1 @@
-"""The state store over a folder of files, for places without a server and without file locks."""
+"""The state store on a folder of files, for places without a server or file locks."""

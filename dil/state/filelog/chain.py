@@ -1,7 +1,7 @@
 """The chain as plain files, one per block, for readers without dil (rule C33).
 
-They are written from the journal, after the entry that made them: the next writer adds files that a
-crashed writer left out.
+The files are written from the journal, after the block's entry: the next writer adds files that a
+crashed writer did not write.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class ChainFiles:
         self._written = -1
 
     def complete(self, tx: Transaction) -> None:
-        """Write the blocks that have no file yet, oldest first, then the hint.
+        """Write the missing files of blocks, oldest first, then the hint.
 
         Raises:
-            StateError: a file cannot be written, or holds another block.
+            StateError: a file cannot be written, or has another block.
         """
         head = tx.row(sql.HEAD, self._job)
         if head is None or head[4] == self._written:
@@ -36,9 +36,9 @@ class ChainFiles:
         self._written = head[4]
 
     def set_aside(self, name: str) -> None:
-        """Move all files away, those of the newest blocks first.
+        """Move all files away, the files of the newest blocks first.
 
-        So what a crash leaves begins with the first block and has no gap, and is completed.
+        So after a crash the rest begins with the first block, has no gap, and can be completed.
         """
         self._written = -1
         self._folder.set_chain_aside(name)

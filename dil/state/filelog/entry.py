@@ -1,9 +1,9 @@
 """One entry of a file log's journal: the changes of one transaction, as JSON.
 
-An entry holds the statements themselves, not their names in ``dil.state.databases.sql``, so that a
-later dil, whose statements differ, still replays the entries of an earlier one. The number of rows
-that each one matched is kept, too: a replay that matches another number is not on the state it was
-made on.
+An entry has the statements themselves, not their names in ``dil.state.databases.sql``, so that a
+later dil with other statements can still replay it. It also has the number of rows that each
+statement matched: if a replay matches another number, its state is not the one on which the entry
+was made.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from dil.state.databases.database import SqlValue
 
 NO_ENTRY = ""
 WITHOUT_COPY = (
-    "Without one, move the job's folder away: the next run begins without history and reads "
-    "everything again, so move the published data away, too, or it is there twice."
+    "Without a copy, move the job's folder away: the next run has no history and reads "
+    "everything again, so move the published data away, too, or its rows are doubled."
 )
 _CHANGES = ("INSERT INTO ", "UPDATE ", "DELETE FROM ")
 
 
 @dataclass(frozen=True, slots=True)
 class LogChange:
-    """A statement that changed rows, its values, and how many rows it matched."""
+    """A statement that changed rows, its values, and the number of rows that it matched."""
 
     statement: str
     matched: int
@@ -40,9 +40,9 @@ class LogChange:
 class LogEntry:
     """One transaction of a job.
 
-    ``format`` is that of the tables that it changes. ``previous`` is the hash of the entry before,
-    ``NO_ENTRY`` for the first, whose number is 1. ``writer`` is unique to the attempt to write it,
-    so that a writer knows its own entry again.
+    ``format`` is the format of the tables that it changes. ``previous`` is the hash of the entry
+    before, ``NO_ENTRY`` for the first entry, whose number is 1. ``writer`` is unique to each
+    attempt to write it, so that a writer recognizes its own entry.
     """
 
     format: int
@@ -54,7 +54,7 @@ class LogEntry:
 
 
 def encode(entry: LogEntry) -> bytes:
-    """Return an entry as UTF-8 JSON; each statement is written once, however often it is used."""
+    """Return an entry as UTF-8 JSON; a statement that occurs several times is written once."""
     statements = list(dict.fromkeys(change.statement for change in entry.changes))
     places = {statement: place for place, statement in enumerate(statements)}
     fields = {
@@ -77,7 +77,7 @@ def decode(content: bytes, place: str) -> LogEntry:
 
     Args:
         content: The whole file.
-        place: Its name, for messages.
+        place: The file's name, for messages.
 
     Raises:
         StateError: the content is damaged, or of another format.
@@ -93,7 +93,7 @@ def decode(content: bytes, place: str) -> LogEntry:
 
 
 def entry_hash(content: bytes) -> str:
-    """Return what the next entry names as ``previous``."""
+    """Return the hash that the next entry has as ``previous``."""
     return content_hash(content)
 
 
@@ -121,7 +121,7 @@ def _changes(statements: list[str], changes: Iterable[Any]) -> Iterable[LogChang
     for place, matched, values in changes:
         statement = _text(statements[place])
         if not statement.startswith(_CHANGES):
-            # What a file says is run as SQL: it may change rows, and do nothing else.
+            # The file's text is run as SQL: only statements that change rows are allowed.
             raise ValueError(f"{statement!r} is no change of rows")
         yield LogChange(statement, int(matched), tuple(_value(value) for value in values))
 

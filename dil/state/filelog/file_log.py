@@ -1,13 +1,13 @@
-"""The file log: a state store on plain files, whose one strong operation is put-if-absent.
+"""The file log: a state store on plain files, which relies only on put-if-absent.
 
 Each job has a journal of numbered entries, one per transaction, and every process replays it into
-SQLite tables in memory. A transaction runs on those tables and then creates the next entry:
-whoever creates a number first has committed, no writer can create it again. That file alone is the
-compare-and-swap for blocks, work units, intent and lease together (docs/adr/0003-file-log.md).
+SQLite tables in memory. A transaction runs on these tables and then creates the next entry: the
+writer that creates a number first has committed, and no other can create it again. That file is the
+one compare-and-swap for blocks, work units, intent and lease (docs/adr/0003-file-log.md).
 
-A log of an older format is upgraded by an entry of this one: releases before refuse that entry, so
-whoever creates its number first has upgraded, or gone on under the old format. What follows it
-goes to a generation of its own, and the journal that it ends is the copy of the old log.
+A log of an older format is upgraded by an entry of the present one: earlier releases refuse that
+entry, so the writer that creates its number first has upgraded, or continued under the old format.
+Later entries go to a new generation, and the journal that ended is the copy of the old log.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from dil.storage import LocalFilesystem, filesystem_for
 
 ENTRIES_PER_SNAPSHOT = 100
 _BYTES_PER_SNAPSHOT = 4 * 1024 * 1024
-_REPLAY_COST = 16  # replaying a byte of the journal takes about so many bytes of a snapshot
-_BYTES_PER_ENTRY = 1024 * 1024  # opening a small file takes as long as reading so much of a large
+_REPLAY_COST = 16  # replaying a byte of the journal takes as long as so many bytes of a snapshot
+_BYTES_PER_ENTRY = 1024 * 1024  # opening a small file takes as long as reading so many bytes
 _RACES = 30
 _LONGEST_PAUSE_S = 0.2
 _STARTS = 5
@@ -43,12 +43,12 @@ log = logging.getLogger(__name__)
 
 
 def file_log_database(directory: str, job: str, *, clock: Callable[[], int]) -> FileLogDatabase:
-    """Return the tables of one job in a folder; touches nothing before they are used.
+    """Return the tables of one job in a folder; no file is read before their first use.
 
     Args:
         directory: Absolute path or URI of a folder that many jobs may share.
-        job: Key of the chain and of the lease.
-        clock: Epoch ms of the real clock.
+        job: The key of the chain and of the lease.
+        clock: Returns epoch ms of the real clock.
     """
     files = filesystem_for(directory)
     if isinstance(files, LocalFilesystem):
@@ -69,7 +69,7 @@ class FileLogDatabase(Database):
         entries_per_snapshot: int = ENTRIES_PER_SNAPSHOT,
     ) -> None:
         self.place = folder.path
-        self._first = folder  # what a log begins with; ``_folder`` is the generation it is in
+        self._first = folder  # the log's first folder; ``_folder`` is its present generation
         self._folder = folder
         self._job = job
         self._clock = clock
@@ -83,10 +83,10 @@ class FileLogDatabase(Database):
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        """Open a transaction; its entry is created when the block ends, unless it raises.
+        """Open a transaction; its entry is created at the end, unless the block raises.
 
-        If other entries came first, ours follows them if they change none of the
-        answers that the block was given; else it is not recorded.
+        If other entries came first, ours follows them if they change none of the answers that the
+        block got; otherwise it is not recorded.
         """
         with self._written() as recording:
             yield recording
@@ -100,12 +100,12 @@ class FileLogDatabase(Database):
             yield recording
 
     def copy_place(self, number: int) -> str:
-        """Return where the old generation stays."""
+        """Return the place where the old generation stays."""
         del number
         return f"journal and snapshots in {self.place}"
 
     def set_chain_aside(self, name: str) -> None:
-        """Move the block files away; the next commit writes those of the journal."""
+        """Move the block files away; the next commit writes them again from the journal."""
         with self._lock:
             self._chain.set_aside(name)
 
@@ -123,7 +123,7 @@ class FileLogDatabase(Database):
                 self._keep_up()
 
     def _begun(self, *, upgrades: bool) -> Transaction:
-        """Begin a transaction on the newest state; one that upgrades has the new tables."""
+        """Begin a transaction on the newest state; with ``upgrades`` it has the new tables."""
         replica = self._caught_up()
         tx = replica.begin()
         if upgrades and replica.format < tables.FORMAT:
@@ -141,27 +141,27 @@ class FileLogDatabase(Database):
                 self._roll_back()
 
     def snapshot(self) -> Snapshot:
-        """Return a copy of the tables, which no other transaction sees."""
+        """Return a copy of the tables, which other transactions do not see or change."""
         with self._lock:
             return self._caught_up().copied()
 
     def stream(self, statement: str, *values: SqlValue) -> Iterator[Row]:
-        """Yield rows of a copy of the tables, which lives as long as the iterator."""
+        """Yield rows from a copy of the tables, which exists as long as the iterator."""
         with self._lock:
             copy = self._caught_up().copied()
         with closing(copy):
             yield from copy.each(statement, values)
 
     def problems(self) -> Iterator[str]:
-        """Yield what does not fit between journal, snapshots and the files of the chain.
+        """Yield contradictions between the journal, the snapshots and the chain's files.
 
-        A snapshot replaces the entries before it, so an older snapshot and the entries behind it
-        must lead to the same tables.
+        A snapshot replaces the entries before it, so an older snapshot and the entries after it
+        must give the same tables.
         """
         from dil.state.filelog.rechecking import log_problems
 
         with self._lock:
-            replica = self._caught_up()  # which says in what generation the log is
+            replica = self._caught_up()  # this finds the log's generation
             yield from log_problems(self._folder, replica, self._job)
 
     def close(self) -> None:
@@ -172,13 +172,13 @@ class FileLogDatabase(Database):
     # Replaying
 
     def _caught_up(self) -> Replica:
-        """Return the state after the last entry there is now.
+        """Return the state after the last present entry.
 
-        The look at the snapshots comes last: entries are deleted only below a snapshot, so when
-        none is newer than the state, no entry was deleted that the state lacks.
+        The snapshots are listed last: entries are deleted only below a snapshot, so if no snapshot
+        is newer than the state, no entry that the state lacks was deleted.
         """
         for _ in range(_STARTS):
-            # Kept only when all went well: what stopped halfway must be found again.
+            # The state is only kept if all went well: an error must be found again.
             replica, self._replica = self._replica, None
             end = 0
             if replica is None:
@@ -199,10 +199,10 @@ class FileLogDatabase(Database):
         raise damaged(self._folder.path, "its newest snapshot cannot be reached")
 
     def _loaded(self) -> Replica:
-        """Return the newest snapshot that is sound; the empty store when there is none at all.
+        """Return the newest sound snapshot; the empty store if there is none at all.
 
-        ``_folder`` is its generation then. One without a sound snapshot is reached by replaying
-        the generation before.
+        ``_folder`` is then its generation. A generation without a sound snapshot is reached by
+        replaying the earlier generation.
         """
         self._bytes_since = 0
         names = self._first.snapshot_names()
@@ -216,7 +216,7 @@ class FileLogDatabase(Database):
         return Replica.empty(self._job, self._folder.path)
 
     def _replayed(self, replica: Replica, end: int) -> StateError | None:
-        """Apply all entries there are; return what stopped it before the last one."""
+        """Apply all present entries; return the error that stopped this before the last one."""
         while (content := self._folder.entry(replica.number + 1)) is not None:
             path = self._folder.entry_path(replica.number + 1)
             before = replica.format
@@ -265,7 +265,7 @@ class FileLogDatabase(Database):
             self._prepared = self._folder
 
     def _appended(self, replica: Replica, recording: Recording, *, upgrades: bool) -> bool:
-        """Create the next entry; say whether it is ours."""
+        """Create the next entry; return whether it is ours."""
         entry = LogEntry(
             format=tables.FORMAT if upgrades else replica.format,
             job=self._job,
@@ -295,10 +295,10 @@ class FileLogDatabase(Database):
         return found == digest
 
     def _hash_among_all(self, number: int) -> str | None:
-        """Return the hash of the entry that counts under a number, as the newest snapshot knows it.
+        """Return the hash of the valid entry of a number, according to the newest snapshot.
 
-        A writer that slept may create again what was deleted below a snapshot: no reader comes to
-        such an entry.
+        A writer that slept may create an entry again that was deleted below a snapshot: no reader
+        reads such an entry.
         """
         self._forget()
         return self._caught_up().hash_of(number)
@@ -306,13 +306,13 @@ class FileLogDatabase(Database):
     def _unknown(self, number: int) -> CommitUnknownError:
         return CommitUnknownError(
             f"{self._folder.entry_path(number)} was written, and may have come too late",
-            "Nothing was deleted. Run the job again: it looks first.",
+            "Nothing was deleted. Run the job again: it checks that first.",
         )
 
     # Upkeep
 
     def _keep_up(self) -> None:
-        """Do what a commit may leave to the next one: block files, snapshot, sweeping."""
+        """Do the work that a commit may leave to the next one: block files, snapshot, sweeping."""
         if self._replica is None:
             return
         try:
@@ -329,9 +329,9 @@ class FileLogDatabase(Database):
             self._roll_back()
 
     def _is_snapshot_due(self, replica: Replica) -> bool:
-        """Return whether the journal costs as much to replay as a snapshot costs to write.
+        """Return whether replaying the journal costs as much as writing a snapshot.
 
-        A later generation begins with a snapshot, so that it is found without the one before.
+        A later generation begins with a snapshot, so that it can be read without the earlier one.
         """
         if self._folder is not self._first and self._snapshot_number == 0:
             return True

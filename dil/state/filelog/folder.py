@@ -1,15 +1,15 @@
-"""The files of one job's log: names, durability, and what a failed write means.
+"""The files of one job's log: their names, durability, and the outcome of a failed write.
 
 <state.store.dir>/<job>/journal/<20-digit number>.json         one per transaction
 <state.store.dir>/<job>/snapshots/<20-digit number>-<sha>.db   SQLite file after that entry
 <state.store.dir>/<job>/_chain/blocks/<20-digit sequence>.json  canonical bytes of a block
 <state.store.dir>/<job>/_chain/head.json                       a hint that no reader trusts
 
-An entry exists when its file does: the file is complete, and no writer can create it again.
+An entry exists if its file exists: the file is complete, and no writer can create it again.
 
-A log that was upgraded goes on in a new generation: entries in <job>/journal-<format>, snapshots
-named <20-digit number>-<sha>.format-<format>.db. The journal before ends with the entry that
-upgraded it; it stays, and so do its snapshots.
+A log that was upgraded continues in a new generation: entries in <job>/journal-<format>, snapshots
+named <20-digit number>-<sha>.format-<format>.db. The earlier journal ends with the entry that
+upgraded it; that journal and its snapshots stay.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, order=True)
 class SnapshotFile:
-    """A snapshot by the number of the last entry that it holds, and the SHA-256 of its bytes."""
+    """A snapshot, named by the number of its last entry and the SHA-256 of its bytes."""
 
     number: int
     digest: str
@@ -48,7 +48,7 @@ class SnapshotFile:
 class JobFolder:
     """One job's folder on a filesystem whose ``put_if_absent`` lets exactly one writer win.
 
-    Storage errors leave as StateError.
+    Storage errors are raised as StateError.
     """
 
     def __init__(
@@ -67,37 +67,37 @@ class JobFolder:
         self._chain = f"{self.path}/_chain"
 
     def generation(self, number: int) -> JobFolder:
-        """Return where the log goes on after an upgrade to a format."""
+        """Return the folder in which the log continues after an upgrade to a format."""
         return JobFolder(self._files, self._above, self._job, generation=number)
 
     def prepare(self) -> None:
-        """Create the folders, and see that their names outlive a power cut."""
+        """Create the folders, and make their names durable."""
         with _translated(self.path):
             for folder in (self._journal, self._snapshots, f"{self._chain}/blocks"):
                 self._files.make_folder(folder)
-            # Another process may have created them a moment ago, and not yet done this.
+            # Another process may have created them a moment ago, but not made them durable yet.
             self._files.sync_folders([self._above, self.path, self._chain])
 
     # Journal
 
     def entry_path(self, number: int) -> str:
-        """Return the file of an entry."""
+        """Return the path of an entry's file."""
         return f"{self._journal}/{number:020}.json"
 
     def entry(self, number: int) -> bytes | None:
-        """Return an entry's content, None when there is none."""
+        """Return an entry's content, None if it does not exist."""
         return self._content(self.entry_path(number))
 
     def last_entry(self) -> int:
-        """Return the largest number that is listed, 0 without any."""
+        """Return the largest listed number, 0 if there is none."""
         return max(self._entries(), default=0)
 
     def put_entry(self, number: int, content: bytes) -> bool:
-        """Create an entry; say whether this content is the one that is there now.
+        """Create an entry; return whether the entry now has this content.
 
         Raises:
-            StateError: it could not be written.
-            CommitUnknownError: it could not be learned whether it was written.
+            StateError: the entry could not be written.
+            CommitUnknownError: it is unknown whether the entry was written.
         """
         path = self.entry_path(number)
         try:
@@ -105,36 +105,36 @@ class JobFolder:
                 return True
         except WriteError as error:
             return self._landed(path, content, error)
-        # On a network mount the reply may have been lost, and the repeated request be refused.
+        # On a network mount the reply may have been lost, and the repeated request refused.
         return self._content(path) == content
 
     def entries(self) -> list[int]:
-        """Return the numbers of the entries that are listed, in order."""
+        """Return the listed numbers of entries, in order."""
         return sorted(self._entries())
 
     # Snapshots
 
     def snapshot_names(self) -> list[str]:
-        """Return the names in the folder of snapshots, those of all generations."""
+        """Return the names in the folder of snapshots, of all generations."""
         return self._names(self._snapshots)
 
     def snapshots(self, names: Iterable[str] | None = None) -> list[SnapshotFile]:
-        """Return this generation's snapshots, newest first, of those names or of what is listed."""
+        """Return this generation's snapshots, newest first, from these names or from a listing."""
         pattern = rf"(\d{{20}})-([0-9a-f]{{64}}){re.escape(self._ending)}"
         listed = self.snapshot_names() if names is None else names
         found = (re.fullmatch(pattern, name) for name in listed)
         return sorted((SnapshotFile(int(each[1]), each[2]) for each in found if each), reverse=True)
 
     def newest_snapshot(self) -> int:
-        """Return the number of the newest snapshot, 0 without any."""
+        """Return the number of the newest snapshot, 0 if there is none."""
         return max((each.number for each in self.snapshots()), default=0)
 
     def snapshot_path(self, snapshot: SnapshotFile) -> str:
-        """Return the file of a snapshot."""
+        """Return the path of a snapshot's file."""
         return f"{self._snapshots}/{snapshot.name}{self._ending}"
 
     def snapshot(self, snapshot: SnapshotFile) -> bytes | None:
-        """Return a snapshot's content, None when it is gone or is not what was written."""
+        """Return a snapshot's content, None if it is gone or its hash differs."""
         path = self.snapshot_path(snapshot)
         content = self._content(path)
         if content is None or hashlib.sha256(content).hexdigest() == snapshot.digest:
@@ -146,7 +146,7 @@ class JobFolder:
         """Write a snapshot and read it back.
 
         Raises:
-            StateError: what is there is not what was written.
+            StateError: the content read back differs from the written one.
         """
         snapshot = SnapshotFile(number, hashlib.sha256(content).hexdigest())
         path = self.snapshot_path(snapshot)
@@ -157,15 +157,16 @@ class JobFolder:
                 raise damaged(path, "it was not read as it was written")
 
     def sweep(self, now: int) -> None:
-        """Delete what two snapshots made superfluous, and torn files of writers that crashed.
+        """Delete files that two snapshots made superfluous, and torn files of crashed writers.
 
         Args:
-            now: Epoch ms; their age distinguishes files that are being written from torn ones.
+            now: Epoch ms; a file's age distinguishes torn files from files that are being written.
         """
         snapshots = self.snapshots()
         floor = superfluous_until(snapshots)
         with _translated(self.path):
-            # Before the entries behind them, so that a crash leaves no snapshot without those.
+            # Snapshots go before the entries after them, so that a crash leaves no snapshot without
+            # those.
             for snapshot in snapshots:
                 if snapshot.number < floor:
                     self._files.delete_file(self.snapshot_path(snapshot))
@@ -178,11 +179,11 @@ class JobFolder:
     # The chain for readers without dil (rule C33)
 
     def block(self, sequence: int) -> bytes | None:
-        """Return the content of a block's file, None when there is none."""
+        """Return the content of a block's file, None if there is none."""
         return self._content(self._block_path(sequence))
 
     def last_block(self) -> int:
-        """Return the largest sequence of a block's file, -1 without any."""
+        """Return the largest sequence of a block's file, -1 if there is none."""
         found = (_ENTRY.fullmatch(name) for name in self._names(f"{self._chain}/blocks"))
         return max((int(each[1]) for each in found if each), default=-1)
 
@@ -190,7 +191,7 @@ class JobFolder:
         """Create a block's file.
 
         Raises:
-            StateError: another content is there.
+            StateError: the file exists with another content.
         """
         path = self._block_path(sequence)
         with _translated(path):
@@ -199,7 +200,7 @@ class JobFolder:
             raise self.other_block(sequence)
 
     def other_block(self, sequence: int) -> StateError:
-        """Return the error of a block's file that differs from the journal."""
+        """Return the error for a block's file that differs from the journal."""
         return StateError(
             f"{self._block_path(sequence)} holds another block than the journal",
             f"The journal is right. Move {self._chain} away: DIL writes it again from the journal.",
@@ -212,7 +213,7 @@ class JobFolder:
             self._files.put(path, content)
 
     def set_chain_aside(self, name: str) -> None:
-        """Move the chain's files to a folder beside it, the hint first, then the newest block."""
+        """Move the chain's files to a folder beside it, the hint first, then the newest blocks."""
         aside = f"{self.path}/_chain-{name}"
         with _translated(self._chain):
             paths = sorted((each.path for each in self._files.files(self._chain)), reverse=True)
@@ -227,18 +228,18 @@ class JobFolder:
         return f"{self._chain}/blocks/{sequence:020}.json"
 
     def _landed(self, path: str, content: bytes, error: WriteError) -> bool:
-        """Find out the outcome of a write that failed at some point."""
+        """Return whether a write that failed at some point was carried out."""
         try:
             found = self._content(path)
             if found == content:
-                # Visible is not yet durable.
+                # A visible file is not yet durable.
                 self._files.sync_folders([self._journal])
                 return True
         except (StateError, WriteError) as second:
             raise CommitUnknownError(
                 f"{path} may have been written: {error.message}",
-                "Nothing was deleted. Once the folder can be read, run the job again: it looks "
-                "first.",
+                "Nothing was deleted. Once the folder can be read, run the job again: it checks "
+                "that first.",
             ) from second
         if found is None:
             raise _unreachable(path, error) from error
@@ -271,19 +272,19 @@ class JobFolder:
 
 
 def superfluous_until(snapshots: Iterable[SnapshotFile]) -> int:
-    """Return the number of the last entry that two snapshots make superfluous, 0 for none.
+    """Return the number of the last entry that two snapshots make superfluous, 0 if there is none.
 
-    Entries up to it, and snapshots of earlier ones, may be gone or be there: sweeping deletes
-    them one by one, and a writer that slept may have created such an entry again.
+    Entries up to it, and older snapshots, may exist or not: sweeping deletes them one by one, and a
+    writer that slept may have created such an entry again.
     """
     kept = sorted({each.number for each in snapshots}, reverse=True)[:_KEPT_SNAPSHOTS]
     return kept[-1] if len(kept) == _KEPT_SNAPSHOTS else 0
 
 
 def folder_name(job: str) -> str:
-    """Return a name that is safe on every filesystem and differs for jobs that differ.
+    """Return a folder name that is safe on every filesystem and different for each job.
 
-    Case, blanks at the end and other scripts are lost on some: the hash keeps them apart.
+    Some filesystems lose case, blanks at the end or other scripts: the hash keeps names apart.
     """
     readable = re.sub(r"[^A-Za-z0-9-]+", "_", job)[:40].strip("_")
     return f"{readable}-{hashlib.sha256(job.encode()).hexdigest()[:16]}".lstrip("-")
@@ -298,7 +299,7 @@ def _translated(path: str) -> Iterator[None]:
     except OSError as error:
         raise StateError(
             f"the state file {error.filename or path}: {error.strerror or error}",
-            "Check that state.store.dir is there and may be read and written.",
+            "Check that state.store.dir exists and that this user may read and write it.",
         ) from error
 
 

@@ -1,8 +1,8 @@
-"""Rechecks a file log: entries against the snapshots that stand for them, and the chain's files.
+"""Rechecks a file log: entries against the snapshots that replace them, and the chain's files.
 
-Opening a log reads its newest snapshot and the entries behind it, and believes both. What else is
-there was written by the same transactions, so that it shows a snapshot or an entry that was
-changed or taken away since.
+Opening a log reads its newest snapshot and the entries after it, and trusts both. The other files
+were written by the same transactions, so they reveal a snapshot or an entry that was changed or
+deleted since.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _MAX_READINGS = 3
 
 
 def log_problems(folder: JobFolder, replica: Replica, job: str) -> Iterator[str]:
-    """Yield what does not fit in a log.
+    """Yield contradictions in a log.
 
-    A run that sweeps meanwhile takes away what is being compared: then it is compared again.
+    If a run that sweeps deletes files during the comparison, they are compared again.
 
     Args:
-        folder: The generation that the log is in.
+        folder: The log's present generation.
         replica: The state after its last entry.
-        job: Whose log it is.
+        job: The job of the log.
 
     Raises:
         StateError: the folder cannot be read.
@@ -44,8 +44,8 @@ def log_problems(folder: JobFolder, replica: Replica, job: str) -> Iterator[str]
     last = -1 if row is None or row[0] is None else int(row[0])
     if folder.last_block() > last:
         yield (
-            f"the chain's files go on to block {folder.last_block()} and the journal to block"
-            f" {last}: entries were taken away, or an older copy was put in their place"
+            f"the chain's files end at block {folder.last_block()}, but the journal at block"
+            f" {last}: entries were deleted, or replaced by an older copy"
         )
 
 
@@ -66,7 +66,7 @@ def _file_problems(
 
 
 def _difference(folder: JobFolder, older: SnapshotFile, newer: SnapshotFile, job: str) -> str:
-    """Return why entries do not lead from one snapshot to the next, empty text where they do."""
+    """Return why entries do not lead from one snapshot to the next, empty text if they do."""
     began, ends = folder.snapshot(older), folder.snapshot(newer)
     if began is None or ends is None:
         return f"{folder.snapshot_path(newer if ends is None else older)} is damaged"
@@ -80,7 +80,7 @@ def _difference(folder: JobFolder, older: SnapshotFile, newer: SnapshotFile, job
                 return f"{path} is missing"
             replayed.apply(decode(content, path), entry_hash(content), path)
         if _rows(replayed) != _rows(expected):
-            return f"{folder.snapshot_path(newer)} is not what the entries before it lead to"
+            return f"{folder.snapshot_path(newer)} does not agree with the entries before it"
     except StateError as error:
         return error.message
     finally:

@@ -1,7 +1,7 @@
-"""The job's tables in memory, as they are after some entry of its journal.
+"""The job's tables in memory, in their state after some entry of its journal.
 
-The tables are those of the SQL stores, and SQLite runs the statements: a file log has no rules of
-its own.
+The tables are the same as in the SQL stores, and SQLite runs the statements: a file log has no
+rules of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from dil.state.databases.database import Row, Snapshot, SqlValue, Transaction
 from dil.state.filelog.entry import NO_ENTRY, WITHOUT_COPY, LogChange, LogEntry, damaged
 
 _REMEMBERED = 1000
-# Of SQLite's machine for one entry: some seconds. A run of 100,000 work units takes a tenth.
+# The most steps of SQLite's machine for one entry, which take some seconds. A run of 100,000 work
+# units takes a tenth of them.
 MOST_STEPS = 500_000_000
 _STEPS = 100_000
 _PLACE_TABLES = (
@@ -36,7 +37,7 @@ class ReplicaTransaction(Snapshot):
         self._place = place
 
     def change(self, statement: str, *values: SqlValue) -> int:
-        """Run an INSERT, UPDATE or DELETE and return how many rows it matched."""
+        """Run an INSERT, UPDATE or DELETE and return the number of matched rows."""
         with _translated(self._place):
             return self._connection.execute(statement, values).rowcount
 
@@ -56,9 +57,9 @@ class ReplicaTransaction(Snapshot):
 
 
 class Replica:
-    """State after the entry ``number`` with the hash ``entry_hash``; 0 is the empty store.
+    """The state after the entry ``number`` with the hash ``entry_hash``; 0 is the empty store.
 
-    ``format`` is that of its tables.
+    ``format`` is the format of its tables.
     """
 
     def __init__(self, connection: sqlite3.Connection, job: str, place: str) -> None:
@@ -87,7 +88,7 @@ class Replica:
         """
         connection = _connected()
         try:
-            # Through a second connection, because a deserialised one cannot grow beyond 1 GiB.
+            # This uses a second connection, because a deserialised one cannot grow beyond 1 GiB.
             source = _connected()
             source.deserialize(content)
             source.backup(connection)
@@ -111,13 +112,13 @@ class Replica:
 
     @property
     def size(self) -> int:
-        """Return the bytes that ``dumped`` has."""
+        """Return the size of the result of ``dumped`` in bytes."""
         (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
         (page_size,) = self._connection.execute("PRAGMA page_size").fetchone()
         return int(pages * page_size)
 
     def copied(self) -> ReplicaTransaction:
-        """Return a copy that later entries leave alone."""
+        """Return a copy that later entries do not change."""
         connection = _connected()
         self._connection.backup(connection)
         return ReplicaTransaction(connection, self._place)
@@ -133,15 +134,15 @@ class Replica:
         return ReplicaTransaction(self._connection, self._place)
 
     def upgrade(self) -> None:
-        """Bring the tables to the format of this release, inside of the open transaction."""
+        """Upgrade the tables to the format of this release, inside the open transaction."""
         with _translated(self._place):
             for statement in tables.additions(tables.SQLITE, self.format):
                 self._connection.execute(statement)
             self._connection.execute(sql.CHANGE_FORMAT, (tables.FORMAT,))
 
     def commit(self, number: int, entry_hash: str) -> None:
-        """End the transaction as the one that this entry holds."""
-        # Kept for a while, so that a writer that slept can say whether its entry counts.
+        """End the transaction, as the transaction of this entry."""
+        # Kept for a while, so that a writer that slept can learn whether its entry is valid.
         self._connection.execute("INSERT INTO journal_entry VALUES (?, ?)", (number, entry_hash))
         self._connection.execute(
             "DELETE FROM journal_entry WHERE number <= ?", (number - _REMEMBERED,)
@@ -156,10 +157,10 @@ class Replica:
             self._connection.execute("ROLLBACK")
 
     def apply(self, entry: LogEntry, entry_hash: str, place: str) -> None:
-        """Go on to the next entry, which upgrades the tables if it is of a later format.
+        """Apply the next entry; it upgrades the tables if it has a later format.
 
         Raises:
-            StateError: it is not the next one, or does not fit this state.
+            StateError: the entry is not the next one, or does not fit this state.
         """
         if entry.job != self.job:
             raise of_another_job(place, entry.job, self.job)
@@ -181,7 +182,7 @@ class Replica:
             self.roll_back()
 
     def _begin_as(self, number: int) -> None:
-        """Make the empty store one of an older format: its first entry says which."""
+        """Turn the empty store into one of an older format, that of the log's first entry."""
         for name in set(tables.names(tables.SQLITE)).difference(
             tables.names(tables.SQLITE, number=number)
         ):
@@ -189,7 +190,7 @@ class Replica:
         self._connection.execute(sql.CHANGE_FORMAT, (number,))
 
     def hash_of(self, number: int) -> str | None:
-        """Return the hash of an entry that led here, None when it is none of the last thousand."""
+        """Return the hash of an applied entry, None if it is not one of the last thousand."""
         row = self._connection.execute(
             "SELECT entry_hash FROM journal_entry WHERE number = ?", (number,)
         ).fetchone()
@@ -198,7 +199,7 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class _Act:
-    """A statement of a block and the digest of what it answered."""
+    """A statement of a block and the digest of its answer."""
 
     statement: str
     values: tuple[SqlValue, ...]
@@ -207,9 +208,9 @@ class _Act:
 
 
 class Recording(Transaction):
-    """A transaction that remembers all that was asked and answered.
+    """A transaction that records all statements and answers.
 
-    A block of code cannot be run again, but it need not be: when a later state gives the same
+    A block of code cannot be run again, but it need not be: if a later state gives the same
     answers, the block would have done the same there.
     """
 
@@ -219,7 +220,7 @@ class Recording(Transaction):
         self._acts: list[_Act] = []
 
     def change(self, statement: str, *values: SqlValue) -> int:
-        """Run an INSERT, UPDATE or DELETE and return how many rows it matched."""
+        """Run an INSERT, UPDATE or DELETE and return the number of matched rows."""
         matched = self._tx.change(statement, *values)
         self._acts.append(_Act(statement, values, is_change=True, answer=_digest(matched)))
         if matched:
@@ -233,7 +234,7 @@ class Recording(Transaction):
         return found
 
     def holds_on(self, tx: Transaction) -> bool:
-        """Do it all again in another transaction; say whether every answer was the same."""
+        """Repeat all in another transaction; return whether every answer was the same."""
         for act in self._acts:
             ask = tx.change if act.is_change else tx.rows
             try:
@@ -246,16 +247,16 @@ class Recording(Transaction):
 
 
 def of_another_job(place: str, found: str, job: str) -> StateError:
-    """Return the error of a folder that was renamed or copied by hand."""
+    """Return the error for a folder that was renamed or copied by hand."""
     return StateError(
-        f"{place} is of job {json.dumps(found)}, not of {json.dumps(job)}",
+        f"{place} belongs to job {json.dumps(found)}, not to {json.dumps(job)}",
         "The folder was moved or copied by hand: put it back, or set another state.store.dir.",
     )
 
 
 @contextmanager
 def _few_steps(connection: sqlite3.Connection, place: str) -> Iterator[None]:
-    """End the statements of an entry that go on without end, as only an edited entry has them.
+    """Stop the statements of an entry that run without end, which only an edited entry has.
 
     Raises:
         StateError: they took more steps of SQLite's machine than any entry of ours needs.
@@ -274,7 +275,7 @@ def _few_steps(connection: sqlite3.Connection, place: str) -> Iterator[None]:
         if pieces <= MOST_STEPS // _STEPS:
             raise
         raise damaged(
-            place, f"its statements were ended after {MOST_STEPS:,} steps and have no end in sight"
+            place, f"its statements were ended after {MOST_STEPS:,} steps and would run on"
         ) from error
     finally:
         connection.set_progress_handler(None, 0)

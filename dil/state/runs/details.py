@@ -1,7 +1,7 @@
-"""JSON documents beside the chain: details of a run and checkpoints of a job, by their kind.
+"""JSON documents beside the chain, by kind: details of a run and checkpoints of a job.
 
-A new kind needs no new table and no new format. A reader leaves alone what it does not know: kinds
-that no code asks for, and members of a checkpoint that this release does not set.
+A new kind needs no new table and no new format. A reader ignores kinds and members of a checkpoint
+that it does not know.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def keeps_documents(tx: Transaction) -> bool:
 
 
 def run_detail(tx: Transaction, job: str, run_id: str, kind: str) -> JsonObject | None:
-    """Return what was kept of a run under a kind, None when nothing was."""
+    """Return the document of a run and a kind, None if there is none."""
     return _read(tx, sql.RUN_DETAIL, job, run_id, kind)
 
 
 def keep_run_detail(
     tx: Transaction, job: str, run_id: str, kind: str, document: JsonObject
 ) -> None:
-    """Keep a document of a run under a kind, in place of an earlier one.
+    """Save a document of a run under a kind, in place of any earlier one.
 
     Raises:
         StateError: the store has an older format.
@@ -49,12 +49,12 @@ def keep_run_detail(
 
 
 def checkpoint(tx: Transaction, job: str, kind: str) -> JsonObject:
-    """Return the members of a job's checkpoint of a kind; none when there is none."""
+    """Return the members of a job's checkpoint of a kind, empty if there is none."""
     return _read(tx, sql.CHECKPOINT, job, kind) or {}
 
 
 def change_checkpoint(tx: Transaction, job: str, kind: str, members: JsonObject) -> None:
-    """Set members of a job's checkpoint of a kind; the others stay as they are.
+    """Set members of a job's checkpoint of a kind; the other members stay as they are.
 
     Raises:
         StateError: the store has an older format.
@@ -66,13 +66,13 @@ def change_checkpoint(tx: Transaction, job: str, kind: str, members: JsonObject)
 
 
 def drop_swept(tx: Transaction, job: str, before: int) -> None:
-    """Delete the details of runs that began before an instant and left no staging."""
+    """Delete the details of runs before an instant, epoch ms UTC, that have no staging."""
     if keeps_documents(tx):
         tx.change(sql.DROP_SWEPT_DETAILS, job, job, before)
 
 
 def drop_without_run(tx: Transaction, job: str) -> None:
-    """Delete the details of runs that ended before they had a row."""
+    """Delete the details of runs that have no row, because they ended before they got one."""
     if keeps_documents(tx):
         tx.change(sql.DROP_DETAILS_WITHOUT_RUN, job, job)
 
@@ -95,5 +95,5 @@ def _require_format(tx: Transaction, job: str) -> None:
     if found < _SINCE_FORMAT:
         raise StateError(
             f"the state of job {json.dumps(job)} has format {found}, which keeps no documents",
-            "`dil state upgrade` brings it to the format of this release; so does `dil run`.",
+            "`dil state upgrade` upgrades it to the format of this release; so does `dil run`.",
         )

@@ -24,10 +24,10 @@ from dil.model.dataset import (
 from dil.model.derived import QueryStep
 from dil.model.json import JsonObject, compact, read_number
 
-# Since 2 an intent says what its destination is, since 3 which rows are whose in a file of several
-# work units, since 4 which checkpoints are set with the commit, what it does to the books of
-# timelabels and where its late rows are, since 5 which query made its rows, since 6 where the rows
-# are that it changes: an older release would pass over them.
+# Since format 2 an intent names its destination; since 3 it says which rows of a shared file belong
+# to which work unit; since 4 it has the checkpoints that are set with the commit, the changes to
+# the books of timelabels and its late rows' folder; since 5 the query of its rows; since 6 the
+# place of the changed rows. An older release would ignore these.
 _FORMATS = (1, 2, 3, 4, 5, 6)
 _ITEMS_OF_PIECE = 256
 _LATER = (
@@ -41,7 +41,7 @@ class _Envelope(msgspec.Struct):
 
 
 class _StoredCommit(msgspec.Struct):
-    """A commit as it is stored: the members of ``RunWork`` stand among its own, in this order."""
+    """A commit in its stored form: members of ``RunWork`` are among its own, in this order."""
 
     run_id: str
     config_digest: str
@@ -91,15 +91,15 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def encode_intent(intent: Intent) -> str:
-    """Return the intent as one line of JSON that names its format."""
+    """Return the intent as one line of JSON with the format's number."""
     return b"".join(intent_pieces(intent)).decode()
 
 
 def intent_pieces(intent: Intent) -> Iterator[bytes]:
-    """Yield the same text piece by piece: that of a large run is not in memory as a whole.
+    """Yield the same text in pieces, so that a large run's text is never in memory as a whole.
 
-    What came later is not mentioned where it says nothing, such as operators' acts in a run's
-    intent, so that older versions can finish it.
+    Newer members are left out if they are empty, such as an operator's act in a run's intent, so
+    that older versions can finish it.
     """
     commit, run = intent.commit, intent.commit.run
     found = {
@@ -161,6 +161,6 @@ def decode_intent(text: str | bytes) -> Intent:
         ) from error
     raise StateError(
         f"the recorded intent has format {found}, this dil reads formats up to {_FORMATS[-1]}",
-        "Finish the run with the dil version that began it. Where that cannot be had, give the"
+        "Finish the run with the dil version that began it. Without that version, give the"
         " publish up: dil runs abandon JOB.conf shows what that does.",
     )

@@ -18,11 +18,11 @@ log = logging.getLogger(__name__)
 class LeaseKeeper:
     """Sends heartbeats from a thread of its own until the block ends, then releases the lease.
 
-    ``lost`` turns true when a newer token exists: the run should stop starting work. Publishing
-    needs no such hint, because the store checks the token itself.
+    ``lost`` becomes true if a newer token exists: then the run should start no more work.
+    Publishing needs no such hint, because the store checks the token itself.
 
-    Neither waits for a server that is away: the next heartbeat tries again, and a lease that is
-    not given back runs out.
+    Neither call waits for a server that is away: the next heartbeat tries again, and a lease that
+    is not released expires.
     """
 
     def __init__(self, store: StateStore, lease: Lease, lease_s: int) -> None:
@@ -49,7 +49,7 @@ class LeaseKeeper:
             with without_waiting():
                 self._store.release_lease(self._lease)
         except DilError as failure:
-            # The lease runs out by itself; what the run achieved must still be reported.
+            # The lease expires by itself; the run's results must still be reported.
             log.warning("the lease could not be released: %s", failure.message)
 
     def _beat(self) -> None:

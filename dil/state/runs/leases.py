@@ -11,12 +11,12 @@ from dil.state.databases import sql
 from dil.state.databases.database import Row, Transaction
 from dil.state.runs.processes import is_gone, is_in_sight, this_process
 
-# What to do about another run of the same job.
+# The advice about another run of the same job.
 WAIT = "Wait for it to end."
 
 
 def acquire(tx: Transaction, job: str, run_id: str, now: int, lease_s: int) -> Lease:
-    """Take the lease when it is free, expired, or its holder on this host is gone.
+    """Take the lease if it is free or expired, or its holder on this host is gone.
 
     Raises:
         LeaseHeldError: another run holds it.
@@ -36,18 +36,18 @@ def acquire(tx: Transaction, job: str, run_id: str, now: int, lease_s: int) -> L
 
 
 def holder(tx: Transaction, job: str, now: int) -> LeaseHolder | None:
-    """Return who holds the lease, None when it is free, expired, or its holder is gone."""
+    """Return the lease's holder, None if the lease is free or expired, or the holder is gone."""
     row = tx.row(sql.LEASE, job)
     return None if row is None else _holder(row, now)
 
 
 def require_idle(tx: Transaction, job: str, now: int) -> None:
-    """Refuse to upgrade a store while this job, or another one that it keeps, is being run.
+    """Refuse to upgrade a store while this job, or another job in it, is running.
 
     The other run may be of a release that does not know the next format.
 
     Raises:
-        LeaseHeldError: names the run.
+        LeaseHeldError: the message names the run.
     """
     own = tx.row(sql.LEASE, job)
     if own is not None:
@@ -67,14 +67,14 @@ def prolong(tx: Transaction, lease: Lease, now: int) -> None:
     """Record a heartbeat.
 
     Raises:
-        LeaseLostError: the lease was given back or taken over.
+        LeaseLostError: the lease was released or taken over.
     """
     if tx.change(sql.PROLONG_LEASE, now, now, lease.job, lease.token) != 1:
         raise _lost(tx, lease)
 
 
 def release(tx: Transaction, lease: Lease) -> None:
-    """Give the lease back; the token stays, so that the next one is larger."""
+    """Release the lease; the token stays, so that the next one is larger."""
     tx.change(sql.RELEASE_LEASE, lease.job, lease.token)
 
 
@@ -98,8 +98,8 @@ def _require_free(row: Row, job: str, now: int) -> None:
         return
     advice = WAIT
     if not is_in_sight(found):
-        # Of another one it is known that it lives.
-        advice += f" Should that host have crashed, the lease is free at {watermark_text(row[7])}."
+        # A holder on this host is known to be alive.
+        advice += f" If that host crashed, the lease expires at {watermark_text(row[7])}."
     raise LeaseHeldError(
         f"job {json.dumps(job)} is being run by {found.run_id}: process {found.pid} on "
         f"{found.host}, since {watermark_text(found.since)}",

@@ -1,7 +1,7 @@
-"""Who we are, and whether another process of this host is still there (rule C24).
+"""Identifies this process, and finds out whether another process of this host runs (rule C24).
 
-A process id alone is not enough: ids are used again. The start mark distinguishes two processes
-of one id, and says in which system it counts: Linux's boot id and pid namespace, so that a
+A process id alone is not enough, because ids are reused. The start mark distinguishes two processes
+with the same id, and names the system in which it is valid: Linux's boot id and pid namespace. So a
 container or a rebooted host never declares a process dead that it merely cannot see.
 """
 
@@ -32,7 +32,7 @@ def start_mark(pid: int) -> str | None:
 
 
 def is_in_sight(holder: LeaseHolder) -> bool:
-    """Return whether it can be known from here if a lease holder still runs."""
+    """Return whether this process can find out if a lease holder still runs."""
     if holder.host != socket.gethostname():
         return False
     system = holder.process_start.rpartition("/")[0]
@@ -40,7 +40,7 @@ def is_in_sight(holder: LeaseHolder) -> bool:
 
 
 def is_gone(holder: LeaseHolder) -> bool:
-    """Return whether a lease holder surely no longer runs; False when that cannot be known."""
+    """Return whether a lease holder certainly no longer runs; False if that is unknown."""
     return is_in_sight(holder) and start_mark(holder.pid) != holder.process_start
 
 
@@ -66,7 +66,7 @@ def _linux_start(pid: int) -> str | None:
 
 
 def _listed_start(pid: int) -> str | None:
-    """Ask ps(1), as POSIX systems without /proc have it."""
+    """Ask ps(1), on POSIX systems without /proc."""
     listing = subprocess.run(  # noqa: S603 - fixed program, a number as argument
         ["/bin/ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)],
         capture_output=True,

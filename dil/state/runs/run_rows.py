@@ -16,7 +16,7 @@ from dil.state.runs.intent_codec import decode_intent, intent_pieces
 
 @dataclass(frozen=True, slots=True)
 class JobCounters:
-    """One row a job.
+    """The counters of one job, in one row.
 
     ``shape`` is the text of from, zone and partition type, ``era`` counts its changes.
     ``last_rows`` is the number of rows of the last run that published any.
@@ -28,20 +28,20 @@ class JobCounters:
 
 
 def read_counters(tx: Transaction, job: str) -> JobCounters:
-    """Return the job's counters, those of a new job when it has none."""
+    """Return the job's counters; a new job's counters if it has none."""
     row = tx.row(sql.SHAPE, job)
     return JobCounters() if row is None else JobCounters(*row)
 
 
 def write_counters(tx: Transaction, job: str, counters: JobCounters) -> None:
-    """Keep the job's counters."""
+    """Save the job's counters."""
     values = (counters.shape, counters.era, counters.last_rows, job)
     if tx.change(sql.CHANGE_SHAPE, *values) == 0:
         tx.change(sql.ADD_SHAPE, *values)
 
 
 def keep_shape(tx: Transaction, job: str, shape: str) -> None:
-    """Keep a shape; another one begins a new era, in which nothing counts as covered yet."""
+    """Save a shape; another shape begins a new era, in which no time counts as covered yet."""
     counters = read_counters(tx, job)
     if counters.shape == shape:
         return
@@ -50,7 +50,7 @@ def keep_shape(tx: Transaction, job: str, shape: str) -> None:
 
 
 def begin(tx: Transaction, job: str, run: RunRecord) -> None:
-    """Record a run; one that is begun again starts over."""
+    """Record a run; a run that is recorded again starts over."""
     values = (
         run.started, run.now, run.policy, run.digest, run.staging_dir, run.status, run.rows,
         run.files, job, run.run_id,
@@ -60,10 +60,10 @@ def begin(tx: Transaction, job: str, run: RunRecord) -> None:
 
 
 def end(tx: Transaction, job: str, run_id: str, status: str, published: tuple[int, int]) -> None:
-    """Record how a run ended; ``published`` are rows and files.
+    """Record the end of a run; ``published`` are the numbers of rows and files.
 
     Raises:
-        StateError: the run was never begun.
+        StateError: the run was never recorded.
     """
     rows, files = published
     if tx.change(sql.END_RUN, status, rows, files, job, run_id) != 1:
@@ -74,17 +74,17 @@ def end(tx: Transaction, job: str, run_id: str, status: str, published: tuple[in
 
 
 def unfinished(tx: Transaction, job: str) -> list[RunRecord]:
-    """Return the runs whose staging was not swept, oldest first.
+    """Return the runs whose staging was not deleted, oldest first.
 
-    Those that were committed are among them, so that their staging can be swept.
+    Committed runs are among them, so that their staging can be deleted.
     """
     return [as_run(job, row) for row in tx.rows(sql.STAGED_RUNS, job)]
 
 
 def drop_swept(tx: Transaction, job: str, before: int) -> None:
-    """Delete the rows of runs that began before an instant (epoch ms UTC) and left no staging.
+    """Delete the rows of runs that began before an instant, epoch ms UTC, and have no staging.
 
-    The newest run keeps its row: a job that ran never looks as if it had not.
+    The newest run keeps its row: a job that ran must never look as if it had not.
     """
     details.drop_without_run(tx, job)
     row = tx.row(sql.NEWEST_RUN, job)
@@ -97,7 +97,7 @@ def drop_swept(tx: Transaction, job: str, before: int) -> None:
 
 
 def as_run(job: str, row: Row) -> RunRecord:
-    """Return the record that a row of ``STAGED_RUNS`` or ``RUNS`` holds."""
+    """Return the record in a row of ``STAGED_RUNS`` or ``RUNS``."""
     run_id, started, now, policy, digest, folder, status, rows, files, committed, staged = row
     return RunRecord(
         run_id, job, started, now, policy, digest, folder, status, rows, files,
@@ -106,10 +106,10 @@ def as_run(job: str, row: Row) -> RunRecord:
 
 
 def keep_intent(tx: Transaction, job: str, intent: Intent) -> None:
-    """Record the job's one intent; the same one again changes nothing.
+    """Record the job's only intent; repeating it with the same intent changes nothing.
 
     Raises:
-        StateError: another intent is still there.
+        StateError: another intent is still pending.
         CommitConflictError: the run is already committed.
     """
     run_id = intent.commit.run_id
@@ -126,10 +126,10 @@ def keep_intent(tx: Transaction, job: str, intent: Intent) -> None:
 
 
 def replace_intent(tx: Transaction, job: str, intent: Intent) -> None:
-    """Put an intent in the place of the pending one of the same run.
+    """Replace the pending intent of the same run.
 
     Raises:
-        StateError: none of this run is pending.
+        StateError: no intent of this run is pending.
     """
     run_id = intent.commit.run_id
     if tx.change(sql.DROP_INTENT, job, run_id) != 1:
@@ -146,13 +146,13 @@ def _add_intent(tx: Transaction, job: str, intent: Intent) -> None:
 
 
 def pending(tx: Transaction, job: str) -> Intent | None:
-    """Return the intent that waits to be finished."""
+    """Return the pending intent, None if there is none."""
     row = tx.row(sql.INTENT, job)
     return None if row is None else decode_intent(row[1])
 
 
 def unfinished_intent(job: str, run_id: str) -> StateError:
-    """Return the error of a change that would pass over an unfinished intent."""
+    """Return the error for a change that would ignore an unfinished intent."""
     return StateError(
         f"job {json.dumps(job)}: run {run_id} began to publish and was not finished",
         "It is finished by the next `dil run`, before anything else.",

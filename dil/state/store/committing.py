@@ -1,7 +1,7 @@
 """Records a commit: blocks, work units, coverage, file offsets and intent in one transaction.
 
-A begun publish can always be committed: this depends only on the commit, the store and the
-fencing token, and blocks are built on the current head.
+A begun publish can always be committed: this only depends on the commit, the store and the fencing
+token, and blocks are built on the present head.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dil.state.work_units.unit_rows import UnitIndex
 
 
 def check_commit(commit: Commit) -> None:
-    """Refuse a commit that could not be recorded, before anything of it becomes visible.
+    """Refuse a commit that could not be recorded, before any part of it becomes visible.
 
     Raises:
         StateError: a success ends at or before its start.
@@ -40,7 +40,7 @@ def check_commit(commit: Commit) -> None:
     for outcome in commit.run.outcomes:
         if outcome.high is not None and outcome.high <= outcome.low:
             raise StateError(
-                f"work unit {outcome.signature} is said to have succeeded up to {outcome.high}, "
+                f"work unit {outcome.signature} is recorded as a success up to {outcome.high}, "
                 f"which is not after its start {outcome.low}",
                 "This is a defect of dil: nothing was published. Please report it.",
             )
@@ -53,7 +53,7 @@ def committed_block(tx: Transaction, job: str, run_id: str) -> tuple[bool, int |
 
 
 def record(tx: Transaction, job: str, commit: Commit) -> int | None:
-    """Record a commit that is not yet recorded; return its block's sequence, None without one.
+    """Record a commit unless it is recorded; return its block's sequence, None without one.
 
     Raises:
         CommitConflictError: another writer moved the head.
@@ -79,7 +79,7 @@ def _drop_intent(tx: Transaction, job: str, run_id: str) -> None:
 
 
 def _record_run(tx: Transaction, job: str, commit: Commit) -> int | None:
-    """Record the results of a run; return its block's sequence, None without one."""
+    """Record the results of a run; return its block's sequence, None if it has none."""
     counters = run_rows.read_counters(tx, job)
     sequence = None
     if commit.query is not None:
@@ -102,7 +102,8 @@ def _append_run(tx: Transaction, job: str, commit: Commit, index: UnitIndex) -> 
     writer.begin()
     source = _source(commit)
     if any(writer.source.get(name) != value for name, value in source.items()):
-        # The digest alone: properties may hold secrets, and state outlives them (rule S4).
+        # Only the digest is stored: properties may have secrets, and the state outlives them (rule
+        # S4).
         writer.draft(ConfigEvent("SetPollingSource", source))
     if commit.moves and (writer.schema is None or commit.schema not in ("", writer.schema)):
         writer.set_schema(commit.schema)
@@ -133,7 +134,7 @@ def _append_query(tx: Transaction, job: str, commit: Commit, step: QueryStep) ->
     """Append the blocks of a query; return the data block's sequence, None if nothing changed."""
     writer = ChainWriter(tx, job, commit.system_time, horizon=commit.horizon)
     sequence = draft_query(writer, commit, step)
-    writer.write()  # a changed query is on record, even where its rows are the same
+    writer.write()  # the chain records a changed query even if its rows are the same
     data = writer.tip.data if sequence is not None and writer.tip is not None else None
     stream = None if data is None else data.stream
     if stream is not None:
@@ -142,7 +143,7 @@ def _append_query(tx: Transaction, job: str, commit: Commit, step: QueryStep) ->
 
 
 def _source(commit: Commit) -> JsonObject:
-    """Return what the chain says of the source: of a stream its epoch, too."""
+    """Return the chain's members about the source, for a stream with its epoch."""
     source: dict[str, JsonValue] = {
         "sourceName": commit.source_name,
         "configDigest": commit.config_digest,
@@ -155,7 +156,7 @@ def _source(commit: Commit) -> JsonObject:
 def _stream(
     tx: Transaction, job: str, commit: Commit, summary: UnitSummary, changed: Sequence[UnitRow]
 ) -> JsonObject | None:
-    """Keep where a micro-batch ends, and return what the block says of it; None for other runs."""
+    """Save the end of a micro-batch, and return its members for the block; None for other runs."""
     members = commit.checkpoints.get(STREAM)
     if members is None:
         return None
@@ -165,11 +166,11 @@ def _stream(
 
 
 def _watermark(before: str | None, summary: UnitSummary, commit: Commit) -> str | None:
-    """Return the time below which all is committed (8.8); it never moves back (C3).
+    """Return the time before which all is committed (8.8); it never goes back (C3).
 
-    Of a job with an event watermark not all is there below it, so that caps it, too. Partitions may
-    end in the future, but what a source will hold then is not committed, so the
-    horizon caps it: V18 can never refuse a publish that is already visible.
+    For a job with an event watermark, rows before that time may still come, so the event watermark
+    is a limit, too. Partitions may end in the future, but future rows are not committed, so the
+    horizon is also a limit: V18 can never refuse a publish that is already visible.
     """
     limits = [summary.frontier, commit.horizon, *event_limits(commit)]
     if commit.run.left_low is not None:
@@ -186,7 +187,7 @@ def _watermark(before: str | None, summary: UnitSummary, commit: Commit) -> str 
 def _set_status(tx: Transaction, job: str, commit: Commit) -> None:
     """Mark the run as published, so that a crash before its end never publishes it twice.
 
-    What earlier runs staged is superseded with it: it was adopted, or is of an older plan.
+    Staged work of earlier runs is superseded: it was adopted, or belongs to an older plan.
     """
     succeeded = sum(outcome.succeeded for outcome in commit.run.outcomes)
     if not succeeded and not commit.moves:
@@ -197,7 +198,7 @@ def _set_status(tx: Transaction, job: str, commit: Commit) -> None:
 
 
 def describe(job: str, commit: Commit) -> str:
-    """Return one line about a commit for logs; names counts, never data."""
+    """Return one line about a commit for logs; it has counts, never data."""
     if commit.act is not None:
         units = len(commit.act.changed) + len(commit.act.removed)
         return f"job {json.dumps(job)} {commit.act.verb} {commit.run_id}: work units {units}"

@@ -34,12 +34,12 @@ log = logging.getLogger(__name__)
 
 
 class SqlStateStore(StateStore):
-    """State of one job in a database.
+    """The state of one job in a database.
 
-    ``clock`` returns epoch ms of the real clock; only leases ask it. May be shared by threads.
-    A plan that was made on ``history`` is fenced by the head it saw: when another writer moved
-    the head since, its commit goes behind what is there now if that leaves the plan true, else
-    recording its intent, or committing it without one, is a conflict (rule C21).
+    ``clock`` returns epoch ms of the real clock; only leases use it. Threads may share a store. The
+    head on which ``history`` was read protects a plan: if another writer moved the head since, the
+    plan's commit is written after the present head if the plan is still valid; otherwise recording
+    its intent, or committing it without one, is a conflict (rule C21).
     """
 
     def __init__(self, database: Database, job: str, *, clock: Callable[[], int]) -> None:
@@ -49,7 +49,7 @@ class SqlStateStore(StateStore):
         self._planned_on: PlannedHead | None = None
 
     def close(self) -> None:
-        """Release the connection; what ``history`` returned may still be read."""
+        """Release the connection; a result of ``history`` may still be read."""
         self._database.close()
 
     # Lease
@@ -60,7 +60,7 @@ class SqlStateStore(StateStore):
         try:
             return acquire(run_id, lease_s)
         except CommitConflictError:
-            # Another took the free lease at the same moment: look again, to find out which run.
+            # Another run took the free lease at the same moment: read again to find out which one.
             return acquire(run_id, lease_s)
 
     def _acquire(self, run_id: str, lease_s: int) -> Lease:
@@ -85,24 +85,24 @@ class SqlStateStore(StateStore):
         return lease
 
     def heartbeat(self, lease: Lease) -> None:
-        """Prolong the lease by its length from now."""
+        """Extend the lease to its full length from now."""
         with self._database.write() as tx:
             leases.prolong(tx, lease, self._clock())
 
     def release_lease(self, lease: Lease) -> None:
-        """Give the lease back; a lease that is no longer ours is left alone."""
+        """Release the lease; a lease that is no longer ours is left alone."""
         with self._database.write() as tx:
             leases.release(tx, lease)
 
     def lease_holder(self) -> LeaseHolder | None:
-        """Return who holds the job's lease; None when it is free to be taken."""
+        """Return the holder of the job's lease; None if it is free to be taken."""
         with self._database.read() as tx:
             return leases.holder(tx, self._job, self._clock())
 
     # Planning
 
     def history(self) -> History:
-        """Return the view that planning needs, of one point in time."""
+        """Return the history that planning needs, from one point in time."""
         snapshot = self._database.snapshot()
         self._planned_on = planned_now(snapshot, self._job)
         history = SqlHistory(snapshot, self._job)
@@ -118,34 +118,34 @@ class SqlStateStore(StateStore):
             run_rows.begin(tx, self._job, run)
 
     def end_run(self, lease: Lease, run_id: str, status: str, *, rows: int, files: int) -> None:
-        """Record how a run ended."""
+        """Record the end of a run."""
         with self._database.write() as tx:
             leases.require_newest(tx, self._job, lease)
             run_rows.end(tx, self._job, run_id, status, (rows, files))
 
     def unfinished_runs(self) -> Sequence[RunRecord]:
-        """Return runs whose staging is to be recovered or swept, oldest first."""
+        """Return runs whose staging must be recovered or deleted, oldest first."""
         with self._database.read() as tx:
             return run_rows.unfinished(tx, self._job)
 
     def runs(self, *, limit: int | None = None) -> Iterator[RunRecord]:
-        """Yield the recorded runs, newest first; of one point in time."""
+        """Yield the recorded runs, newest first, from one point in time."""
         for row in islice(self._database.stream(sql.RUNS, self._job), limit):
             yield run_rows.as_run(self._job, row)
 
     def mark_swept(self, lease: Lease, run_id: str) -> None:
-        """Record that a run's staging folder is gone."""
+        """Record that a run's staging folder was deleted."""
         with self._database.write() as tx:
             leases.require_newest(tx, self._job, lease)
             tx.change(sql.SWEPT_RUN, self._job, run_id)
 
     def record_intent(self, lease: Lease, intent: Intent) -> None:
-        """Keep the one intent of this job until it is committed.
+        """Save the only intent of this job until it is committed.
 
         Raises:
             LeaseLostError: a newer token exists.
             CommitConflictError: the run is committed, or was planned on an older head.
-            StateError: another intent is still there, or this one could not be committed.
+            StateError: another intent is still pending, or this one could not be committed.
         """
         from dil.state.store import committing
 
@@ -159,7 +159,7 @@ class SqlStateStore(StateStore):
                 details.change_checkpoint(tx, self._job, LAST_PUBLISH, facts)
 
     def replace_intent(self, lease: Lease, intent: Intent) -> None:
-        """Keep what is left of the pending intent of the same run, in its place."""
+        """Replace the pending intent of the same run by the rest of it."""
         from dil.state.store import committing
 
         committing.check_commit(intent.commit)
@@ -168,18 +168,18 @@ class SqlStateStore(StateStore):
             run_rows.replace_intent(tx, self._job, intent)
 
     def pending_intent(self) -> Intent | None:
-        """Return the intent that was recorded and not yet committed."""
+        """Return the intent that was recorded and is not yet committed."""
         with self._database.read() as tx:
             return run_rows.pending(tx, self._job)
 
     def begun_publish(self) -> str | None:
-        """Return the id of the run whose intent is kept, whether or not it can be read."""
+        """Return the id of the run whose intent is pending, even if the intent cannot be read."""
         with self._database.read() as tx:
             row = tx.row(sql.INTENT_OF, self._job)
         return None if row is None else str(row[0])
 
     def commit(self, lease: Lease, commit: Commit) -> int | None:
-        """Record what a run published and learned, in one transaction; once, however often."""
+        """Record a run's publish and results in one transaction, once however often called."""
         from dil.state.store import committing
 
         with self._database.write() as tx:
@@ -196,14 +196,14 @@ class SqlStateStore(StateStore):
         return sequence
 
     def last_rows(self) -> int | None:
-        """Return the rows published by the last run that published any."""
+        """Return the number of rows of the last run that published any."""
         with self._database.read() as tx:
             return run_rows.read_counters(tx, self._job).last_rows
 
     # Details and checkpoints
 
     def run_detail(self, run_id: str, kind: str) -> JsonObject | None:
-        """Return what was kept of a run under a kind, None when nothing was."""
+        """Return the document of a run and a kind, None if there is none."""
         with self._database.read() as tx:
             return details.run_detail(tx, self._job, run_id, kind)
 
@@ -221,19 +221,19 @@ class SqlStateStore(StateStore):
     def keep_run_details(
         self, lease: Lease, run_id: str, documents: Mapping[str, JsonObject]
     ) -> None:
-        """Keep documents of a run by their kind, in place of earlier ones; all or none."""
+        """Save documents of a run by kind, in place of earlier ones; all or none."""
         with self._database.write() as tx:
             leases.require_newest(tx, self._job, lease)
             for kind, document in documents.items():
                 details.keep_run_detail(tx, self._job, run_id, kind, document)
 
     def checkpoint(self, kind: str) -> JsonObject:
-        """Return the members of the job's checkpoint of a kind; none when there is none."""
+        """Return the members of the job's checkpoint of a kind, empty if there is none."""
         with self._database.read() as tx:
             return details.checkpoint(tx, self._job, kind)
 
     def change_checkpoint(self, lease: Lease, kind: str, members: JsonObject) -> None:
-        """Set members of the job's checkpoint of a kind, and leave the others as they are."""
+        """Set members of the job's checkpoint of a kind; the other members stay as they are."""
         with self._database.write() as tx:
             leases.require_newest(tx, self._job, lease)
             details.change_checkpoint(tx, self._job, kind, members)
@@ -247,22 +247,22 @@ class SqlStateStore(StateStore):
         return None if row is None else chain_rows.shown(row)
 
     def blocks(self) -> Iterator[JsonObject]:
-        """Yield all blocks, newest first, each with its ``hash``; of one point in time."""
+        """Yield all blocks, newest first, each with its ``hash``, from one point in time."""
         for row in self._database.stream(sql.BLOCKS, self._job):
             yield chain_rows.shown(row)
 
     def blocks_of_kind(self, kind: str) -> Iterator[JsonObject]:
-        """Yield the blocks of one kind of event, newest first; of one point in time."""
+        """Yield the blocks of one kind of event, newest first, from one point in time."""
         for row in self._database.stream(sql.BLOCKS_OF_KIND, self._job, kind):
             yield chain_rows.shown(row)
 
     def own_files(self, files: Iterable[PublishedFile]) -> frozenset[str]:
-        """Return the URIs of those files that the chain holds, or that a recorded run published."""
+        """Return the URIs of the files that the chain has, or that a recorded run published."""
         with self._database.read() as tx:
             return slices.own_of(tx, self._job, files)
 
     def live_uris(self, *, until: int | None = None) -> Iterator[str]:
-        """Yield the URIs of the files that blocks added, up to a block, and none took away."""
+        """Yield the URIs of the files that blocks up to one added and no block removed."""
         last = math.inf
         if until is not None:
             with self._database.read() as tx:
@@ -279,7 +279,7 @@ class SqlStateStore(StateStore):
             yield UnitState(signature, low, high, status, attempts)
 
     def unit_entries(self, *, as_of: int | None = None) -> Iterator[UnitEntry]:
-        """Yield the rows of the index, of now or of just after a block, ordered like states."""
+        """Yield the index rows, of now or of just after a block, in ``unit_states`` order."""
         from dil.state.chain.as_of import units_as_of
 
         if as_of is not None:
@@ -294,7 +294,7 @@ class SqlStateStore(StateStore):
             yield UnitEntry(signature, low, expected_high, high, status, attempts)
 
     def unit_stretches(self) -> Iterator[UnitStretches]:
-        """Yield which stretches of time were read of each unit, by the hash of its key."""
+        """Yield the stretches of time that were read of each unit, by the hash of its key."""
         from dil.state.work_units.signatures import parts_of_signature
         from dil.state.work_units.stretches import stretches_of
 
@@ -307,20 +307,20 @@ class SqlStateStore(StateStore):
             yield stretches_of(key, records)
 
     def sequence_as_of(self, instant: int) -> int | None:
-        """Return the sequence of the last block that was written until ``instant``."""
+        """Return the sequence of the last block written at or before ``instant``, epoch ms UTC."""
         from dil.state.chain.as_of import sequence_as_of
 
         with self._database.read() as tx:
             return sequence_as_of(tx, self._job, instant)
 
     def count_swept_runs(self, before: int) -> int:
-        """Return how many runs began before an instant and left no staging."""
+        """Return how many runs began before an instant, epoch ms UTC, and have no staging."""
         with self._database.read() as tx:
             row = tx.row(sql.COUNT_SWEPT_RUNS, self._job, before)
         return 0 if row is None else int(row[0])
 
     def problems(self, live: Mapping[str, int | None]) -> Iterator[str]:
-        """Yield what is wrong with the tables, and with what they are made of."""
+        """Yield the problems of the tables and of the files under them."""
         from dil.state.store.table_checks import table_problems
 
         yield from self._database.problems()
@@ -330,12 +330,12 @@ class SqlStateStore(StateStore):
     # Shape
 
     def recorded_shape(self) -> str | None:
-        """Return the text that was last kept of from, zone and partition type."""
+        """Return the last saved text of from, zone and partition type."""
         with self._database.read() as tx:
             return run_rows.read_counters(tx, self._job).shape
 
     def record_shape(self, lease: Lease, shape: str) -> None:
-        """Keep the shape of this run's watermark; under a new one nothing counts as covered."""
+        """Save the shape of this run's watermark; under a new one no time counts as covered."""
         with self._database.write() as tx:
             leases.require_newest(tx, self._job, lease)
             run_rows.keep_shape(tx, self._job, shape)

@@ -1,7 +1,7 @@
-"""Rechecks the tables that a store keeps beside its blocks, which runs and planning believe.
+"""Rechecks a store's tables beside its blocks, which runs and planning trust.
 
-Coverage decides what is never read again, and a file's offset whose file it is: both are made of
-the blocks and of the work-unit index, so each row can be derived once more.
+Coverage decides which time is never read again, and a file's offset decides which job's file it is.
+Both come from the blocks and the work-unit index, so each row can be computed again.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from dil.state.work_units.unit_rows import read_coverage, tile_end
 
 
 def table_problems(tables: Transaction, job: str, live: Mapping[str, int | None]) -> Iterator[str]:
-    """Yield what does not fit in the tables of a job.
+    """Yield contradictions in the tables of a job.
 
     Args:
-        tables: Of one point in time.
-        job: Whose tables they are.
-        live: The first offsets of the live files by URI, as the chain has them.
+        tables: A transaction of one point in time.
+        job: The job of the tables.
+        live: The first offsets of the live files by URI, according to the chain.
     """
     yield from _wrong_units(tables, job)
     for run_id, sequence in tables.rows(sql.RUNS_WITHOUT_BLOCK, job, job):
-        yield f"run {run_id} was committed by block {sequence}, which is not there any more"
+        yield f"run {run_id} was committed by block {sequence}, which no longer exists"
     offsets: dict[str, int | None] = dict(tables.rows(sql.FILE_OFFSETS, job))
     for uri, offset in offsets.items():
         if uri not in live:
@@ -35,18 +35,18 @@ def table_problems(tables: Transaction, job: str, live: Mapping[str, int | None]
         elif offset != live[uri]:
             yield f"live file {uri} begins at {offset} by the index and at {live[uri]} by the chain"
     missing = len(live.keys() - offsets.keys())
-    if offsets and missing:  # a derived dataset, whose files nothing takes away, has no offsets
+    if offsets and missing:  # files of a derived dataset are never removed, so they have no offsets
         yield f"live files of the chain that are not in the index: {missing}"
 
 
 def _wrong_units(tables: Transaction, job: str) -> Iterator[str]:
-    """Yield rows that do not fit their keys, and units whose coverage does not fit their rows."""
+    """Yield rows that contradict their keys, and units whose coverage contradicts their rows."""
     era = run_rows.read_counters(tables, job).era
     of_unit: dict[str, list[tuple[UnitRow, int]]] = {}
     for sha, unit, stored_hash, row_era, *values in tables.rows(sql.UNIT_CHECKS, job):
         row = UnitRow(*values)
         parts = parts_of_signature(row.signature)
-        # Only imports bring signatures of another form.
+        # Only imports have signatures of another form.
         expected = unit if parts is None else key_hash(parts.unit_key)
         if (sha, unit, stored_hash) != (key_hash(row.signature), expected, row.hash):
             yield f"V22: the index row of work unit {row.signature} does not fit its own keys"
@@ -65,17 +65,17 @@ def _wrong_coverage(
 ) -> str:
     found = read_coverage(tables, job, unit, era)
     if not rows:
-        return "there is no row"
+        return "its coverage row is missing"
     if found is None:
         is_read = any(tile_end(row) is not None or row.status == FAILED for row, _ in rows)
-        return "there is none" if is_read else ""
+        return "its coverage row is missing" if is_read else ""
     ends = {row.low: tile_end(row) for row, row_era in rows if row_era == era}
     for span in (found.spans.main, found.spans.tail):
         place: int | None = span.low
         while place is not None and place < span.high:
             place = ends.get(place)
         if not span.is_empty and place != span.high:
-            return f"{span.low} to {span.high} is said to be read, and is not"
+            return f"{span.low} to {span.high} is recorded as read, but is not"
     highs = [row.high for row, _ in rows if row.high is not None]
     marks = (max(highs, default=None), sum(row.status == FAILED for row, _ in rows))
     if marks != (found.max_high, found.open_count):

@@ -1,1 +1,1 @@
-"""The index of work units, and what planning asks of it."""
+"""The index of work units, and the queries that planning needs."""

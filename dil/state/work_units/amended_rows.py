@@ -1,7 +1,7 @@
 """The work-unit index while an operator's act changes it.
 
-A run records its readings; an act writes rows as the operator wants them, so it may lower highs and
-take rows away. Coverage is therefore counted again from the rows of each unit concerned.
+A run records its readings, but an act writes rows as the operator wants them, so it may lower highs
+and remove rows. Therefore the coverage of each changed unit is computed again from its rows.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from dil.state.work_units.unit_rows import (
     write_row,
 )
 
-NO_ERA = -1  # a success of an unknown grid: a record, but never covered
+NO_ERA = -1  # a success of an unknown grid: it is a record, but never counts as covered
 
 
 class AmendedIndex:
-    """The index of one job inside one transaction; ``era`` is that of the present shape."""
+    """The index of one job inside one transaction; ``era`` is the era of the present shape."""
 
     def __init__(self, tx: Transaction, job: str, era: int) -> None:
         self._tx = tx
@@ -43,9 +43,9 @@ class AmendedIndex:
         self._units: set[str] = set()
 
     def apply(self, chunk: Sequence[UnitEntry | str], sequence: int) -> UnitChanges:
-        """Write rows as changed by the block ``sequence``; rows named by signature leave.
+        """Write rows as changed by the block ``sequence``; rows given as a signature are removed.
 
-        A row that stays as it is names a work unit whose files the act changes.
+        An unchanged row names a work unit whose files the act changes.
         """
         changes = UnitChanges()
         for each in chunk:
@@ -56,7 +56,7 @@ class AmendedIndex:
         return changes
 
     def count_coverage(self) -> None:
-        """Count the coverage of every unit again that was changed."""
+        """Compute the coverage of every changed unit again."""
         for unit in sorted(self._units):
             rows = [
                 row for row in self._tx.rows(sql.ROWS_OF_UNIT, self._job, unit) if row[3] != PENDING
@@ -68,7 +68,7 @@ class AmendedIndex:
                 self._tx.change(sql.DROP_COVERAGE, self._job, unit)
 
     def summary(self, before: UnitSummary, changes: UnitChanges, *, is_last: bool) -> UnitSummary:
-        """Return the summary after a chunk; the last one's marks are those of the whole index."""
+        """Return the summary after a chunk; the last chunk's marks are those of the whole index."""
         after = UnitIndex(self._tx, self._job, self._era).summary(before, changes)
         if not is_last or after == before:
             return after
@@ -84,7 +84,7 @@ class AmendedIndex:
             entry.signature, entry.low, entry.expected_high, entry.high, entry.status,
             entry.attempts,
         )  # fmt: skip
-        # A first import brings a million rows: it does not look for any of them.
+        # A first import has a million rows, so it does not look up any of them.
         known = None if self._was_empty else read_row(self._tx, self._job, entry.signature)
         changes.put(row, known)
         unit = known.unit_key if known else _unit_hash(entry.signature)
@@ -102,10 +102,10 @@ class AmendedIndex:
         self._tx.change(sql.DROP_UNIT, self._job, key_hash(signature))
 
     def _era_of(self, entry: UnitEntry, known: StoredRow | None) -> int:
-        """Return the era of the success that a row records.
+        """Return the era of the success in a row.
 
-        A row that loses its success keeps the era, so that undoing it is exact. A row whose success
-        now ends elsewhere is a tile of the present grid only if the operator's entry says so.
+        A row that loses its success keeps the era, so that undoing it is exact. If the end of its
+        success changes, the row is a tile of the present grid only if the operator's entry says so.
         """
         if known is not None and _is_same_tile(entry, known):
             return known.era
@@ -120,22 +120,22 @@ def _is_same_tile(entry: UnitEntry, known: StoredRow) -> bool:
 
 
 def _unit_hash(signature: str) -> str:
-    """Return the hash of the key of the unit that a signature names.
+    """Return the hash of the unit key in a signature.
 
     Raises:
-        StateError: the text is no signature.
+        StateError: the text is not a signature.
     """
     parts = parts_of_signature(signature)
     if parts is None:
         raise StateError(
-            f"{signature} is no signature of a work unit",
+            f"{signature} is not the signature of a work unit",
             "Signatures read [watermark.<name>.<start>, watermark.<name>.<unit JSON>].",
         )
     return key_hash(parts.unit_key)
 
 
 def _coverage_of(rows: Sequence[Row], era: int) -> CoverageRow:
-    """Return the coverage row of one unit's rows, which are ascending by start."""
+    """Return the coverage row for one unit's rows, which are sorted by start."""
     highs = (row[1] for row in rows if row[1] is not None)
     return CoverageRow(
         spans=spans_of(_tiles(rows, era)),

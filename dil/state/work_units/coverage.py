@@ -1,11 +1,11 @@
-"""Which stretch of one unit's partitions is done, kept in one row (rule P34).
+"""Computes which stretch of one unit's partitions is done, kept in one row (rule P34).
 
-A *tile* is the partition of a work unit that succeeded. Tiles that follow each other without a
-gap are a *span*: every partition that starts inside it has a successful record. Two spans are
-kept, because a work unit that never succeeds would otherwise stop the first one from growing
-for ever: ``main``, the wider one, which planning sees, and ``tail``, the newest one
-apart from it. A new tile costs O(1); spans that meet are joined by one jump, and tiles that fell
-out of both are found again one by one.
+A *tile* is the partition of a work unit that succeeded. Adjoining tiles form a *span*: every
+partition that starts inside it has a successful record. Two spans are kept, because a work unit
+that never succeeds would otherwise stop the first span from growing for ever: ``main``, the wider
+one, which planning uses, and ``tail``, the newest span apart from it. Adding a tile takes constant
+time; spans that meet are joined in one step, and tiles outside of both spans are found again one by
+one.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ NOTHING = Interval(0, 0)
 
 
 class Tiles(Protocol):
-    """Lookups in the successful work units of one unit."""
+    """Lookups of one unit's successful work units."""
 
     def end_of_tile_at(self, low: int) -> int | None:
-        """Return where the tile ends that starts at ``low``, None without one."""
+        """Return the end of the tile that starts at ``low``, None if there is none."""
 
     def start_of_tile_until(self, high: int) -> int | None:
-        """Return where the tile starts that ends at ``high``, None without one."""
+        """Return the start of the tile that ends at ``high``, None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +38,22 @@ class Spans:
 
 
 def contradicts(spans: Spans, tile: Interval, earlier_end: int | None) -> bool:
-    """Return whether a tile shows that the spans follow another grid of partitions.
+    """Return whether a tile shows that the spans belong to another grid of partitions.
 
-    A new partition start inside a span, or a partition that reaches over one of its ends, cannot
-    be of the same grid: then the spans say nothing about the partitions of today and must go.
+    A partition that starts newly inside a span, or crosses one of its ends, cannot belong to the
+    same grid: then the spans say nothing about the present partitions and are dropped.
     """
     return any(_crosses(span, tile, earlier_end) for span in (spans.main, spans.tail))
 
 
 def cover(spans: Spans, tile: Interval, earlier_end: int | None, tiles: Tiles) -> Spans:
-    """Return the spans with one more success added, which must not contradict them.
+    """Return the spans after one more success, which must not contradict them.
 
     Args:
         spans: The spans so far.
-        tile: The partition that succeeded, ``low`` its nominal start.
-        earlier_end: The end of the same work unit's earlier tile, None when it is new.
-        tiles: All tiles, this one included.
+        tile: The partition that succeeded; ``low`` is its nominal start.
+        earlier_end: The end of the same work unit's earlier tile, None if it is new.
+        tiles: All tiles, including this one.
     """
     if _is_known(tile, earlier_end):
         return spans
@@ -70,10 +70,10 @@ def cover(spans: Spans, tile: Interval, earlier_end: int | None, tiles: Tiles) -
 
 
 def spans_of(tiles: Iterable[Interval]) -> Spans:
-    """Return the spans of all tiles of one unit, ascending by start.
+    """Return the spans of all tiles of one unit, sorted by start.
 
-    Tiles that overlap are of different grids, and it is unknown which one is meant: then nothing
-    counts as covered.
+    Tiles that overlap belong to different grids, and it is unknown which grid is right: then no
+    time counts as covered.
     """
     runs: list[Interval] = []
     for tile in tiles:
@@ -102,7 +102,7 @@ def _crosses(span: Interval, tile: Interval, earlier_end: int | None) -> bool:
 
 
 def _joined(span: Interval, tile: Interval, earlier_end: int | None) -> Interval | None:
-    """Return the span with the tile at one of its ends, None when it does not touch."""
+    """Return the span extended by an adjoining tile, None if the tile does not adjoin it."""
     if span.is_empty:
         return None
     if tile.low == span.high or (span.low <= tile.low and earlier_end == span.high):

@@ -1,4 +1,4 @@
-"""Signatures of work units, taken apart (rule P17)."""
+"""Splits signatures of work units into their parts (rule P17)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FORM = re.compile(r"\[watermark\.(.+?)\.(-?[0-9]{1,18}), watermark\.(.+)\]", re
 
 @dataclass(frozen=True, slots=True)
 class SignatureParts:
-    """What a signature says: ``low`` is the nominal partition start in epoch ms UTC.
+    """The parts of a signature: ``low`` is the nominal partition start in epoch ms UTC.
 
     ``unit_key`` is ``<unit watermark name>.<unit JSON>``.
     """
@@ -23,14 +23,14 @@ class SignatureParts:
 
     @property
     def unit_json(self) -> str:
-        """Return the unit's JSON object as text; empty where there is none."""
+        """Return the unit's JSON object as text; empty if there is none."""
         brace = self.unit_key.find("{")
         return "" if brace < 0 else self.unit_key[brace:]
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedHigh:
-    """A high watermark that another store kept of a work unit; epoch ms UTC."""
+    """A work unit's high watermark in another store; epoch ms UTC."""
 
     signature: str
     parts: SignatureParts
@@ -52,13 +52,13 @@ def parts_of_signature(text: str) -> SignatureParts | None:
 
 
 def begin_of(signature: str) -> str:
-    """Return where the partition of a work unit begins, ISO 8601 in UTC; empty where unknown."""
+    """Return the start of a work unit's partition, ISO 8601 in UTC; empty if unknown."""
     parts = parts_of_signature(signature)
     return (iso(parts.low) or "") if parts else ""
 
 
 def encoded(signature: str) -> str:
-    """Return the form that DIL stores, in which signatures are compared: ``/`` is ``%2F``."""
+    """Return the stored form, in which signatures are compared: ``/`` is ``%2F``."""
     return signature.replace("/", "%2F")
 
 

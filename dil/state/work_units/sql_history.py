@@ -1,4 +1,4 @@
-"""The view of earlier runs that planning needs, as indexed queries of one point in time."""
+"""The history that planning needs, as indexed queries of one point in time."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class SqlHistory(History):
         return None if row is None else int(row[0])
 
     def coverage(self, unit_key: str) -> Coverage | None:
-        """Return the unit's coverage row, None when it has no record."""
+        """Return the unit's coverage row, None if it has no record."""
         row = read_coverage(self._snapshot, self._job, key_hash(unit_key), self._era)
         return None if row is None else as_coverage(row)
 
     def records(self, unit_key: str, low: int, high: int) -> Mapping[str, UnitRecord]:
-        """Return the unit's records by signature whose partition start lies in ``[low, high)``.
+        """Return, by signature, the unit's records whose partition start is in ``[low, high)``.
 
-        A pending row is no record: an operator made it as if it had never been read.
+        A pending row is not a record: an operator reset it as if it had never been read.
         """
         rows = self._snapshot.rows(sql.RECORDS, self._job, key_hash(unit_key), low, high)
         return {row[0]: _record(row) for row in rows if row[3] != PENDING}
 
     def open_records(self, unit_key: str) -> Mapping[str, UnitRecord]:
-        """Return the unit's records by signature whose last attempt failed."""
+        """Return, by signature, the unit's records whose last attempt failed."""
         rows = self._snapshot.rows(sql.OPEN_RECORDS, self._job, key_hash(unit_key), FAILED)
         return {row[0]: _record(row) for row in rows}
 

@@ -1,7 +1,7 @@
-"""Where a stream is: the offset at which a micro-batch ends, by the work-unit index.
+"""The position of a stream: a micro-batch's end offset, from the work-unit index.
 
-It is bounded, however many work units there are: of those above the frontier it names the ones that
-the micro-batch changed, or, where these are too many, the digest of the whole index.
+Its size is limited, however many work units there are: above the frontier, it lists the work units
+that the micro-batch changed, or, if these are too many, has the digest of the whole index.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _VERSION = 1
 
 
 def offset_of(epoch: object, summary: UnitSummary, changed: Iterable[UnitRow]) -> JsonObject:
-    """Return the offset after a commit; all time below ``done`` (epoch ms UTC) is committed."""
+    """Return the offset after a commit; all time before ``done`` (epoch ms UTC) is committed."""
     done = summary.frontier
     offset = {
         "v": _VERSION,

@@ -1,4 +1,4 @@
-"""What the records of one unit say of time: which stretches were read, failed, or left out."""
+"""Derives from one unit's records which stretches of time were read, failed, or left out."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from dil.model.history import UnitStretches
 from dil.model.interval import Interval
 from dil.state.blocks.source_state import COMMITTED, FAILED, SKIPPED
 
-# Begins with partition start and end, last successful high or None, status (sql.UNIT_RECORDS).
+# A row begins with partition start and end, last successful high or None, status
+# (sql.UNIT_RECORDS).
 RecordRow: TypeAlias = tuple[Any, ...]
 
 
 def stretches_of(unit_key: str, rows: Sequence[RecordRow]) -> UnitStretches:
-    """Return the stretches of one unit from its records, ascending by partition start.
+    """Return the stretches of one unit from its records, sorted by partition start.
 
-    A record counts as read up to its high, for any partition; the time that it failed to reach has
-    failed, and a period without a run is skipped up to the partition's end.
+    A record counts as read up to its high, for any partition; the time up to the end that it failed
+    to reach counts as failed, and a period without a run as skipped up to the partition's end.
     """
-    # Few expressions for each row: there may be a million.
+    # Each row is handled by few expressions: there may be a million rows.
     read = [row for row in rows if row[2] is not None and row[2] > row[0]]
     others = [row[:4] for row in rows if row[3] != COMMITTED]
     failed = [
@@ -28,7 +29,7 @@ def stretches_of(unit_key: str, rows: Sequence[RecordRow]) -> UnitStretches:
         for low, end, high, status in others
         if status == FAILED
     ]
-    failed.sort()  # what is left of a partition may begin behind the start of the next one
+    failed.sort()  # the rest of a partition may begin after the start of the next one
     skipped = [(low, end) for low, end, _, status in others if status == SKIPPED]
     newest = max(read, key=itemgetter(2), default=None)
     return UnitStretches(
@@ -41,7 +42,7 @@ def stretches_of(unit_key: str, rows: Sequence[RecordRow]) -> UnitStretches:
 
 
 def _joined(stretches: Iterable[tuple[int, int]]) -> list[Interval]:
-    """Return stretches, ascending by start, with those as one that overlap or touch."""
+    """Return stretches, sorted by start, with overlapping or adjoining ones merged."""
     joined: list[Interval] = []
     start = end = None
     for low, high in stretches:

@@ -1,4 +1,4 @@
-"""The work-unit index and its coverage rows: what one commit changes, at O(changed)."""
+"""The work-unit index and its coverage rows; a commit's work depends only on its changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dil.state.work_units.coverage import Spans, contradicts, cover
 
 @dataclass(slots=True)
 class UnitChanges:
-    """What a commit changed in the index: new rows and, by signature, the replaced hashes.
+    """A commit's changes to the index: new rows and, by signature, the replaced hashes.
 
     Signatures of ``removed`` are no longer in the index; their hashes are in ``replaced``.
     """
@@ -37,7 +37,7 @@ class UnitChanges:
     removed: list[str] = field(default_factory=list)
 
     def put(self, row: UnitRow, known: StoredRow | None) -> None:
-        """Note that a row takes the place of the known one; of none where it is new."""
+        """Record that a row replaces the known one, or is new."""
         if known is not None:
             self._count(known.row.status, -1)
             if row.signature not in self.rows:
@@ -46,7 +46,7 @@ class UnitChanges:
         self.rows[row.signature] = row
 
     def remove(self, known: StoredRow) -> None:
-        """Note that a known row leaves the index."""
+        """Record that a known row is removed from the index."""
         self._count(known.row.status, -1)
         self.replaced[known.row.signature] = known.row_hash
         self.removed.append(known.row.signature)
@@ -57,7 +57,7 @@ class UnitChanges:
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """A stored row, with values that blocks do not show; ``unit_key`` is the key's hash."""
+    """A stored row, with values that blocks do not have; ``unit_key`` is the key's hash."""
 
     row: UnitRow
     row_hash: str
@@ -66,13 +66,13 @@ class StoredRow:
     timelabel: str | None
 
     def tile_end(self, era: int) -> int | None:
-        """Return where its tile ends, None when it never succeeded under the present shape."""
+        """Return the end of its tile, None if it never succeeded under the present shape."""
         return tile_end(self.row) if self.era == era else None
 
 
 @dataclass(frozen=True, slots=True)
 class CoverageRow:
-    """One unit over all its partitions; ``lowest`` is the smallest start ever recorded."""
+    """One unit's coverage of all its partitions; ``lowest`` is the smallest start ever recorded."""
 
     spans: Spans
     max_high: int | None
@@ -82,7 +82,7 @@ class CoverageRow:
 
 @dataclass(frozen=True, slots=True)
 class _StoredTiles:
-    """The successes of one unit (by its key's hash) under the present shape."""
+    """The successes of one unit, given by its key's hash, under the present shape."""
 
     tx: Transaction
     job: str
@@ -90,12 +90,12 @@ class _StoredTiles:
     era: int
 
     def end_of_tile_at(self, low: int) -> int | None:
-        """Return where the tile ends that starts at ``low``."""
+        """Return the end of the tile that starts at ``low``."""
         row = self.tx.row(sql.TILE_AT, self.job, self.unit, low, self.era)
         return None if row is None else min(row)
 
     def start_of_tile_until(self, high: int) -> int | None:
-        """Return where the tile starts that ends at ``high``; looks at one row only."""
+        """Return the start of the tile that ends at ``high``; reads only one row."""
         row = self.tx.row(sql.ROW_BEFORE, self.job, self.unit, high)
         if row is None or row[1] is None or row[3] != self.era:
             return None
@@ -105,8 +105,8 @@ class _StoredTiles:
 class UnitIndex:
     """The work units of one job inside one transaction.
 
-    ``era`` counts the shapes that the job's watermark had; only successes of the present one
-    count as covered. It grows when a partition shows that the grid changed unannounced.
+    ``era`` counts the shapes that the job's watermark had; only successes of the present shape
+    count as covered. It is raised if a partition shows that the grid changed without a new shape.
     """
 
     def __init__(self, tx: Transaction, job: str, era: int) -> None:
@@ -119,11 +119,11 @@ class UnitIndex:
     ) -> UnitChanges:
         """Record outcomes; a row that does not change is not written.
 
-        Args:
+        outcomes: The outcomes of a run, in any order.
             outcomes: What a run found, in any order.
-            sequence: The block that will carry the change.
-            has_data: Whether the run published anything. If not, a success where there was one
-                is no change: the number of attempts alone is not worth a block (V23).
+            sequence: The sequence of the block that will have the change.
+            has_data: Whether the run published any files. If not, a repeated success is no change:
+                the number of attempts alone is not worth a block (V23).
         """
         changes = UnitChanges()
         for outcome in sorted(outcomes, key=lambda each: (each.unit_key, each.low)):
@@ -139,7 +139,7 @@ class UnitIndex:
     def leave_out(
         self, skipped: Iterable[WorkUnitOutcome], sequence: int, changes: UnitChanges
     ) -> None:
-        """Record in ``changes`` work units that no run reads; one that is known stays as it is."""
+        """Record in ``changes`` work units that no run reads; a known one stays as it is."""
         for outcome in sorted(skipped, key=lambda each: (each.unit_key, each.low)):
             if read_row(self._tx, self._job, outcome.signature) is not None:
                 continue
@@ -155,7 +155,7 @@ class UnitIndex:
         return (row if counts_attempts else replace(row, attempts=known.row.attempts)) == known.row
 
     def summary(self, before: UnitSummary, changes: UnitChanges) -> UnitSummary:
-        """Return the summary after the changes, from the one before and one indexed lookup."""
+        """Return the summary after the changes, from the earlier summary and one indexed lookup."""
         if not changes.rows and not changes.removed:
             return before
         digest = before.digest
@@ -182,7 +182,7 @@ class UnitIndex:
     def _write(
         self, outcome: WorkUnitOutcome, row: UnitRow, sequence: int, known: StoredRow | None
     ) -> None:
-        # A failure leaves the era of the success that the row still records.
+        # A failure keeps the era of the success that the row still has.
         era = known.era if known is not None and not outcome.succeeded else self.era
         unit = key_hash(outcome.unit_key)
         stored = StoredRow(row, row.hash, era, unit, outcome.timelabel)
@@ -213,14 +213,14 @@ class UnitIndex:
 
 
 def tile_end(row: UnitRow) -> int | None:
-    """Return up to where a work unit counts as covered, None when it never succeeded."""
+    """Return the time up to which a work unit counts as covered, None if it never succeeded."""
     if row.status == SKIPPED:
         return row.expected_high
     return None if row.high is None else min(row.high, row.expected_high)
 
 
 def read_row(tx: Transaction, job: str, signature: str) -> StoredRow | None:
-    """Return a work unit's row, None when the index has none."""
+    """Return a work unit's row, None if the index has none."""
     found = tx.row(sql.UNIT, job, key_hash(signature))
     if found is None:
         return None
@@ -234,7 +234,7 @@ def read_row(tx: Transaction, job: str, signature: str) -> StoredRow | None:
 def write_row(
     tx: Transaction, job: str, stored: StoredRow, sequence: int, *, is_new: bool, error: str = ""
 ) -> None:
-    """Write a work unit's row as changed by the block ``sequence``; cursors are not kept yet."""
+    """Write a work unit's row as changed by the block ``sequence``; cursors are not stored yet."""
     row = stored.row
     tx.change(
         sql.ADD_UNIT if is_new else sql.CHANGE_UNIT,
@@ -245,13 +245,13 @@ def write_row(
 
 
 def lowest_open_of(tx: Transaction, job: str) -> int | None:
-    """Return the smallest start of the work units that are not committed; one look-up a status."""
+    """Return the smallest start of the uncommitted work units; one lookup per status."""
     rows = (tx.row(sql.LOWEST_OPEN, job, status) for status in OPEN)
     return min((row[0] for row in rows if row is not None), default=None)
 
 
 def write_coverage(tx: Transaction, job: str, unit: str, row: CoverageRow, era: int) -> None:
-    """Keep the coverage row of a unit key's hash."""
+    """Save the coverage row of a unit, given by its key's hash."""
     main, tail = row.spans.main, row.spans.tail
     values = (
         main.low, main.high, tail.low, tail.high, era, row.max_high, row.lowest, row.open_count,
@@ -262,7 +262,7 @@ def write_coverage(tx: Transaction, job: str, unit: str, row: CoverageRow, era: 
 
 
 def read_coverage(tx: Transaction, job: str, unit: str, era: int) -> CoverageRow | None:
-    """Return the coverage row of a unit key's hash; spans of an earlier era count as empty."""
+    """Return the coverage row of a unit's key hash; spans of an earlier era count as empty."""
     row = tx.row(sql.COVERAGE, job, unit)
     if row is None:
         return None
@@ -272,9 +272,9 @@ def read_coverage(tx: Transaction, job: str, unit: str, era: int) -> CoverageRow
 
 
 def as_coverage(row: CoverageRow) -> Coverage:
-    """Return what planning sees of a coverage row.
+    """Return a coverage row in the form for planning.
 
-    A unit that never succeeded has no largest high; its smallest partition start takes that place.
+    A unit that never succeeded has no largest high; its smallest partition start is used instead.
     """
     main = row.spans.main
     known_high = row.lowest if row.max_high is None else row.max_high
@@ -284,10 +284,10 @@ def as_coverage(row: CoverageRow) -> Coverage:
 
 
 def _merged(known: UnitRow | None, outcome: WorkUnitOutcome) -> UnitRow:
-    """Return the row after an outcome: a success is never lowered, a failure keeps it.
+    """Return the row after an outcome: a success is never lowered, and a failure keeps it.
 
-    A work unit that failed stays failed until a success reaches the end that it failed to reach:
-    a shorter reading must not hide what is still missing behind it.
+    A work unit that failed stays failed until a success reaches the end that it failed to reach: a
+    shorter reading must not hide the rest that is still missing.
     """
     owed = known.expected_high if known is not None and known.status == FAILED else None
     is_paid = owed is None or (outcome.high is not None and outcome.high >= owed)

@@ -107,7 +107,7 @@ def test_a_merge_without_changelog_is_refused_and_the_next_one_begins_it_anew(sh
     assert "-D ms.query.mode=full -D ms.publish.mode=replace" in error.value.fix
 
     shop.put({1: 3})
-    with pytest.raises(StateError, match="begins the changelog anew, behind rows that were read"):
+    with pytest.raises(StateError, match="starts the changelog over, after rows that were read"):
         shop.run(log)
     shop.derive("new", "SELECT op, id, amount FROM merged", "merged")
     shop.run(shop.folder / "new.conf")
