@@ -283,7 +283,7 @@ def test_a_table_without_transactions_is_not_rotated(tmp_path, request):
         warehouse.execute("CREATE TABLE events (writer int, number int) ENGINE=MyISAM")
         insert(warehouse, 1)
 
-        with pytest.raises(WriteError, match="MyISAM, which knows no transactions"):
+        with pytest.raises(WriteError, match="MyISAM, which has no transactions"):
             access_to(warehouse).rotate(Rotation(LABELS[0], now=5))
 
 

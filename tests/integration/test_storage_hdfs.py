@@ -72,7 +72,7 @@ def test_a_file_whose_data_did_not_all_arrive_does_not_appear(folder):
     stream._upload._connection.send(b"0\r\n\r\n")
     stream._upload.send = lambda data: None
     stream._upload._connection.send = lambda data: None
-    with pytest.raises(WriteError, match="of 2,097,152 bytes that were written"):
+    with pytest.raises(WriteError, match="of 2,097,152 written bytes"):
         stream.close()
     assert folder.keys() == []
 
@@ -265,7 +265,7 @@ def test_a_folder_of_the_target_that_is_deleted_all_the_time_is_told(proxy, fold
 
     proxy.act_before(b"op=RENAME", sweep)
     error = refused(lambda: HdfsFilesystem().move(f"{meddled}/a", f"{meddled}/in/b"))
-    assert "vanishes again and again" in error.message
+    assert "was deleted repeatedly" in error.message
     assert folder.objects() == {"a": b"1"}
 
 
@@ -382,7 +382,7 @@ def test_a_server_that_is_no_name_node_is_told(hdfs, folder):
         ((403, "StandbyException", "Operation category READ is not supported in state standby"),
          "StandbyException (Operation category READ", "haadmin"),
         ((401, "AuthenticationException", "SIMPLE authentication is not enabled."),
-         "SIMPLE authentication is not enabled", "Take a ticket"),
+         "SIMPLE authentication is not enabled", "Get a ticket"),
     ],
 )  # fmt: skip
 def test_who_does_not_answer_us_is_told(answer, what, fix, tmp_path, monkeypatch):
@@ -419,7 +419,7 @@ def test_what_fails_without_a_known_reason_is_to_be_looked_for_in_the_log(tmp_pa
         fake.refusals += [(403, "IOException", "Blocklist for /a has changed!")]
         error = refused(lambda: HdfsFilesystem().exists(f"webhdfs://{fake.authority}/a"))
     assert "IOException (Blocklist for /a has changed!)" in error.message
-    assert "log of the name node" in error.fix
+    assert "name node's log" in error.fix
     assert "web address" not in error.fix
 
 

@@ -20,7 +20,7 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(folder):
         stream.read(10)
         files.put(f"{folder.uri}/a", bytes(5 * MIB))
         stream.seek(3 * MIB)
-        with pytest.raises(WriteError, match="another file took its place"):
+        with pytest.raises(WriteError, match="the file was replaced while it was read"):
             stream.read(10)
 
 
@@ -39,5 +39,5 @@ def test_a_file_that_is_replaced_once_its_size_is_known_is_an_error(folder):
         assert stream.seek(0, 2) == 8
         files.put(f"{folder.uri}/a", b"10\n20\n30\n")
         stream.seek(0)
-        with pytest.raises(WriteError, match="another file took its place"):
+        with pytest.raises(WriteError, match="the file was replaced while it was read"):
             stream.read()

@@ -296,7 +296,7 @@ def test_partitions_of_others_and_labels_without_theirs_are_refused(warehouse, s
     warehouse.execute(
         "DROP TABLE shop.rest", f"ALTER TABLE shop.orders DETACH PARTITION shop._orders_{DAYS[0]}"
     )
-    with pytest.raises(ConfigError, match=f"_orders_{DAYS[0]}.* is no partition of"):
+    with pytest.raises(ConfigError, match=f"_orders_{DAYS[0]}.* is not a partition of"):
         series.destination.check()
 
 

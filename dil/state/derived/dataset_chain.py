@@ -303,8 +303,8 @@ class _Added:
             self.parts.update((part.path, part) for part in new)
         elif len(gone) < len(data.removes) or any(self._is_unseen(part) for part in gone):
             raise StateError(
-                f"block {number} of job {json.dumps(self.dataset)} is a compaction, which put rows"
-                " that were read before with rows that were not",
+                f"block {number} of job {json.dumps(self.dataset)} is a compaction, which merges"
+                " rows that were read before with rows that were not",
                 f"{_ANEW} Run `dil compact` when readers have caught up.",
             )
         # Otherwise the same rows would be read again, under new offsets.

@@ -95,7 +95,7 @@ def test_the_same_token_once_more_is_an_error_and_not_an_endless_exchange():
     tokens, _ = keeper(source)
     token = tokens.token()
 
-    with pytest.raises(AuthenticationError, match="the same one was given again"):
+    with pytest.raises(AuthenticationError, match="the same token was issued again"):
         tokens.token(token)
 
 

@@ -92,7 +92,7 @@ def test_a_staged_file_that_is_gone_is_lost_although_an_older_one_has_its_name(
         ("folder", "is a folder"),
         ("file/x", "is a file"),
         ("out/x", "is a link out of"),
-        ("other/deep/x", "is a dataset of its own"),
+        ("other/deep/x", "is another dataset"),
         ("d/" * 2100 + "x", "too many bytes"),
     ],
 )

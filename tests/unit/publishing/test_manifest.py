@@ -154,5 +154,5 @@ def test_files_of_the_same_cluster_by_another_name_are_not_taken_for_others(tmp_
     moved = Commit("r1", "", "dil/j", (Move("/staged/a", elsewhere),), (), "", 0, 0)
     with pytest.raises(WriteError, match="another address: hdfs://nn1:8020/lake/a"):
         manifest.advance(files, str(tmp_path), moved, 0)
-    with pytest.raises(WriteError, match="Name the place as the runs did"):
+    with pytest.raises(WriteError, match="Use the address of the runs that"):
         manifest.newest(files, str(tmp_path))

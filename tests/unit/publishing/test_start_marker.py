@@ -141,7 +141,7 @@ def test_kept_progress_stops_a_run_that_does_not_go_on_from_it(orders: Job, tmp_
     first.fail(Failure("DIL-SRC", "HTTP status 422"), MarkState.KEPT)
 
     marker(orders, tmp_path).refuse_repetition()  # a later attempt of the same run
-    with pytest.raises(UnknownOutcomeError, match="does not go on from there"):
+    with pytest.raises(UnknownOutcomeError, match="cannot continue from there"):
         marker(orders, tmp_path, "r2").refuse_repetition()
 
 

@@ -233,7 +233,7 @@ def test_a_file_that_left_the_table_stops_the_publish_that_replaces_it(shop: Sho
     old = shop.live()["r1"]
     intent = shop.intent("r3", shop.move("r3", orders(3)), removes=[old])
     shop.remove_elsewhere(old)
-    with pytest.raises(CommitUnknownError, match="was to be replaced, and another program"):
+    with pytest.raises(CommitUnknownError, match="was to be replaced, but another program"):
         shop.destination().carry_out(intent)
     assert shop.ids() == [2]
     shop.roll_back()

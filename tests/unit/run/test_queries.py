@@ -422,7 +422,7 @@ def test_a_compaction_of_read_rows_with_others_is_refused_and_full_is_the_way_ou
     lake.feed(4)
     compacted(lake, lake.orders)
 
-    with pytest.raises(StateError, match="put rows together that were read before") as error:
+    with pytest.raises(StateError, match="merges rows that were read before") as error:
         lake.run(every)
     given = {"ms.query.mode": "full", "ms.publish.mode": "replace"}
     assert all(f"-D {key}={value}" in error.value.fix for key, value in given.items())

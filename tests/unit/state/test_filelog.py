@@ -396,7 +396,7 @@ def test_an_entry_without_end_is_ended_and_named(
     edited(written, 6, statements=[statement], changes=[[0, 0, []]])
     told = refusal(written).message
     assert str(entry_path(written, 6)) in told
-    assert "no end in sight" in told
+    assert "would run on" in told
 
 
 @pytest.mark.parametrize(("found", "hint"), [(9, "Upgrade"), (0, "Restore"), (None, "Restore")])

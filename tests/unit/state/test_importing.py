@@ -38,7 +38,7 @@ def test_other_jobs_equal_repeats_and_failures_are_counted_apart(tmp_path: Path)
     ("row", "what"),
     [
         (f'j,"{SIGNATURE}",999', "high 999 is before the partition start 1000"),
-        (f'j,"{SIGNATURE}",3000', "has high 3000, an earlier line says 2000"),
+        (f'j,"{SIGNATURE}",3000', "has high 3000, but an earlier line has 2000"),
         (f'j,"{SIGNATURE}",', "high '' is no instant"),
         (f'j,"{SIGNATURE}",2020-01-01', "is no instant"),
         (f'j,"{SIGNATURE}",99999999999999999999', "is no instant"),
