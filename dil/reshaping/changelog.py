@@ -19,12 +19,10 @@ from dil.model.beside import OP
 from dil.model.destination import DELETED_AT
 from dil.model.task import StagedFile
 from dil.reshaping.changes import DroppedRows, NumberedFile
-from dil.reshaping.files import DatasetFiles, read_table
+from dil.reshaping.files import DatasetFiles, read_table, with_folder_columns
 from dil.reshaping.keys import DELETED_TYPE, flat, is_among, merged_row_numbers, row_numbers
 from dil.reshaping.matching import Candidate, Change, ChangedRows
 from dil.reshaping.reshaping import Stage
-from dil.text.hive_folders import hive_values
-from dil.types.widening import conform
 
 OP_TYPE = pa.int32()
 APPENDED, RETRACTED, CORRECTED_FROM, CORRECTED_TO = range(4)
@@ -111,14 +109,8 @@ class ChangelogWriter:
         )
 
     def whole(self, batch: pa.RecordBatch, folder: str) -> pa.RecordBatch:
-        """Return rows with all columns of the dataset, those among them that a folder names."""
-        columns, fields = list(batch.columns), list(batch.schema)
-        for name, text in hive_values(folder).items():
-            if name in self.target.names and name not in batch.schema.names:
-                kind = self.target.field(name).type
-                columns.append(pa.repeat(pa.scalar(text, pa.string()).cast(kind), batch.num_rows))
-                fields.append(pa.field(name, kind))
-        return conform(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)), self.target)
+        """Return rows of a file in ``folder`` with all columns of the dataset."""
+        return with_folder_columns(batch, folder, self.target)
 
     def write(self, name: str, batches: Iterator[pa.RecordBatch]) -> tuple[StagedFile, ...]:
         """Write rows that have ``op``."""
