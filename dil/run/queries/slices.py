@@ -152,8 +152,7 @@ def _planned(
         SliceLimits(spec.max_blocks, spec.max_rows, again),
         inputs=tuple(each.dataset for each in spec.inputs),
         chains=chains,
-        takes_all=is_full,
-        whole=frozenset(each.dataset for each in spec.inputs if each.reads_closed),
+        whole=frozenset(each.dataset for each in spec.inputs if is_full or each.reads_closed),
     )
     if plan is None:
         return PlannedQuery(waits=tuple(f"{each.dataset} has nothing new" for each in spec.inputs))
