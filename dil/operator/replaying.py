@@ -36,7 +36,7 @@ from dil.state.blocks.block import read_block
 from dil.state.blocks.canonical import instant_of
 from dil.state.blocks.events import ConfigEvent, DataEvent
 from dil.state.derived.dataset_chain import START
-from dil.state.derived.input_rows import InputRows, Stretch, place_of
+from dil.state.derived.input_rows import InputReading, InputRows, mode_of, recorded_reading
 from dil.state.derived.inputs import StoredInput
 from dil.storage import filesystem_for
 from dil.types.schema_text import parse_schema
@@ -197,7 +197,7 @@ class _Replayer:
                 raise _SkippedError(f"{item.dataset_id} is no input of the job any more")
             found = InputRows()
             if item.last_block is not None:
-                found = _stretch(recorded, item, chain).rows()
+                found = _reading(recorded, item, chain).rows()
             yield view_of(view, found, known.writing)
 
     def _run(self, recorded: _Recorded, views: tuple[View, ...]) -> QueryResult:
@@ -205,7 +205,7 @@ class _Replayer:
             job=job_of_tasks(self.job),
             run_id=f"{self.run_id}-{recorded.sequence}",  # what fails ends the jobs of its own id
             run_now=self.options.now_ms,
-            full_extract=_mode(recorded).reads_whole,
+            full_extract=mode_of(recorded.transform).reads_whole,
             staging_dir=f"{self.staging}/{recorded.sequence}",
             log_level=self.options.log_level,
             log_json=self.options.log_json,
@@ -226,12 +226,13 @@ class _Replayer:
         text = str(recorded.transform.get("query") or "")
         code = str(recorded.transform.get("code") or "")
         windows = self.spec.windows
-        if _mode(recorded) is QueryMode.WINDOWED and (
+        if mode_of(recorded.transform) is QueryMode.WINDOWED and (
             windows is None
             or (text, recorded.transform.get("column")) != (self.spec.text, windows.column)
         ):
             raise _SkippedError("the windows of the job have changed since")
-        found = replace(self.spec, mode=_mode(recorded), text=text, function=None, code=code)
+        mode = mode_of(recorded.transform)
+        found = replace(self.spec, mode=mode, text=text, function=None, code=code)
         if not code:
             return found
         if code != self.spec.code:
@@ -277,29 +278,25 @@ def _was_run(recorded: _Recorded, chains: Mapping[str, StoredInput]) -> bool:
 
     A new query is run over all that there is.
     """
-    if _mode(recorded) is QueryMode.APPEND:
+    if mode_of(recorded.transform) is QueryMode.APPEND:
         return True
-    if _mode(recorded) is QueryMode.WINDOWED:
+    if mode_of(recorded.transform) is QueryMode.WINDOWED:
         return _closing(recorded) is not None
     for item in recorded.event.inputs or ():
         if item.last_block is None:
             continue
-        stretch = _stretch(recorded, item, chains[item.dataset_id])
+        reading = _reading(recorded, item, chains[item.dataset_id])
         if recorded.is_new:
-            stretch = replace(stretch, reached=START)
-        if stretch.has_changes():
+            reading = replace(reading, reached=START)
+        if reading.has_changes():
             return True
     return False
-
-
-def _mode(recorded: _Recorded) -> QueryMode:
-    return QueryMode(str(recorded.transform.get("mode") or QueryMode.APPEND))
 
 
 def _closing(recorded: _Recorded) -> Closing | None:
     """Return which windows a block emitted, None for none."""
     until = recorded.event.new_watermark
-    if _mode(recorded) is not QueryMode.WINDOWED or until is None:
+    if mode_of(recorded.transform) is not QueryMode.WINDOWED or until is None:
         return None
     after = None if recorded.after is None else instant_of(recorded.after)
     return Closing(after, instant_of(until))
@@ -310,22 +307,12 @@ def _texts(body: JsonObject, name: str) -> tuple[str, ...]:
     return tuple(map(str, found))
 
 
-def _stretch(recorded: _Recorded, item: InputSlice, chain: StoredInput) -> Stretch:
-    """Return what a block took of an input; it took something once."""
-    reached = place_of(chain, item.prev_block_hash, item.prev_offset)
-    last = chain.sequence_of(str(item.last_block))
-    if reached is None or last is None:
+def _reading(recorded: _Recorded, item: InputSlice, chain: StoredInput) -> InputReading:
+    """Return what a block read of an input; it took something once."""
+    found = recorded_reading(chain, item, recorded.transform)
+    if found is None:
         raise _SkippedError(f"the chain of {chain.dataset_id} has no such block any more")
-    reads_late = item.dataset_id in _texts(recorded.transform, "late")
-    reads_closed = item.dataset_id in _texts(recorded.transform, "closed")
-    return Stretch(
-        chain,
-        reached,
-        last,
-        _mode(recorded).reads_whole,
-        reads_late,
-        reads_closed=reads_closed,
-    )
+    return found
 
 
 def replay_json(found: ReplayedBlock) -> dict[str, object]:

@@ -10,12 +10,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from dil.errors import StateError
 from dil.model.beside import LATE_COLUMNS, OP_COLUMN, with_columns
 from dil.model.dataset import is_compaction
-from dil.model.derived import MADE_ANEW
+from dil.model.derived import MADE_ANEW, InputSlice
 from dil.model.file_rows import FileRows
+from dil.model.job import QueryMode
+from dil.model.json import JsonObject
 from dil.state.blocks.events import CLOSE_BOOKS, DataEvent, SideFile
 from dil.state.derived.dataset_chain import NONE_YET, DatasetChain, Position
 from dil.state.derived.inputs import StoredInput
@@ -39,12 +42,12 @@ class InputRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """What a query takes of an input: what came behind ``reached``, up to the block ``last``.
+class InputReading:
+    """What a query reads of an input: what came behind ``reached``, up to the block ``last``.
 
     ``reads_whole`` asks for all rows that are there at the end, ``reads_late`` for late ones, too.
     ``needs_changelog`` says that the rows are those of the changelog, whatever the blocks keep.
-    ``reads_closed`` asks for the rows of the timelabels that were closed in it, wherever they came,
+    ``reads_closed`` asks for the rows of the timelabels that were closed there, wherever they came,
     and for none of others.
     """
 
@@ -58,11 +61,11 @@ class Stretch:
 
     @property
     def first(self) -> int:
-        """Return the block before the stretch, -1 for none."""
+        """Return the block before the first one that is read, -1 for none."""
         return self.reached.block
 
     def has_changes(self) -> bool:
-        """Return whether rows came or went in it, or labels were closed whose rows are read."""
+        """Return whether rows came or went there, or labels were closed whose rows are read."""
         if self.reads_closed:
             return any(True for _ in self.chain.books(self.first, self.last))
         if self.chain.has_data_in(self.first, self.last):
@@ -73,7 +76,7 @@ class Stretch:
         """Return the rows that are read.
 
         Raises:
-            StateError: rows that were read before were taken away or changed, and nothing tells
+            StateError: rows that were read before were taken away or changed, and no changelog says
                 which.
         """
         if self.last < 0:
@@ -110,7 +113,7 @@ class Stretch:
         return tuple(part for part in every if part.timelabel in labels)
 
     def closed_labels(self) -> frozenset[str]:
-        """Return the timelabels that were closed: in the stretch, or at all for all rows.
+        """Return the timelabels that were closed: in these blocks, or at all for all rows.
 
         Raises:
             StateError: one was reopened whose rows were read before.
@@ -207,6 +210,35 @@ class Stretch:
     def _broken(self, number: int, what: str) -> StateError:
         name = json.dumps(self.chain.dataset_id)
         return StateError(f"block {number} of job {name} {what}", _ANEW)
+
+
+def recorded_reading(
+    chain: StoredInput, item: InputSlice, transform: JsonObject
+) -> InputReading | None:
+    """Return what the query of a block read of an input, None where the chain lost those blocks.
+
+    ``item`` is what the block took of the input, and ``transform`` the query that was in force. It
+    says nothing of changelogs: those of the blocks were read, where they keep any.
+    """
+    reached = place_of(chain, item.prev_block_hash, item.prev_offset)
+    last = None if item.last_block is None else chain.sequence_of(item.last_block)
+    if reached is None or last is None:
+        return None
+    late: Any = transform.get("late") or ()
+    closed: Any = transform.get("closed") or ()
+    return InputReading(
+        chain,
+        reached,
+        last,
+        reads_whole=mode_of(transform).reads_whole,
+        reads_late=item.dataset_id in late,
+        reads_closed=item.dataset_id in closed,
+    )
+
+
+def mode_of(transform: JsonObject) -> QueryMode:
+    """Return the mode of a recorded query: append where it names none."""
+    return QueryMode(str(transform.get("mode") or QueryMode.APPEND))
 
 
 def place_of(chain: StoredInput, block_hash: str | None, offset: int | None) -> Position | None:
