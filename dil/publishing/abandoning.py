@@ -366,7 +366,7 @@ def _without(
             or (not gives_up and not _is_of(file, lost) and file.uri not in dumped)
         ),
         quarantine=tuple(move for move in commit.quarantine if move.target.signature not in lost),
-        # It would tell of rows that are not there: the next merge begins it anew.
+        # It would name rows that are not there: the next merge begins it anew.
         changelog_dir="",
         begins_changelog=False,
         quarantine_removes=()
