@@ -79,7 +79,7 @@ def merge(
         keeps_changed=writer is not None,
     )
     files, bounds = _live(work, schemas, keyed, dataset_files)
-    before = files if work.begins_changelog else []
+    before = files if work.target.begins_changelog else []
     if work.detects_missing:
         every = tuple(range(len(changes.buckets)))
         files = [replace(item, buckets=every) for item in files]

@@ -169,7 +169,6 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> Visible:
             Stages(run.executors, run.options.stage_bytes),
             keeps_others=_publishes_beside_failures(job),
             event_times=event_time.times_of_merged(job),
-            begins_changelog=target.begins_changelog,
         ),
         (*results.finished, *results.unfinished.failed),
         run.files,
