@@ -260,7 +260,7 @@ def _target(run: ActiveRun, results: ResultsToPublish) -> publishing.PublishTarg
         late=publishing.late_rows_there(run.job, files, run.destination),
         is_whole=results.is_whole,
         missed=results.unfinished.missed,
-        begins_changelog=spec.keeps_changelog and not publishing.goes_on_with_changelog(run.store),
+        begins_changelog=publishing.begins_changelog(spec, run.store),
     )
 
 

@@ -184,8 +184,7 @@ def _target(
         system_time=now,
         horizon=max(now, session.now_ms),
         known_schema=publishing.recorded_schema(session.store),
-        begins_changelog=spec.keeps_changelog
-        and not publishing.goes_on_with_changelog(session.store),
+        begins_changelog=publishing.begins_changelog(spec, session.store),
     )
 
 
