@@ -44,12 +44,12 @@ class DedupeSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeSpan:
     """The least and the greatest time of some rows, both inside, in epoch ms UTC."""
 
     first_ms: int
     last_ms: int
 
-    def widened(self, by_ms: int) -> Span:
+    def widened(self, by_ms: int) -> TimeSpan:
         """Return the span that is longer at both ends."""
-        return Span(self.first_ms - by_ms, self.last_ms + by_ms)
+        return TimeSpan(self.first_ms - by_ms, self.last_ms + by_ms)

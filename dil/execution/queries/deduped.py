@@ -13,10 +13,10 @@ from dil.execution.frames import mapped_in_arrow
 from dil.execution.queries.query import View
 from dil.execution.queries.repeats import PLACE, PUBLISHED, TIME, Repeats
 from dil.execution.queries.windowed import event_time_of
-from dil.model.dedupe import COLUMN, DedupeSpec, Span
+from dil.model.dedupe import COLUMN, DedupeSpec, TimeSpan
 from dil.model.windows import quoted
 
-Published = Callable[[Span], View | None]
+Published = Callable[[TimeSpan], View | None]
 ViewFrame = Callable[[View], Any]
 _PLACES = StructType([StructField(PLACE, LongType())])
 
@@ -30,7 +30,7 @@ class Deduped:
     """
 
     frame: Any
-    span: Span | None
+    span: TimeSpan | None
     release: Callable[[], object]
 
 
@@ -54,7 +54,7 @@ def without_repeats(
     if least is None:
         return Deduped(numbered.drop(PLACE), None, release)
     within = spec.within_ms * 1000
-    span = Span(least // 1000, -(-most // 1000))
+    span = TimeSpan(least // 1000, -(-most // 1000))
     before = published(span)
     if before is not None:
         near = functions.col(TIME).between(least - within, most + within)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.errors import QueryError
-from dil.model.dedupe import COLUMN, KEYS, DedupeSpec, Span
+from dil.model.dedupe import COLUMN, KEYS, DedupeSpec, TimeSpan
 from dil.reshaping.dataset_reading import Statistics
 
 # The place of a row among those of a query; what is published already comes before all of them.
@@ -68,7 +68,7 @@ class NearSpan:
     """Says of a row group of Parquet whether the times of a column may be in a span; pickles."""
 
     column: str
-    span: Span
+    span: TimeSpan
 
     def __call__(self, statistics: Statistics) -> bool:
         """Return whether a row of the group may be wanted."""

@@ -10,7 +10,7 @@ from dil.errors import QueryError
 from dil.execution.executor import Execution, Watch, job_of_tasks
 from dil.execution.queries.query import Query, QueryResult, View, in_order, view_of
 from dil.execution.queries.repeats import NearSpan
-from dil.model.dedupe import DedupeSpec, Span
+from dil.model.dedupe import DedupeSpec, TimeSpan
 from dil.model.job import Job, QueryMode, QuerySpec
 from dil.model.task import RunContext, TaskReport
 from dil.run.active_run import ActiveRun
@@ -56,7 +56,7 @@ def published_near(
     job: Job,
     spec: DedupeSpec,
     clock: Callable[[], int],
-    span: Span,
+    span: TimeSpan,
     *,
     until: int | None = None,
 ) -> View | None:

@@ -7,13 +7,13 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pytest
 
 from dil.execution.queries.repeats import NearSpan
-from dil.model.dedupe import Span
+from dil.model.dedupe import TimeSpan
 
 NOON = 1_704_110_400_000  # 2024-01-01T12:00:00Z
 HOUR = 3_600_000
 
 
-def is_read(least: object, most: object, span: Span) -> bool:
+def is_read(least: object, most: object, span: TimeSpan) -> bool:
     return NearSpan("at", span)(lambda name: (least, most, 0, 1) if name == "at" else None)
 
 
@@ -33,16 +33,16 @@ def is_read(least: object, most: object, span: Span) -> bool:
     ],
 )
 def test_a_group_is_read_where_its_times_touch_the_span(least: object, most: object) -> None:
-    assert is_read(least, most, Span(NOON - HOUR, NOON))
-    assert is_read(least, most, Span(NOON + HOUR, NOON + 2 * HOUR))
-    assert is_read(least, most, Span(NOON + 1, NOON + 2))
-    assert not is_read(least, most, Span(NOON - HOUR, NOON - 1))
-    assert not is_read(least, most, Span(NOON + HOUR + 1, NOON + 2 * HOUR))
+    assert is_read(least, most, TimeSpan(NOON - HOUR, NOON))
+    assert is_read(least, most, TimeSpan(NOON + HOUR, NOON + 2 * HOUR))
+    assert is_read(least, most, TimeSpan(NOON + 1, NOON + 2))
+    assert not is_read(least, most, TimeSpan(NOON - HOUR, NOON - 1))
+    assert not is_read(least, most, TimeSpan(NOON + HOUR + 1, NOON + 2 * HOUR))
 
 
 def test_dates_are_their_midnight_and_what_is_not_known_is_read() -> None:
     day = date(2024, 1, 1)
-    assert is_read(day, day, Span(NOON - 12 * HOUR, NOON))
-    assert not is_read(day, day, Span(NOON, NOON + HOUR))
-    assert is_read("a", "b", Span(NOON, NOON))
-    assert NearSpan("at", Span(NOON, NOON))(lambda _name: None)
+    assert is_read(day, day, TimeSpan(NOON - 12 * HOUR, NOON))
+    assert not is_read(day, day, TimeSpan(NOON, NOON + HOUR))
+    assert is_read("a", "b", TimeSpan(NOON, NOON))
+    assert NearSpan("at", TimeSpan(NOON, NOON))(lambda _name: None)
