@@ -54,16 +54,20 @@ class Lake:
         (folder / "in").mkdir(parents=True)
         self.now = NOW
         self._files = 0
-        self.orders = self.write(
-            "orders",
-            {
-                "source.class": "file",
-                "ms.extractor.class": "json",
-                "ms.source.uri": str(folder / "in"),
-                "ms.source.files.once": "path",
-                "ms.output.schema": json.dumps(schema),
-            },
-        )
+        self.orders = self.of_files("orders", schema)
+
+    def of_files(
+        self, name: str, schema: Sequence[object], properties: Mapping[str, str] | None = None
+    ) -> Path:
+        """Write the job file of a root, whose source are the files of the folder ``in``."""
+        read = {
+            "source.class": "file",
+            "ms.extractor.class": "json",
+            "ms.source.uri": str(self.folder / "in"),
+            "ms.source.files.once": "path",
+            "ms.output.schema": json.dumps(schema),
+        }
+        return self.write(name, {**read, **(properties or {})})
 
     def write(self, name: str, properties: dict[str, str]) -> Path:
         """Write a job file; an empty text leaves a property out."""
@@ -172,21 +176,13 @@ class Shop(Lake):
         """Write the job file of the root; dots in names are double underscores here."""
         given = {key.replace("__", "."): text for key, text in changes.items()}
         schema = [*SCHEMA, {"columnName": "what", "dataType": {"type": "string"}}]
-        return self.write(
-            "merged",
-            {
-                "source.class": "file",
-                "ms.extractor.class": "json",
-                "ms.source.uri": str(self.folder / "in"),
-                "ms.source.files.once": "path",
-                "ms.output.schema": json.dumps(schema),
-                "ms.publish.mode": "merge",
-                "extract.primary.key.fields": "id",
-                "ms.merge.op.field": "what",
-                "ms.publish.changelog": "true",
-                **given,
-            },
-        )
+        merge = {
+            "ms.publish.mode": "merge",
+            "extract.primary.key.fields": "id",
+            "ms.merge.op.field": "what",
+            "ms.publish.changelog": "true",
+        }
+        return self.of_files("merged", schema, {**merge, **given})
 
     def put(
         self,

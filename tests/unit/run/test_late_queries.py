@@ -36,17 +36,7 @@ class Meters(Lake):
         self.readings = self.root(BESIDE)
 
     def root(self, events):
-        return self.write(
-            "readings",
-            {
-                "source.class": "file",
-                "ms.extractor.class": "json",
-                "ms.source.uri": str(self.folder / "in"),
-                "ms.source.files.once": "path",
-                "ms.output.schema": json.dumps(SCHEMA),
-                **events,
-            },
-        )
+        return self.of_files("readings", SCHEMA, events)
 
     def over(self, name, sql, *, late=True, **changes):
         """Write the job file of a dataset that is derived from the readings."""
