@@ -15,7 +15,7 @@ from dil.model.job import Job, QueryMode, QuerySpec
 from dil.model.task import RunContext, TaskReport
 from dil.run.active_run import ActiveRun
 from dil.run.plan import PlannedRun
-from dil.run.queries.slices import PlannedInput, PlannedQuery
+from dil.run.queries.slices import PlannedQuery
 from dil.state.derived.dataset_chain import DatasetChain
 from dil.state.derived.input_rows import InputRows
 from dil.state.derived.inputs import open_input
@@ -26,7 +26,7 @@ from dil.state.opening import open_snapshot
 def execute_query(
     run: ActiveRun, planned: PlannedRun, spec: QuerySpec, query: PlannedQuery, watch: Watch
 ) -> tuple[PlannedRun, Execution]:
-    """Run the query; return the plan with a work unit for each part of the result, and those.
+    """Run the query; return the plan with a work unit for each part of the result, and reports.
 
     Where no input has new rows, nothing is run: only their places are remembered.
 
@@ -36,7 +36,9 @@ def execute_query(
     """
     unit = planned.plan.work_units[0]
     if query.runs:
-        views = tuple(map(view_of_input, query.inputs))
+        views = tuple(
+            view_of(each.input.view, each.read, each.input.writing) for each in query.inputs
+        )
         asked = Query(spec, views, unit, query.closing)
         if spec.dedupe is not None and spec.mode is QueryMode.APPEND:
             near = partial(published_near, run.job, spec.dedupe, run.options.clock)
@@ -45,11 +47,6 @@ def execute_query(
     else:
         result = in_order(unit, {})
     return _in_parts(planned, result), Execution(tuple(map(_without_requests, result.reports)))
-
-
-def view_of_input(item: PlannedInput) -> View:
-    """Return the rows that are read of an input, as tasks read them."""
-    return view_of(item.input.view, item.read, item.input.writing)
 
 
 def published_near(
