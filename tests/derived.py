@@ -14,6 +14,7 @@ from dil import config
 from dil.model.job import Job
 from dil.model.report import RunReport
 from dil.model.stream import STREAM
+from dil.operator.replaying import ReplayedBlock, replay
 from dil.operator.streaming import run_stream
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
@@ -156,6 +157,12 @@ class Lake:
         events = [block["event"] for block in self.blocks(path)]
         return [event for event in events if event["kind"] in {"AddData", "ExecuteQuery"}]
 
+    def replayed(self, path: Path, first: int = 0, **changes: object) -> list[ReplayedBlock]:
+        """Return what replays of the queries of a job's blocks find, from ``first`` on."""
+        job = self.job(path)
+        with open_store(job.state, job.name, clock=lambda: self.now) as store:
+            return list(replay(job, job.query, store, self.options(**changes), first=first))
+
     def verify(self, path: Path) -> ChainReport:
         job = self.job(path)
         with open_store(job.state, job.name, clock=lambda: self.now) as store:
@@ -194,8 +201,7 @@ class Shop(Lake):
         """Let the source give rows, and merge them."""
         rows = [{"id": key, "amount": amount, "what": "u"} for key, amount in amounts.items()]
         rows += [{"id": key, "amount": 0, "what": "d"} for key in deleted]
-        self._files += 1
-        (self.folder / "in" / f"{self._files:04}.json").write_text(json.dumps(rows))
+        self.put_rows(rows)
         job = config.load(self.merged, overrides=changes or {}, environ={}).job
         report = run_job(job, self.options())
         assert report.exit_code == 0, report.failures

@@ -13,9 +13,8 @@ import pytest
 from dil import config
 from dil.errors import ConfigError
 from dil.operator.compaction import CompactionRequest, compact
-from dil.operator.replaying import ReplayOutcome, replay
+from dil.operator.replaying import ReplayOutcome
 from dil.run.job_run import run_job
-from dil.state import open_store
 from tests.derived import NOW, Lake
 
 MINUTE = 60_000
@@ -109,9 +108,7 @@ def test_replay_gives_each_block_again(lake: Events) -> None:
     for number in range(4):
         lake.events(("a", number * 4), ("b", number * 11))
         lake.run(path)
-    job = lake.job(path)
-    with open_store(job.state, job.name, clock=lambda: lake.now) as store:
-        outcomes = [each.outcome for each in replay(job, job.query, store, lake.options())]
+    outcomes = [each.outcome for each in lake.replayed(path)]
 
     assert outcomes == [ReplayOutcome.SAME] * 4
     assert lake.ids("once") == Counter([0, 1, 3, 5, 6, 7])

@@ -11,9 +11,8 @@ from dil.cli.main import main
 from dil.errors import StateError
 from dil.operator.compaction import CompactionRequest, compact
 from dil.operator.lineage import Tracer, trace_lines
-from dil.operator.replaying import ReplayOutcome, replay
+from dil.operator.replaying import ReplayOutcome
 from dil.run.job_run import run_job
-from dil.state import open_store
 from tests.derived import Shop
 
 ANEW = {"ms.query.mode": "full", "ms.publish.mode": "replace"}
@@ -25,9 +24,7 @@ def shop(tmp_path):
 
 
 def outcomes(shop, path):
-    job = shop.job(path)
-    with open_store(job.state, job.name, clock=lambda: shop.now) as store:
-        return {each.outcome for each in replay(job, job.query, store, shop.options())}
+    return {each.outcome for each in shop.replayed(path)}
 
 
 def test_each_change_is_read_once_with_what_happened(shop):

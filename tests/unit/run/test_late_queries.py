@@ -10,8 +10,7 @@ import pytest
 
 from dil.cli.main import main
 from dil.operator.lineage import Tracer
-from dil.operator.replaying import ReplayOutcome, replay
-from dil.state import open_store
+from dil.operator.replaying import ReplayOutcome
 from tests.derived import Lake
 
 HOUR = 3_600_000
@@ -45,9 +44,7 @@ class Meters(Lake):
 
     def put(self, *hours):
         """Let readings come, with their hours as ids, and publish them."""
-        self._files += 1
-        rows = [{"id": hour, "seen": hour * HOUR} for hour in hours]
-        (self.folder / "in" / f"{self._files:04}.json").write_text(json.dumps(rows))
+        self.put_rows([{"id": hour, "seen": hour * HOUR} for hour in hours])
         report = self.run(self.readings)
         assert report.exit_code == 0, report.failures
         return report
@@ -60,9 +57,7 @@ class Meters(Lake):
         return found
 
     def outcomes(self, path):
-        job = self.job(path)
-        with open_store(job.state, job.name, clock=lambda: self.now) as store:
-            return [each.outcome for each in replay(job, job.query, store, self.options())]
+        return [each.outcome for each in self.replayed(path)]
 
 
 @pytest.fixture
