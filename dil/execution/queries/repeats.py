@@ -103,7 +103,7 @@ class Repeats:
     """
 
     within: int
-    _key: list[object] = field(default_factory=list)
+    _last: list[pa.Array] = field(default_factory=list)
     _known: list[int] = field(default_factory=list)
 
     def places(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Array]:
@@ -116,10 +116,7 @@ class Repeats:
         keys = batch.columns[:-2]
         times = batch.column(batch.num_columns - 2).to_pylist()
         places = batch.column(batch.num_columns - 1).to_pylist()
-        first = [column[0].as_py() for column in keys]
-        if first != self._key:
-            self._known = []
-        begins = _changes(keys)
+        begins = _changes(keys, self._last)
         found = []
         for begin, at, place in zip(begins, times, places, strict=True):
             if begin:
@@ -128,7 +125,7 @@ class Repeats:
                 found.append(place)
             else:
                 insort(self._known, at)
-        self._key = [column[-1].as_py() for column in keys]
+        self._last = [column.slice(batch.num_rows - 1) for column in keys]
         return pa.array(found, pa.int64())
 
     def _is_near(self, at: int) -> bool:
@@ -137,10 +134,18 @@ class Repeats:
         return place < len(self._known) and self._known[place] <= at + self.within
 
 
-def _changes(keys: Sequence[pa.Array]) -> list[bool]:
-    """Return for each row whether it has another key than the row before; the first has none."""
+def _changes(keys: Sequence[pa.Array], last: Sequence[pa.Array]) -> list[bool]:
+    """Return for each row whether it has another key than the row before.
+
+    ``last`` is the row before the first one, empty where there is none.
+    """
+    before = last or [column.slice(0, 1) for column in keys]
     rows = len(keys[0])
-    changed = pa.array([False] * (rows - 1), pa.bool_())
-    for column in keys:
-        changed = pc.or_(changed, pc.not_equal(column.slice(1), column.slice(0, rows - 1)))
-    return [False, *changed.to_pylist()]
+    changed = pa.array([False] * rows, pa.bool_())
+    for column, previous in zip(keys, before, strict=True):
+        shifted = pa.concat_arrays([previous, column.slice(0, rows - 1)])
+        differs = pc.not_equal(column, shifted)
+        if pa.types.is_floating(column.type):  # as keys of Spark, NaN is equal to itself
+            differs = pc.and_not(differs, pc.and_(pc.is_nan(column), pc.is_nan(shifted)))
+        changed = pc.or_(changed, differs)
+    return list(changed.to_pylist())

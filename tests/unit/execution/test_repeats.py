@@ -1,12 +1,13 @@
-"""Which row groups of published files are read for repeats, by the types of their times."""
+"""Which rows are repeats, and which row groups of published files are read to find them."""
 
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone
 
+import pyarrow as pa
 import pytest
 
-from dil.execution.queries.repeats import NearSpan
+from dil.execution.queries.repeats import NearSpan, Repeats
 from dil.model.dedupe import TimeSpan
 
 NOON = 1_704_110_400_000  # 2024-01-01T12:00:00Z
@@ -46,3 +47,13 @@ def test_dates_are_their_midnight_and_what_is_not_known_is_read() -> None:
     assert not is_read(day, day, TimeSpan(NOON, NOON + HOUR))
     assert is_read("a", "b", TimeSpan(NOON, NOON))
     assert NearSpan("at", TimeSpan(NOON, NOON))(lambda _name: None)
+
+
+@pytest.mark.parametrize("size", [1, 2, 6])
+def test_keys_that_are_not_a_number_are_one_key(size: int) -> None:
+    nan = float("nan")
+    rows = pa.table(
+        {"key": [1.0, 1.0, 2.0, nan, nan, nan], "time": [0, 1, 1, 0, 9, 1], "place": range(6)}
+    )
+    found = Repeats(1).places(iter(rows.to_batches(max_chunksize=size)))
+    assert [place for places in found for place in places.to_pylist()] == [1, 5]
