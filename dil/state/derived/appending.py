@@ -44,11 +44,9 @@ def draft_query(writer: ChainWriter, commit: Commit, step: QueryStep) -> int | N
     event = replace(event, inputs=step.inputs, new_watermark=watermark, judged=step.judged)
     event = replace(event, stream=_stream_of(commit, event))
     if event.new_data is not None:
-        event = replace(
-            event,
-            last_event_ms=_last_event_ms(event, step, transform),
-            new_data=replace(event.new_data, logical_hash=step.logical_hash),
-        )
+        event = replace(event, last_event_ms=_last_event_ms(event, step, transform))
+    if event.new_data is not None:
+        event = replace(event, new_data=replace(event.new_data, logical_hash=step.logical_hash))
     return sequence if writer.draft_if_changed(event, replaced={}) else None
 
 

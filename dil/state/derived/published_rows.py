@@ -25,7 +25,7 @@ _PAGE = 20
 def rows_since(dataset: DatasetChain, sequence: int, instant_ms: int) -> tuple[FileRows, ...]:
     """Return the rows, as the dataset is at a block, that may be of ``instant_ms`` or later.
 
-    Rows of files that are surely older are left out, as far as the chain says.
+    Rows of files that are surely older are left out, as far as the chain tells.
 
     Raises:
         StateError: a block is damaged.
