@@ -95,9 +95,9 @@ def matching(items: Iterable[_F], properties: Properties) -> Iterator[_F]:
 
 
 def without_doubles(items: Iterable[Listed], location: str) -> list[Listed]:
-    """Leave out links to files that are there as well; of links to one file the first stays.
+    """Leave out links to files that are listed themselves, and all but the first link to a file.
 
-    Whoever reads all that is there would have the rows of such a file twice.
+    Otherwise the rows of such a file would be read twice.
     """
     found = list(items)
     seen = {each.path for each in found if not each.leads_to}

@@ -101,8 +101,8 @@ def _refuse_outside(place: HdfsSourcePath, fence: HdfsSourcePath) -> None:
     if not f"{place.path}/".startswith(f"{fence.path.rstrip('/')}/"):
         raise ConfigError.single(
             URI,
-            f"is filled with values that lead to {place.path}, and {BASE} ends at {fence.path}",
-            f"Name the file system alone in {BASE} if all of it may be read.",
+            f"is filled with values that lead to {place.path}, outside of {BASE}, {fence.path}",
+            f"Check the values. If the job may read the whole system, name no folder in {BASE}.",
         )
 
 

@@ -18,11 +18,11 @@ class WatchedFile(RemoteFile):
         self.shown = store.shown(status.path)
 
     def open_at(self, position: int) -> FileStream:
-        """Open the file; later on only when it is still the same."""
+        """Open the file at a position; behind its start only if the file has not changed."""
         if position:
             self._compare()
         with translated_errors(self.shown, listed=True):
-            self._part = _ToldPart(self._store.open(self._status.path, position), self.shown)
+            self._part = _TranslatingStream(self._store.open(self._status.path, position), self.shown)
         return self._part
 
     def taken(self, data: bytes) -> None:
@@ -54,7 +54,7 @@ class WatchedFile(RemoteFile):
             )
 
 
-class _ToldPart:
+class _TranslatingStream:
     """An open stream whose errors are ours."""
 
     def __init__(self, part: FileStream, shown: str) -> None:

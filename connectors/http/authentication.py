@@ -1,4 +1,4 @@
-"""The header of ``ms.authentication``, or its member of the query (docs/http.md)."""
+"""The header, or the member of the query, that ``ms.authentication`` adds (docs/http.md)."""
 
 from __future__ import annotations
 

@@ -51,7 +51,11 @@ class RefreshTokenFile:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX)
             except OSError as error:
-                _LOG.warning("%s.lock: no locks there (%s)", self._path, error.strerror)
+                _LOG.warning(
+                    "%s.lock cannot be locked; another run may use the token meanwhile: %s",
+                    self._path,
+                    error.strerror,
+                )
             yield
         finally:
             os.close(handle)

@@ -66,7 +66,7 @@ class Refusal:
         text = body.decode("utf-8", "replace").strip()
         if text:
             level = logging.INFO if passes or status in _ERRORS else logging.WARNING
-            _LOG.log(level, "%s: with status %d comes: %s", self.shown, status, text)
+            _LOG.log(level, "%s: the answer with status %d says: %s", self.shown, status, text)
         if passes:
             what += after_retries(self.repeats)
         if text and status in _ERRORS:
@@ -113,7 +113,7 @@ def in_doubt(answer: requests.Response, shown: str) -> UnknownOutcomeError:
         text = _beginning(answer, shown).decode("utf-8", "replace").strip()
     what = answer_words(answer, shown)
     if text:
-        _LOG.warning("%s: with status %d comes: %s", shown, answer.status_code, text)
+        _LOG.warning("%s: the answer with status %d says: %s", shown, answer.status_code, text)
         what = _with_beginning(what, text)
     return unknown_outcome(what)
 

@@ -97,7 +97,7 @@ def filled_address(template: str, known: Mapping[str, JsonValue], hosts: Iterabl
     """Return ``ms.source.uri`` with the values of its variables, which name a database or a file.
 
     Args:
-        template: The address; values are encoded where what reads it decodes.
+        template: The address; values in it are encoded if its reader decodes them.
         known: Values for ``{{name}}``.
         hosts: ``ms.source.uri.hosts``.
 

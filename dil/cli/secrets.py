@@ -82,7 +82,9 @@ def decrypt(key: str, *, strong: bool, is_sure: bool) -> int:
 
     resolver, text = _resolver(key, strong=strong), _input("ENC(...)").strip()
     if not is_encrypted(text):
-        raise ConfigError.single("", "standard input holds no ENC(...)", "Give it as a whole.")
+        raise ConfigError.single(
+            "", "standard input holds no ENC(...)", "Write the whole text, with ENC( and )."
+        )
     try:
         emit(f"{resolver.resolve(text, purpose_of(text)).reveal()}\n")
     except SecretError as error:

@@ -125,7 +125,7 @@ def close(request: Request, *, labels: tuple[str, ...], force: bool) -> int:
 def reopen(request: Request, *, labels: tuple[str, ...]) -> int:
     """Let closed or dropped labels be loaded again; what they hold stays until then.
 
-    Work units that are not due are not read for that: `dil state forget` makes them so.
+    This makes no work unit due: `dil state forget` does.
     """
     if _reopens_books(request.call, labels):
         from dil.operator.amendments import propose_reopen

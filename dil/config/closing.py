@@ -53,7 +53,7 @@ def with_closing(
 
 
 def uses_side_table(parts: EventParts, findings: Findings) -> bool:
-    """Return whether rows for closed labels go beside the dataset; where they cannot is a finding.
+    """Return whether rows for closed labels go beside the dataset; add a finding if they cannot.
 
     ``parts`` are those of the job.
     """

@@ -61,8 +61,8 @@ def check_columns(values: Properties, plugins: Plugins, findings: Findings) -> N
         elif is_merged and key in {KEYS, DELTAS, OP} and isinstance(columns[name], _NESTED):
             findings.problem(
                 key,
-                f"names {quote(name)}, a column of records, lists or maps in {origin}: rows are"
-                " distinguished and compared by plain values",
+                f"names {quote(name)}, a column of records, lists or maps in {origin}: rows can"
+                " be compared by plain values only",
                 f"Name another column, or take a member out with {_DERIVED}.",
             )
         elif key == LABEL and columns[name] not in _TIMES:

@@ -355,7 +355,7 @@ def _member(data_type: DataType, step: Step) -> DataType | None:
 
 
 def check_rows(values: Properties, planning: PlanningSpec, findings: Findings) -> None:
-    """Notice where the types of files can differ."""
+    """Add a notice to ``findings`` if the types of the job's files can differ."""
     schema = values.section(SchemaSection).columns
     if not findings.is_sound(SCHEMA) or values.section(ExtractionSection).is_file_dump:
         return

@@ -269,7 +269,7 @@ def related(name: str) -> tuple[str, ...]:
 
 
 def example(entry: Property) -> str:
-    """Return a line of a job file, empty text where every text would do."""
+    """Return a line of a job file as an example, empty where any text would do."""
     if form := form_of(entry):
         return f"{entry.name}={form.example}"
     value = entry.example or entry.default

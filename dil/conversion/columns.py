@@ -117,7 +117,7 @@ class ColumnReader:
         self._rows: pa.Array | None = None
 
     def read(self, array: pa.Array, target: ColumnTarget) -> pa.Array:
-        """Return the typed column; where a row failed its value is of no meaning."""
+        """Return the typed column; the value of a row that failed means nothing."""
         if target.is_plain and (target.field.nullable or array.null_count == 0):
             return array
         if self._rows is None:

@@ -180,7 +180,7 @@ class FailureBudget:
             self.dropped += 1
 
     def _counted(self) -> str:
-        return f" (failure {self._limit + 1}, {self._limit} are tolerated)" if self._limit else ""
+        return f" (failure {self._limit + 1}; {self._limit} are tolerated)" if self._limit else ""
 
 
 def keep_good(batch: pa.RecordBatch, failures: RowFailures) -> pa.RecordBatch:

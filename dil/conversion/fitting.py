@@ -1,8 +1,8 @@
 """Columns brought to the types of a known schema; what does not fit becomes null and is noted.
 
 A value fits when the known type holds it exactly as it is, as widening does (rule F17):
-int in long, decimal, double and text. A text fits a number that a person declared; one that was
-only inferred takes a text where the number is written as that text again: "1.5", not "1.50".
+int in long, decimal, double and text. A text of a number fits a number type that a person
+declared. It fits an inferred one only if it is how DIL writes that number: "1.5", not "1.50".
 """
 
 from __future__ import annotations

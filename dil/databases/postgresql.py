@@ -208,7 +208,8 @@ def fault_of_statement(state: str | None, text: str) -> Fault:
 def fault_of(state: str | None, text: str) -> Fault:
     """Return the meaning of an error of connecting, or of a statement.
 
-    Of two that make a table at the same moment one may get a duplicate key of the catalogue.
+    If two transactions create the same table at once, one of them may get a duplicate key of the
+    catalogue, which means that the table exists.
     """
     if state:
         found = fault_of_state(state)

@@ -1,8 +1,8 @@
-"""What the rows of a stream come to, so that it can be put together from pieces.
+"""Tallies: the summary of a stream's rows that the watermark needs, made in pieces.
 
-A tally of rows, merged with that of the rows behind them, is the tally of all of them: work units
-are tallied where they are read, and merged in the order of the plan. The watermark moves by the
-whole exactly as by the rows themselves.
+The tallies of two pieces that follow each other merge into the tally of both. So each task tallies
+the work units that it reads, and the driver merges them in the order of the plan. A merged tally
+moves the watermark exactly as the rows themselves would.
 """
 
 from __future__ import annotations

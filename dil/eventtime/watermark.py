@@ -235,7 +235,7 @@ class EventWatermark:
             raise ConfigError.single(
                 "ms.event.partitions.max",
                 f"is {self._spec.most_streams}, and with this batch there are {count} partitions",
-                "Use a coarser ms.event.partition.column, or raise it.",
+                "Raise it, or choose an ms.event.partition.column with fewer different values.",
             )
 
     def _combined(self, now: int) -> int | None:

@@ -33,7 +33,7 @@ def refuse_lossy(fields: Iterable[Mapping[str, Any]]) -> None:
         if decimal and scale is not None and int(decimal[1]) != scale:
             raise _lossy(
                 name,
-                f"its numbers have no scale that Spark keeps: it would round them to {kind}",
+                f"Spark does not keep the scale of its numbers: it would round them to {kind}",
                 f"CAST({name} AS DECIMAL(38, 9)) AS {name}, with as many digits as there are, or a"
                 " cast to text",
             )

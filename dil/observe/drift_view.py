@@ -1,4 +1,4 @@
-"""How changes of the schema and rows put aside are shown: to people, and as JSON members."""
+"""Shows changes of the schema, and rows that were put aside: to people, and as JSON members."""
 
 from __future__ import annotations
 

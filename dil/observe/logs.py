@@ -45,7 +45,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 @dataclass(frozen=True, slots=True)
 class LogContext:
-    """What every log line of this context says of its place; None is left out of text lines."""
+    """The place that every log line of this context names; None is left out of text lines."""
 
     run_id: str | None = None
     job: str | None = None
@@ -93,9 +93,9 @@ def configure(
     """Send the log of this process to ``stream``; a second call replaces the first.
 
     Args:
-        level: DEBUG, INFO, WARNING or ERROR, for this project's own loggers and those of plug-ins
-            from INFO on. What installed libraries say below ERROR, and what py4j logs on the root
-            logger, is written with DEBUG alone: whoever catches the error reports it.
+        level: DEBUG, INFO, WARNING or ERROR, for our own loggers. Plug-ins log from INFO on.
+            Records of installed libraries below ERROR, and those of py4j on the root logger,
+            are written with DEBUG alone: whoever catches the error reports it.
         json_lines: One JSON object a line (``ts level run_id job unit attempt event msg``) in
             place of text.
         stream: Where lines go; ``sys.stderr`` is looked up anew for each line, so that a progress

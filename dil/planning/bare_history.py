@@ -13,9 +13,9 @@ class BareHistory:
     """High watermarks in epoch ms UTC, or whole records, by raw signature (rule P17).
 
     A high that equals its partition's start means that the work unit never succeeded. A record
-    says in addition whether the last attempt failed. Nothing is read out of signatures: those that
-    are planned are looked up, so that no name or unit can be mistaken for another, and records of
-    all other signatures do not count (rule P18).
+    says in addition whether the last attempt failed. Signatures are
+    not parsed: each planned one is looked up, so that no name or unit can be mistaken for another.
+    Records of signatures that are not planned do not count (rule P18).
     """
 
     def __init__(self, highs: Mapping[str, int | UnitRecord]) -> None:

@@ -257,7 +257,7 @@ def _forget(move: Move, spec: PublishingSpec, filesystem: Filesystem) -> None:
     try:
         _delete(move, spec, filesystem)
     except (OSError, ValueError, RecursionError, WriteError) as error:
-        log.warning("%s stays: %s", move.target.uri, error)
+        log.warning("%s cannot be deleted and stays: %s", move.target.uri, error)
 
 
 def _is_placed(move: Move, filesystem: Filesystem) -> bool:
@@ -279,7 +279,7 @@ def _delete_paths(uris: Iterable[str], filesystem: Filesystem) -> None:
         try:
             filesystem.delete_file(filesystem.path_of(uri))
         except (OSError, ValueError, WriteError) as error:
-            log.warning("%s stays: %s", uri, error)
+            log.warning("%s cannot be deleted and stays: %s", uri, error)
 
 
 def _return(move: Move, filesystem: Filesystem) -> None:

@@ -106,7 +106,7 @@ class DeltaLog:
             except (DeltaError, OSError) as error:
                 raise WriteError(
                     f"the Delta table at {self._folder} refused a commit: {words(error)}",
-                    "Nothing was given up. Try again.",
+                    "The publish was not given up. Try again.",
                 ) from error
         raise gave_up(self._spec)
 

@@ -81,7 +81,7 @@ class IcebergLog:
         self._listed: Mapping[str, tuple[TableFile, ...]] = {}
 
     def partition_fields(self) -> Sequence[str] | None:
-        """Return the columns that new files of the table are distinguished by."""
+        """Return the columns that distinguish new files of the table, None without a table."""
         table = self._table()
         return None if table is None else list(_partition_fields(table))
 
@@ -129,7 +129,7 @@ class IcebergLog:
                 raise WriteError(
                     f"the Iceberg table {'.'.join(self._name)} refused a commit:"
                     f" {type(error).__name__}: {words(error)}",
-                    "Nothing was given up. Try again.",
+                    "The publish was not given up. Try again.",
                 ) from error
         raise gave_up(self._spec)
 

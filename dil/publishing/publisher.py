@@ -313,5 +313,5 @@ def sweep(filesystem: Filesystem, staging_dir: str) -> bool:
 
 
 def is_hidden(relative: str) -> bool:
-    """Return whether a path in the dataset's folder is of no published data."""
+    """Return whether a path in the dataset's folder belongs to no published data."""
     return any(part.startswith(("_", ".")) for part in relative.split("/") if part)

@@ -95,9 +95,9 @@ def refuse_window_replace(spec: PublishingSpec, live: Iterable[PublishedFile]) -
 
 
 def refuse_unlisted(spec: PublishingSpec, untracked: Iterable[PublishedFile]) -> None:
-    """Refuse to replace work units where a file may have their rows and no manifest says whose.
+    """Refuse to replace work units while a file has rows of several and no manifest lists which.
 
-    ``untracked`` are ``publisher.untracked_files``. The name of a file of one work unit shows that.
+    ``untracked`` are ``publisher.untracked_files``; their names show which hold several units.
 
     Raises:
         StateError: the manifest that listed the file is gone; nothing was decided.

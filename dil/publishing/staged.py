@@ -85,10 +85,10 @@ def staged_files(report: TaskReport) -> tuple[StagedFile, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StagedPlan:
-    """What a run set out to do; ``left_low`` as in ``model.work_unit.Plan``.
+    """The work units that a run intends to read; ``left_low`` as in ``model.work_unit.Plan``.
 
-    ``rests`` are parts of partitions that stay to be read, and would not be due once the work
-    units are published. ``missed`` are those that no run reads (rule T14).
+    ``rests`` are parts of partitions that are still to be read, and would not be due any more once
+    the work units are published. ``missed`` are work units that no run reads (rule T14).
     """
 
     work_units: tuple[WorkUnit, ...] = ()

@@ -176,7 +176,7 @@ def _name(path: str) -> str:
 
 
 def sweep(filesystem: Filesystem, moves: Sequence[Move]) -> None:
-    """Delete the folders whose last copies were brought back by these moves."""
+    """Delete the folders that hold no copy any more after these moves."""
     for folder in sorted({move.source.rpartition("/")[0] for move in moves}):
         if not _kept(filesystem, folder):
             filesystem.delete_tree(folder)

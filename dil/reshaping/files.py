@@ -51,7 +51,7 @@ class DatasetFiles:
     def write(
         self, name: str, batches: Iterable[pa.RecordBatch], model: StagedFile
     ) -> tuple[StagedFile, ...]:
-        """Write rows into files that go where ``model`` was to go; none where there is no row.
+        """Write rows into new files for the folder and timelabel of ``model``; no rows, no file.
 
         Raises:
             WriteError: the file system refused.

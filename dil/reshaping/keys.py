@@ -85,7 +85,7 @@ class KeyReader:
                 if pa.types.is_nested(self.target.field(at).type):
                     raise ConversionError(
                         f'{prop} names "{name}", a column of {self.target.field(at).type}: rows '
-                        "are distinguished and compared by plain values",
+                        "can be compared by plain values only",
                         f"Name another column in {prop}, or take a member out with"
                         " ms.derived.fields.",
                     )

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class EventStep:
     """Where the rows that a run publishes move the watermark.
 
-    ``checkpoints`` are set in the transaction of its commit, so that a run that is finished later
-    moves it by what was decided.
+    ``checkpoints`` are set in the transaction of the run's commit: if a later run finishes it, the
+    watermark still moves to what this run decided.
     """
 
     checkpoints: Mapping[str, JsonObject]
@@ -105,7 +105,10 @@ def step(
 
 
 def newest_success(job: Job, history: History, units: Iterable[WorkUnit]) -> int | None:
-    """Return where the newest success among work units ends, None without one or event column."""
+    """Return the greatest high watermark of succeeded work units, None without any.
+
+    It is None, too, for a job without event column.
+    """
     if job.events is None:
         return None
     highs = (_high(unit, history) for unit in units)

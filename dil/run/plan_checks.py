@@ -177,9 +177,9 @@ def refuse_shorter_windows(job: Job, plan: Plan, history: History) -> None:
 def warn_of_lost_state(
     job: Job, store: StateStore, history: History, live: Sequence[PublishedFile]
 ) -> None:
-    """Warn where the dataset has rows of this job, as it seems, and state knows of no run.
+    """Warn where the dataset seems to have rows of this job, and state knows of no run.
 
-    Files that this state knows are no sign of that: an operator let their work units be forgotten.
+    Files that the state knows do not count: an operator has made the job forget their work units.
     """
     is_append = job.publishing.mode is PublishMode.APPEND and job.state.enabled
     if not (live and is_append and history.is_empty()):

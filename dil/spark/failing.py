@@ -1,7 +1,7 @@
 """Errors of ours as Spark shows them: the message, its code and what to do, without secrets.
 
-Python workers hand an error on as the text of its traceback; what an error was raised from would
-stand above it, secrets of requests among it.
+Python workers pass an error on as the text of its traceback. If the error has a cause, the text
+of the cause stands above it, and may hold secrets of requests.
 """
 
 from __future__ import annotations

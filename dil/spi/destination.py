@@ -134,10 +134,10 @@ class Destination(ABC):
         return 0
 
     def landed(self, source: str) -> int | None:
-        """Return the largest number of a commit of a source, -1 without one.
+        """Return the largest number of a source's commits here, -1 without one, None if not known.
 
-        A number that the state does not know says that the state is an older copy, from which rows
-        would be appended once more. None where it is not known.
+        If the state does not know that number, the state is an older copy, and a run that trusts it
+        would append rows a second time.
         """
         del source
         return None

@@ -41,8 +41,8 @@ def _refuse_state_left_behind(
     scheme, _, rest = spec.directory.partition("://")
     raise ConfigError.single(
         "state.store.dir",
-        f"is {spec.directory} by fs.uri or state.store.fs.uri, where nothing is remembered of"
-        f" {job_name}: its state is on this machine, in {former.directory}",
+        f"is {spec.directory}, from fs.uri or state.store.fs.uri. There is no state of {job_name}"
+        f" there: its state is on this machine, in {former.directory}",
         "Copy it: dil state copy JOB.conf -D state.store.fs.uri=file:///"
         f" --to state.store.fs.uri={scheme}://{rest.partition('/')[0]} --yes. Or keep it there:"
         f" state.store.dir=file://{former.directory}. To begin anew, move that folder away.",

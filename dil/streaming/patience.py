@@ -75,5 +75,5 @@ class Patience:
 
     @property
     def knows_nothing(self) -> bool:
-        """Return whether there is nothing to be patient with."""
+        """Return whether no failure is remembered."""
         return not (self._batch or self._alone or self._held)

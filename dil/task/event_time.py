@@ -289,12 +289,12 @@ class EventRows:
     def _too_late(self) -> ConversionError:
         at = iso(self._effective)
         fix = (
-            "Set ms.late.action=flag, which publishes and marks them, or drop, which leaves them"
-            " out: the watermark never goes back."
+            "The watermark never goes back, so another run fails as well. Set ms.late.action=flag,"
+            " which publishes and marks such rows, or drop, which leaves them out."
         )
         return ConversionError(
-            f"{counted(self._late, 'row')} came late, below the watermark {at}, the latest by"
-            f" {human_seconds(self._most_late / 1000)}; ms.late.action is fail",
+            f"{counted(self._late, 'row')} came late, up to {human_seconds(self._most_late / 1000)}"
+            f" behind the watermark {at}; ms.late.action is fail",
             fix,
         )
 

@@ -103,7 +103,7 @@ class NewRows:
             self._compared.close()
 
     def measured(self) -> UnitLateness:
-        """Return the measure."""
+        """Return how late the rows of the work unit came."""
         in_time = Histogram({0: self._in_time} if self._in_time else {})
         return UnitLateness(
             self._meter.largest,

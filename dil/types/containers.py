@@ -47,7 +47,7 @@ def rows_of_items(array: pa.Array, rows: pa.Array) -> pa.Array:
 
 
 def spread(values: pa.Array, is_valid: pa.Array) -> pa.Array:
-    """Return values of the valid positions alone at their positions, null between them."""
+    """Put values, which exist for valid positions only, at these positions, and null elsewhere."""
     before = pc.subtract(pc.cumulative_sum(is_valid.cast(pa.int64())), 1)
     return values.take(pc.if_else(is_valid, before, None))
 

@@ -1,7 +1,7 @@
 """Which values fit a flat type exactly: casts that refuse the others, or make them null.
 
-Of decimals Arrow's own casts multiply by ten to the scale in 128 bits and, where the digits are too
-many, may give another number without an error: 12345678901234567890123456789012345678 as
+Arrow's own casts to decimals multiply by ten to the scale in 128 bits. If the digits are too many,
+they may return another number and no error: 12345678901234567890123456789012345678 as
 decimal128(38, 18).
 """
 

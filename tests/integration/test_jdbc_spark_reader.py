@@ -191,7 +191,7 @@ def test_a_refused_user_is_told_without_the_password(reports: dict[str, dict[str
     [
         ("no jar", "DIL-CONFIG", "gone.jar, which is no jar or does not exist"),
         ("no driver", "DIL-CONFIG", "Spark does not find the JDBC driver"),
-        ("rounded", "DIL-SRC-CONTRACT", 'column "x": its numbers have no scale that Spark keeps'),
+        ("rounded", "DIL-SRC-CONTRACT", 'column "x": Spark does not keep the scale of its numbers'),
         ("no table", "DIL-SRC", 'relation "nowhere" does not exist'),
         ("unfit", "DIL-CONVERT", "x"),
     ],

@@ -159,7 +159,7 @@ def test_an_answer_that_echoes_the_secret_is_masked_everywhere(job, source, tmp_
     assert {one["code"] for one in report["failures"]} == {"DIL-SRC-AUTH"}
     assert_clean("stdout", done.stdout.encode())
     assert_clean("stderr", done.stderr.encode())
-    assert re.search(r"status 401 comes: .*no entry for \*\*\* with \*\*\*", done.stderr)
+    assert re.search(r"status 401 says: .*no entry for \*\*\* with \*\*\*", done.stderr)
     kinds = assert_folder_is_clean(tmp_path)
     # What succeeded waits in staging: its files are among those looked into.
     assert {".db", ".json", ".parquet"} <= kinds

@@ -1,4 +1,4 @@
-"""A job's store, opened for a command; and its blocks and instants in words."""
+"""Opens a job's store for a command, and writes its blocks and instants as text."""
 
 from __future__ import annotations
 

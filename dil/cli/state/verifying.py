@@ -51,8 +51,9 @@ if TYPE_CHECKING:
 def verify(call: JobCall, *, full: bool, is_replayed: bool, first: int | None) -> int:
     """Recheck the chain, the work units and the published files; exit code 1 when not sound.
 
-    Of the files the sizes are compared, and with --full their content. The chain must know what
-    the dataset's manifest lists, and the manifest whose each row of a shared file is.
+    The sizes of files are compared, and with --full their content. The chain must know the files
+    that the dataset's manifest lists. For a file of several work units, the manifest must say
+    which work unit each row is of.
     """
     if first is not None and not is_replayed:
         raise ConfigError.single("--from", "is given without --replay", "Add --replay.")

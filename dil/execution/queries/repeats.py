@@ -34,7 +34,7 @@ def require_keys(schema: pa.Schema, spec: DedupeSpec) -> None:
         if name not in schema.names:
             raise QueryError(
                 f"the query gives no column {name}, which {KEYS} names",
-                f"{KEYS} names columns of the result: {', '.join(schema.names)}.",
+                f"Name columns of the result in {KEYS}: {', '.join(schema.names)}.",
             )
         kind = schema.field(name).type
         if pa.types.is_nested(kind):

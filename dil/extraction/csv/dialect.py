@@ -32,7 +32,7 @@ class CsvDialect:
 
     @classmethod
     def of(cls, settings: CsvSettings) -> CsvDialect:
-        """Return the dialect of ``ms.csv``; an escape like the quote means doubled quotes only."""
+        """Return the dialect of ``ms.csv``; it has no escape where that is the quote itself."""
         quote, escape = settings.quote_character, settings.escape_character
         return cls(settings.field_separator, quote, "" if escape == quote else escape)
 

@@ -67,7 +67,7 @@ class CsvFailures:
             first.setdefault(each.row, each)
         for row in sorted(first):
             if self.dropped == self._limit:
-                counted = f" (failure {self._limit + 1}, {self._limit} are tolerated)"
+                counted = f" (failure {self._limit + 1}; {self._limit} are tolerated)"
                 raise ConversionError(
                     f"{first[row].text(place)}{counted if self._limit else ''}",
                     f"{first[row].fix} {_MORE}",

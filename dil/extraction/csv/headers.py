@@ -1,4 +1,4 @@
-"""A header line that is none: a file that came without it begins with a row."""
+"""Refuse a first line that is no header: a file that came without one begins with a row."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dil.model.suggestions import nearest_word
 def refuse_other_header(header: Sequence[str], known: Collection[str], whose: str) -> None:
     """Raise where a header has no known column, nor a name like one.
 
-    Letter case does not count. ``whose`` says in words where the columns are known from.
+    Letter case does not count. ``whose`` names, for the message, where the known columns are from.
 
     Raises:
-        SourceContractError: the line is hardly a header; it is shown by the kinds of its
-            characters, because it may be a row.
+        SourceContractError: the line is probably not a header. The message shows a form of it with
+            its letters and digits replaced, because it may be a row.
     """
     names = [name for name in header if name]
     there = {name.lower() for name in names}

@@ -105,7 +105,7 @@ class GunzipProcessor(Preprocessor):
 
 
 class Bzip2(Preprocessor):
-    """bzip2 to plain; streams that follow each other are one."""
+    """bzip2 to plain; several bzip2 streams in one file are read one after the other."""
 
     @classmethod
     def file_name(cls, name: str) -> str:

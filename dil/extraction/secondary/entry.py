@@ -91,7 +91,7 @@ class SecondaryEntry:
     def encrypted_in(self, row: Mapping[str, JsonValue]) -> list[str]:
         """Return the fields with ENC(...) texts that the job asks to be opened.
 
-        A row is data: who may write one must not thereby have any secret decrypted and sent.
+        A row is data: who can write rows must not be able to have a secret decrypted and sent.
         """
         found = [
             name for name, value in row.items() if isinstance(value, str) and is_encrypted(value)

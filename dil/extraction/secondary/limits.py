@@ -1,4 +1,4 @@
-"""How much of a secondary input is read: who writes the file of an input decides what is in it."""
+"""How much of a secondary input is read: others write its file, which may have any size."""
 
 from __future__ import annotations
 

@@ -122,20 +122,20 @@ def refuse_undo_of_files(last: LastAct) -> None:
     if last.verb == RELIST:
         raise StateError(
             f"the last act recorded which files are live ({last.act_id}): it changed no row",
-            "There is nothing to take back. `dil state rewind` goes back to a state.",
+            "There is nothing to take back. `dil state rewind` goes back to an earlier state.",
         )
     if last.verb == EXPIRY:
         raise StateError(
             f"the last act deleted published files that were too old ({last.act_id}), for good",
             "There is nothing to take back. Acts before it cannot be undone any more; `dil state"
-            " rewind` goes back to a state.",
+            " rewind` goes back to an earlier state.",
         )
     if is_compaction(last.verb):
         raise StateError(
             f"the last act put small files together ({last.act_id}), and the files before it are"
             " gone",
-            "There is nothing to take back: it kept every row. Acts before it cannot be undone any"
-            " more; `dil state rewind` goes back to a state.",
+            "There is nothing to take back, because that act kept every row. Acts before it cannot"
+            " be undone any more; `dil state rewind` goes back to an earlier state.",
         )
 
 

@@ -71,10 +71,10 @@ def label_changes_of(
 def without_loaded(
     commit: Commit, known: Mapping[str, LabelEntry], windows: Windows, retention_ms: int | None
 ) -> Commit:
-    """Return a commit without the files that hold what their labels have already (7.2).
+    """Return a commit without the files whose rows their labels have already (7.2).
 
-    The files that a work unit gives a label are compared with those that they would replace, by
-    their digests. A label that an operator wants loaded again is, whatever it has.
+    The files that a work unit gives a label are compared by digest with those that they would
+    replace. A label that an operator wants to load again keeps its files in the commit.
     """
     gone = label_changes_of(commit, known, windows, retention_ms).gone
     has = _contents(commit.removes)

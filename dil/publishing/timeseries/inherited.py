@@ -67,10 +67,10 @@ def obstacle(place: TimeseriesTable, connection: Connection) -> str:
 
 
 def give_next_base(place: TimeseriesTable, connection: Connection, old: TableName) -> None:
-    """Make the base table again like the earlier one: with rights, owner and numbers.
+    """Make the base table again like the earlier one, with its rights and its owner.
 
-    Columns that number rows continue: those of type serial share the sequence, which
-    then belongs to the new table; identity columns have a new one.
+    Columns that number rows go on counting: a serial column uses the earlier sequence, which then
+    belongs to the new table; an identity column has a new one that goes on there.
     """
     base, full = place.names.base, place.dialect.full
     connection.change(f"CREATE TABLE {full(base)} (LIKE {full(old)} INCLUDING ALL)")

@@ -252,7 +252,7 @@ class PartitionedTables(PostgresqlTables):
         return {str(name): frozenset(_IN_BOUND.findall(str(bound))) for name, bound in found}
 
     def require_view(self, connection: Connection, base: Table) -> None:
-        """Refuse to change columns that views of others read, from here or from a partition."""
+        """Refuse to change columns that views of others read, in this table or a partition."""
         super().require_view(connection, base)
         name, view = self.names.base, self.names.view
         found = self.dialect.table(connection, name)

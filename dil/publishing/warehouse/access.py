@@ -138,8 +138,9 @@ class Access:
         if self._engine is Engine.MYSQL and len(table.unique) > 1:
             raise ConfigError.single(
                 "ms.warehouse.operation",
-                f"is upsert, and {name} has several unique keys: MySQL would update rows by any",
-                "Drop the others, or load into another table.",
+                f"is upsert, and {name} has several unique keys: MySQL would update "
+                "a row that is equal in any of them",
+                "Keep only that of extract.primary.key.fields, or load into another table.",
             )
 
     def _live(self, connection: Connection) -> tuple[PublishedFile, ...]:

@@ -151,9 +151,10 @@ class WarehouseDestination(Destination):
             raise ConfigError.single(
                 "ms.publish.mode",
                 f"is {self._spec.mode}, and rows of {self._table} that are to be replaced were "
-                f"loaded under {mode}: they do not say of which work unit they are",
-                "Set it back, or load into another table. To stay with this one, empty it, "
-                f"{forget}; and let everything be read again: dil state forget JOB.conf --all",
+                f"loaded under {mode}, without a note which work unit each row came from",
+                f"Set it back to {mode}, or load into another table. To keep {self._spec.mode} and "
+                f"this table, empty it, run {forget}, and have everything read again: "
+                "dil state forget JOB.conf --all",
             )
 
     def _check_intent(self, commit: Commit) -> None:

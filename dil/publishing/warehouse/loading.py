@@ -290,9 +290,9 @@ class Loading:
             return
         if LABEL not in {each.name for each in table.columns}:
             raise WriteError(
-                f"rows of closed timelabels are to stay, and {self.table.name} has no column"
-                f" {LABEL} to distinguish them from other rows of the same work units, which are to"
-                " be replaced",
+                f"{self.table.name} has no column {LABEL}: it cannot distinguish the rows of closed"
+                " timelabels, which stay, from other rows of the same work units, which are"
+                " replaced",
                 f"Add {LABEL} to ms.output.system.columns and read everything anew once, or set"
                 " ms.late.after.close=reopen.",
             )

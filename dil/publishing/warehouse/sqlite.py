@@ -135,7 +135,7 @@ class SqliteDialect(Dialect):
         return TEXT if pt.is_decimal(data_type) else data_type
 
     def refusal(self, column: TableColumn, values: pa.Array) -> str:
-        """Refuse what SQLite keeps as null."""
+        """Return why values are refused: SQLite would keep NaN as null; else empty text."""
         del column
         if pt.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
             return "holds NaN, which SQLite keeps as null"

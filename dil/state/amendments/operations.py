@@ -62,7 +62,7 @@ class Proposal:
         yield from (each.after for each in self.changes if each.after is not None)
 
     def act(self, reason: str, grid: Mapping[int, int]) -> OperatorAct:
-        """Return the act; ``grid`` are the ends of the job's partitions by their starts."""
+        """Return the act; ``grid`` maps the start of each partition of the job to its end."""
         return OperatorAct(
             verb=self.verb,
             reason=reason,

@@ -162,7 +162,7 @@ class InputReading:
         """Return the files of the changelog with their blocks, None where no block keeps any.
 
         Raises:
-            StateError: the changelog begins anew behind rows that were read, or breaks off.
+            StateError: the changelog begins anew after rows that were read, or lacks changes.
         """
         found: list[tuple[int, SideFile]] = []
         gap, is_kept = None, self.needs_changelog

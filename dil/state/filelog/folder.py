@@ -202,7 +202,7 @@ class JobFolder:
         """Return the error of a block's file that differs from the journal."""
         return StateError(
             f"{self._block_path(sequence)} holds another block than the journal",
-            f"The journal is what counts. Move {self._chain} away: it is written again.",
+            f"The journal is right. Move {self._chain} away: DIL writes it again from the journal.",
         )
 
     def put_head(self, content: bytes) -> None:

@@ -210,7 +210,7 @@ class SqlStateStore(StateStore):
     def run_details(
         self, kind: str, *, limit: int | None = None
     ) -> Iterator[tuple[str, JsonObject]]:
-        """Yield run ids with their documents of a kind, newest run first; of one point in time."""
+        """Yield run ids with their documents of a kind, newest run first, from one snapshot."""
         with self._database.read() as tx:
             if not details.keeps_documents(tx):
                 return

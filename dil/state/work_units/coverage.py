@@ -47,7 +47,7 @@ def contradicts(spans: Spans, tile: Interval, earlier_end: int | None) -> bool:
 
 
 def cover(spans: Spans, tile: Interval, earlier_end: int | None, tiles: Tiles) -> Spans:
-    """Return the spans after one more success that does not contradict them.
+    """Return the spans with one more success added, which must not contradict them.
 
     Args:
         spans: The spans so far.

@@ -245,7 +245,7 @@ def write_row(
 
 
 def lowest_open_of(tx: Transaction, job: str) -> int | None:
-    """Return the smallest start of a work unit that is not committed, by one index step each."""
+    """Return the smallest start of the work units that are not committed; one look-up a status."""
     rows = (tx.row(sql.LOWEST_OPEN, job, status) for status in OPEN)
     return min((row[0] for row in rows if row is not None), default=None)
 

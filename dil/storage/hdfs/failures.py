@@ -51,7 +51,7 @@ _FIXES = {
         " let an operator raise the quota (hdfs dfsadmin -setSpaceQuota)."
     ),
     "ParentNotDirectoryException": "Move that file away, or correct the property that names it.",
-    "FileNotFoundException": "Look who deletes there, then run again.",
+    "FileNotFoundException": "Find out who deletes it, then run again.",
 }
 _NO_ROOM = ("could only be written to", "could only be replicated to", "Failed to find datanode")
 _NO_ROOM_FIX = (

@@ -228,8 +228,8 @@ class HdfsFilesystem(Filesystem):
                 return
         else:
             raise WriteError(
-                f"{target}: the folder vanishes all the time",
-                "Look who deletes there, then run again.",
+                f"{target}: its folder vanishes again and again",
+                "Find out who deletes it, then run again.",
             )
         if not self.exists(target):
             raise WriteError(

@@ -40,7 +40,7 @@ def write_hidden(client: WebHdfs, path: str, data: bytes) -> tuple[str, FileStat
             if not left or not isinstance(error, WriteError):
                 raise
     raise WriteError(
-        f"{path}: the folder vanishes all the time", "Look who deletes there, then run again."
+        f"{path}: its folder vanishes again and again", "Find out who deletes it, then run again."
     )
 
 
@@ -142,7 +142,7 @@ def give_name(
         if there is None or there.identity != state.identity:
             raise WriteError(
                 f"{temporary} vanished before it could become {path}",
-                "Look who deletes there, then run again.",
+                "Find out who deletes it, then run again.",
             ) from None
 
 

@@ -143,7 +143,7 @@ class AzureContainer(Bucket):
         return _BlockUpload(self, key)
 
     def has_any(self, prefix: str) -> bool:
-        """Return whether a blob's name begins so."""
+        """Return whether a blob's name begins with the prefix."""
         return any(not _is_marker(blob) for blob in self._listed(prefix, page_size=10))
 
     def markers(self, prefix: str) -> Iterator[str]:

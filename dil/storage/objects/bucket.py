@@ -126,29 +126,29 @@ class Bucket(ABC):
 
     @abstractmethod
     def entries(self, prefix: str) -> Iterator[ListedObject]:
-        """Yield the objects whose keys begin so, sorted; markers of folders are none."""
+        """Yield the objects below a prefix, sorted by key, without the markers of folders."""
 
     @abstractmethod
     def folders(self, prefix: str) -> Iterator[str]:
-        """Yield the names up to the next slash of the keys that begin so and have one."""
+        """Yield the names of the folders below a prefix: what keys have up to the next slash."""
 
     @abstractmethod
     def upload(self, key: str) -> ObjectUpload:
         """Begin an object that is sent in parts."""
 
     def has_any(self, prefix: str) -> bool:
-        """Return whether an object's key begins so."""
+        """Return whether an object's key begins with the prefix."""
         return next(self.entries(prefix), None) is not None
 
     def markers(self, prefix: str) -> Iterator[str]:  # noqa: ARG002 - a service without any
-        """Yield the keys of markers of folders that begin so, a folder after what is in it.
+        """Yield the keys of the markers of folders below a prefix, a folder after what is in it.
 
         Consoles, Hadoop, and accounts that have real folders make them.
         """
         return iter(())
 
     def delete_below(self, prefix: str) -> None:
-        """Delete all objects whose keys begin so, then the markers of folders."""
+        """Delete all objects whose keys begin with the prefix, then the markers of folders."""
         call_each(self, self.delete, [entry.key for entry in self.entries(prefix)])
         for marker in list(self.markers(prefix)):
             self.delete(marker)

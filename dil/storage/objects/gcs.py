@@ -133,7 +133,7 @@ class GcsBucket(Bucket):
         return _Upload(self._requests, self._place.path(key), answer.headers["Location"])
 
     def has_any(self, prefix: str) -> bool:
-        """Return whether an object's key begins so."""
+        """Return whether an object's key begins with the prefix."""
         found = (item["name"] for item in self._items(prefix, maxResults="10"))
         return any(not name.endswith("/") for name in found)
 

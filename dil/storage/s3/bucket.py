@@ -124,7 +124,7 @@ class S3Bucket(Bucket):
         return _PartUpload(self._client, self._place.path(key), names)
 
     def has_any(self, prefix: str) -> bool:
-        """Return whether an object's key begins so, that of a marker too."""
+        """Return whether an object's key begins with the prefix, that of a marker too."""
         return bool(self._page(prefix, MaxKeys=1).get("Contents"))
 
     def _put(self, key: str, data: bytes, **condition: str) -> None:

@@ -76,14 +76,14 @@ def test_columns_that_spark_keeps_are_read(known: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("lossy", "what"),
     [
-        (field("decimal(38,18)", scale=0), "no scale that Spark keeps"),  # PostgreSQL's numeric
-        (field("decimal(38,10)", scale=-127), "no scale that Spark keeps"),  # Oracle's NUMBER
-        (field("decimal(38,8)", scale=20), "no scale that Spark keeps"),  # numeric(50, 20)
+        (field("decimal(38,18)", scale=0), "does not keep the scale"),  # PostgreSQL's numeric
+        (field("decimal(38,10)", scale=-127), "does not keep the scale"),  # Oracle's NUMBER
+        (field("decimal(38,8)", scale=20), "does not keep the scale"),  # numeric(50, 20)
         (
             field(
                 {"type": "array", "elementType": "decimal(38,18)", "containsNull": True}, scale=0
             ),
-            "no scale that Spark keeps",
+            "does not keep the scale",
         ),
         (field("timestamp_ntz", scale=6, logical_time_type=True), "to milliseconds"),
         (field("timestamp", scale=9), "to microseconds"),

@@ -457,7 +457,7 @@ def test_up_to_max_failures_rows_are_dropped_and_one_more_fails():
     assert rows_of(page) == [{"a": 1, "b": 1}, {"a": 2, "b": 2}]
     assert page.rows == 4
     assert page.notes == (DROPPED,)
-    with pytest.raises(ConversionError, match=r"row 1 of page 2.*failure 3, 2 are tolerated"):
+    with pytest.raises(ConversionError, match=r"row 1 of page 2.*failure 3; 2 are tolerated"):
         rows_of(reader.extract(response("z,1\n")))
 
 
