@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dil.errors import WriteError
-from dil.model.dataset import Commit, Intent, Lease, Move, OperatorAct, PublishedFile
+from dil.model.dataset import Commit, Intent, Lease, Move, OperatorAct, PublishedFile, RunWork
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.work_unit import unit_hash
 from dil.publishing import withdrawal
@@ -331,7 +331,8 @@ def _without(
 ) -> Intent:
     commit = intent.commit
     is_whole = mode is PublishMode.MERGE or (mode is PublishMode.REPLACE and commit.act is None)
-    gives_up = is_whole or commit.is_compaction
+    # A query says that all rows of its inputs were taken.
+    gives_up = is_whole or commit.is_compaction or commit.query is not None
     if gives_up:
         # Files of rewritten rows belong to no work unit.
         moved = _all_units(move.target for move in commit.all_moves)
@@ -374,6 +375,9 @@ def _without(
         else tuple(uri for uri in commit.quarantine_removes if unit_hash_in(uri) not in hashes),
         run=replace(commit.run, outcomes=outcomes, left_low=min(starts, default=None)),
     )
+    if commit.query is not None:
+        # The next run takes the same of its inputs: their places and the watermark stay.
+        rest = replace(rest, query=None, checkpoints={}, run=RunWork(watermarks=False))
     act = None if commit.act is None or gives_up else _act_without(commit.act, lost)
     has_files = bool(rest.moves or rest.removes or rest.quarantine)
     is_empty = act is None or not (has_files or act.changed or act.removed)
