@@ -150,7 +150,7 @@ class Stretch:
             event, number = block.event, block.sequence
             if isinstance(event, DataEvent) and event.changelog is not None:
                 return True
-            if not is_compaction(dataset.acts(number - 2, number - 1).get(number, "")):
+            if not is_compaction(dataset.acts(number - 1, number).get(number, "")):
                 return False
             block = self.chain.last_with_data(number - 1)
         return False
@@ -171,7 +171,7 @@ class Stretch:
                 continue
             is_kept = True
             if changelog.is_begun:
-                if self.first != NONE_YET:
+                if self.chain.has_data_in(NONE_YET, self.first):
                     raise self._broken(
                         number, "begins the changelog anew, behind rows that were read"
                     )
