@@ -63,6 +63,8 @@ torture: setup java servers ## Run the longest tests, and the kill tests at ever
 	  tests/integration/test_group_kills.py
 	@scripts/ensure-spark
 	@DIL_STREAM_KILLS=20 $(BIN)/python -m pytest -q tests/integration/test_streaming_processes.py
+	@DIL_COMMITS=500 $(BIN)/python -m pytest -q -n 2 tests/integration/test_derived_chain.py \
+	  tests/integration/test_windows_on_spark.py tests/integration/test_streaming_queries.py
 	@DIL_EVENT_SEEDS=200 $(BIN)/python -m pytest -q -n 2 tests/integration/test_equals_spark.py
 	@DIL_HISTORIES=100 DIL_HISTORY_STEPS=25 $(BIN)/python -m pytest -q -n 2 \
 	  tests/integration/test_random_histories.py

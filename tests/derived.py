@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 from dil import config
 from dil.model.job import Job
 from dil.model.report import RunReport
+from dil.model.stream import STREAM
+from dil.operator.streaming import run_stream
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
 from dil.run.queries.slices import input_chains
@@ -47,7 +49,7 @@ class Lake:
     The clock goes on by a minute with each run.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, schema: Sequence[object] = SCHEMA) -> None:
         self.folder = folder
         (folder / "in").mkdir(parents=True)
         self.now = NOW
@@ -59,7 +61,7 @@ class Lake:
                 "ms.extractor.class": "json",
                 "ms.source.uri": str(folder / "in"),
                 "ms.source.files.once": "path",
-                "ms.output.schema": json.dumps(SCHEMA),
+                "ms.output.schema": json.dumps(schema),
             },
         )
 
@@ -86,8 +88,11 @@ class Lake:
 
     def add(self, *ids: int) -> None:
         """Let the source have a file more, with these rows; amounts are ten times the id."""
+        self.put_rows([{"id": each, "amount": each * 10} for each in ids])
+
+    def put_rows(self, rows: Sequence[dict[str, object]]) -> None:
+        """Let the source have a file more, with these rows."""
         self._files += 1
-        rows = [{"id": each, "amount": each * 10} for each in ids]
         (self.folder / "in" / f"{self._files:04}.json").write_text(json.dumps(rows))
 
     def job(self, path: Path) -> Job:
@@ -102,6 +107,26 @@ class Lake:
     def run(self, path: Path, **changes: object) -> RunReport:
         """Run a job."""
         return run_job(self.job(path), self.options(**changes))
+
+    def stream(
+        self,
+        path: Path,
+        *,
+        stops: Callable[[], bool] = lambda: False,
+        forces_new_epoch: bool = False,
+        **changes: object,
+    ) -> RunReport:
+        """Run a job as a stream until it ends; its service waits for nothing."""
+        given = {"sleep": lambda _seconds: None, **changes}
+        return run_stream(
+            self.job(path), self.options(**given), stops=stops, forces_new_epoch=forces_new_epoch
+        )
+
+    def newest(self, path: Path) -> dict[str, object]:
+        """Return what state keeps of the newest micro-batch of a stream."""
+        job = self.job(path)
+        with open_store(job.state, job.name, clock=lambda: self.now) as store:
+            return dict(store.checkpoint(STREAM))
 
     def feed(self, *ids: int) -> None:
         """Let the source have these rows, and run the root."""

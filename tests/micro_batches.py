@@ -39,8 +39,12 @@ def plan_of(*numbers: int) -> Plan:
 
 @dataclass
 class FakeBatches:
-    """Work units that arrive, fail as told, and are committed in memory."""
+    """Work units that arrive, fail as told, and are committed in memory.
 
+    Of a query each look finds one of them, and not what is behind it.
+    """
+
+    is_query: bool = False
     due: list[int] = field(default_factory=list)
     poison: set[int] = field(default_factory=set)
     policy: str = "full"
@@ -57,7 +61,9 @@ class FakeBatches:
         self.on_look(self)
         if self.errors:
             raise self.errors.pop(0)
-        return Look(plan_of(*self.due))
+        if not self.is_query:
+            return Look(plan_of(*self.due))
+        return Look(plan_of(*self.due[:1]), takes="".join(f"block {n}" for n in self.due[:1]))
 
     def state(self) -> StreamState | None:
         return self.newest

@@ -156,15 +156,19 @@ def _planned_query(job: Job, spec: QuerySpec, now_ms: int) -> _ShownQuery:
             )
     found = plan_slices(job, spec, real_clock)
     view = view_of_plan(job, spec, found, now_ms)
-    members = plan_json(as_plan(job, spec, found, now_ms), job)
-    events = None
-    if job.events is not None:
+    text, members = query_text(view), plan_json(as_plan(job, spec, found, now_ms), job)
+    events = known = None
+    if job.events is not None or job.stream is not None:
         with open_store(job.state, job.name, clock=real_clock) as store:
-            events = _event_time(job, store)
-    notes = "".join(f"  {note}\n" for note in _event_notes(events))
-    return _ShownQuery(
-        query_text(view) + notes, {**members, **query_json(view), **_event_members(events)}
-    )
+            events, known = _event_time(job, store), _stream_state(job, store)
+    notes = [*_event_notes(events)]
+    members = {**members, **query_json(view), **_event_members(events)}
+    if job.stream is not None:
+        from dil.observe.stream_view import query_stream_json, query_stream_line
+
+        notes.append(query_stream_line(job.stream, spec, known))
+        members["stream"] = query_stream_json(job.stream, spec, known)
+    return _ShownQuery(text + "".join(f"  {note}\n" for note in notes), members)
 
 
 def _show_query(call: JobCall, query: _ShownQuery) -> int:

@@ -77,8 +77,8 @@ def run(
 ) -> int:
     """Run the job: plan what is due, extract it, publish it, keep its watermarks.
 
-    With ms.stream.mode=ingest it does so in micro-batches, until it has caught up or, as a service,
-    until a signal ends it between two of them; a second signal ends it at once.
+    As a stream (ms.stream.mode) it does so in micro-batches, until it has caught up or, as a
+    service, until a signal ends it between two of them; a second signal ends it at once.
 
     Exit codes: 0 success or nothing due, 1 failed, 2 configuration invalid, 3 lease held by
     another run, 4 partial, 130 and 143 interrupted.

@@ -349,7 +349,7 @@ class _Builder(Struct):
                 publishing,
                 state,
                 is_dump=bool(writing.file_name),
-                is_derived=query is not None,
+                query=None if query is None else query.mode,
             ),
             properties,
             folder,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from dil.config.dedupe import dedupe_spec
 from dil.config.egress import EgressSection, ProgressSection
 from dil.config.entry import Entry
 from dil.config.event_time import COLUMN
@@ -49,6 +50,7 @@ from dil.model.job import (
 from dil.model.properties import Properties
 from dil.model.section import Section
 from dil.model.suggestions import nearest
+from dil.sections.dedupe import DedupeSection
 from dil.sections.extraction import CsvSection, DumpSection, ExtractionSection
 from dil.sections.paging import PagingSection
 from dil.sections.parameters import ParametersSection
@@ -209,6 +211,7 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
         section.hashes_rows,
         section.wait_ms,
         windows,
+        dedupe_spec(parts.publishing, values, mode, findings),
         places,
     )
 
@@ -239,7 +242,8 @@ def _check_labels(parts: QueryParts, values: Properties, findings: Findings) -> 
 
 
 def _note_unused(values: Properties, findings: Findings) -> None:
-    names = {entry.name for each in (QuerySection, WindowSection) for entry in properties_of(each)}
+    sections = (QuerySection, WindowSection, DedupeSection)
+    names = {entry.name for each in sections for entry in properties_of(each)}
     for name in sorted(names & values.explicit):
         findings.problem(name, f"has no effect without {INPUTS}", f"Set {INPUTS}, or leave it out.")
 

@@ -12,7 +12,7 @@ from dil.config.findings import Findings
 from dil.config.identity import JobSection
 from dil.config.read_context import path_of
 from dil.config.values import ValueProblem, duration_ms
-from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, StateSpec
+from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, QueryMode, StateSpec
 from dil.model.properties import Properties
 from dil.model.section import (
     ONE_OF,
@@ -26,8 +26,10 @@ from dil.model.section import (
     prop,
     property_name,
 )
-from dil.model.stream import StreamSpec
+from dil.model.stream import StreamMode, StreamSpec
 from dil.model.suggestions import quote, suggestion
+from dil.sections.query import INPUTS, MAX_BLOCKS, MAX_ROWS, WAIT
+from dil.sections.query import MODE as QUERY_MODE
 from dil.sections.reading import ReadContext, ShapeError
 from dil.sections.secondary import SecondarySection
 
@@ -64,10 +66,11 @@ def _trigger(value: str, around: ReadContext) -> Trigger:
 class StreamSection(Section):
     """How a job runs as a stream of micro-batches."""
 
-    mode: Annotated[Literal["none", "ingest"], ONE_OF] = prop(
+    mode: Annotated[Literal["none", "ingest", "stateful"], ONE_OF] = prop(
         MODE,
         "`ingest`: `dil run` reads what is due in micro-batches, each published by one commit. "
-        "`none`: one run is one commit.",
+        "`stateful`: the same for a job with `ms.query.inputs`, whose micro-batches take what is "
+        "new in them. `none`: one run is one commit.",
         default="none",
         scope=Scope.JOB,
         identity=False,
@@ -85,7 +88,8 @@ class StreamSection(Section):
     max_rows: Annotated[Long, Ge(1)] | None = prop(
         MOST_ROWS,
         "About how many rows a micro-batch has; work units are taken whole, one at least. How many "
-        "rows they have is estimated by the micro-batches before. Unset: no limit.",
+        "rows they have is estimated by the micro-batches before. Unset: no limit. Micro-batches "
+        "of `stateful` are limited by `ms.query.input.max.blocks` and `ms.query.input.max.rows`.",
         default=None,
         example="1000000",
         scope=Scope.JOB,
@@ -131,13 +135,13 @@ class StreamSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class StreamParts:
-    """The parts of a job that its stream has to agree with."""
+    """The parts of a job that its stream has to agree with; ``query`` is None for a source."""
 
     planning: PlanningSpec
     publishing: PublishingSpec
     state: StateSpec
     is_dump: bool
-    is_derived: bool
+    query: QueryMode | None
 
 
 def stream_spec(
@@ -150,20 +154,23 @@ def stream_spec(
             if name != MODE and name in values.explicit and MODE not in values.explicit:
                 findings.notice(name, "has no effect: the job is no stream", f"Set {MODE}=ingest.")
         return None
+    if section.mode == "stateful":
+        _refuse_stateful(parts, section, values, findings)
     planning, publishing = parts.planning, parts.publishing
     for is_refused, what, fix in (
         (not parts.state.enabled, "state.store.enabled is false: nothing remembers what was read",
          "Keep the state."),
         (planning.backfill, "ms.backfill is true, and a backfill is read once",
          f"Run the backfill with -D {MODE}=none."),
-        (publishing.mode is PublishMode.REPLACE,
+        (publishing.mode is PublishMode.REPLACE and parts.query is None,
          "each micro-batch would replace the dataset, which only a run of all work units can",
          f"Set ms.publish.mode=append, merge or window_replace, or {MODE}=none."),
         (publishing.merge is not None and publishing.merge.deletes_missing,
          "ms.merge.deletes deletes what a run does not find, and a micro-batch finds a part",
          f"Leave ms.merge.deletes out, or set {MODE}=none."),
-        (parts.is_derived, "the job has ms.query.inputs: each run takes what is new in them",
-         f"Set {MODE}=none, and run it by schedule; ms.query.wait lets it wait for its inputs."),
+        (parts.query is not None and section.mode == "ingest",
+         f"the job has {INPUTS}, and no source to ingest",
+         f"Set {MODE}=stateful: its micro-batches take what is new in the inputs."),
         (parts.is_dump, "the job copies whole files, and reads no rows",
          f"Set {MODE}=none: a run copies the files that are new."),
         (values.section(SecondarySection).has_payload,
@@ -183,7 +190,41 @@ def stream_spec(
         section.max_bytes,
         _checkpoint_dir(section.checkpoint.strip(), publishing, values, folder, findings),
         path_of(section.stop_file.strip(), STOP_FILE, folder, findings),
+        StreamMode(section.mode),
     )
+
+
+def _refuse_stateful(
+    parts: StreamParts, section: StreamSection, values: Properties, findings: Findings
+) -> None:
+    """Report what does not go with a stream over datasets."""
+    if parts.query is None:
+        findings.problem(
+            MODE,
+            f"is {section.mode}, which is for jobs with {INPUTS}, and this one reads a source",
+            f"Set {MODE}=ingest; let a job of its own with {INPUTS} read this one's dataset.",
+        )
+        return
+    if parts.query is QueryMode.FULL:
+        findings.problem(
+            MODE,
+            f"is {section.mode}, and {QUERY_MODE}=full: each micro-batch would make the dataset"
+            " anew from all rows",
+            f"Set {QUERY_MODE}=append or windowed. To make it anew once, add -D {MODE}=none.",
+        )
+    if WAIT in values.explicit:
+        findings.problem(
+            WAIT,
+            "has no effect in a stream, which takes what is there",
+            f"Leave it out: {TRIGGER} says how often it looks.",
+        )
+    for name in (MOST_ROWS, MOST_FILES, MOST_BYTES):
+        if name in values.explicit:
+            findings.problem(
+                name,
+                f"has no effect beside {INPUTS}",
+                f"Set {MAX_BLOCKS} or {MAX_ROWS}, which limit what a micro-batch takes.",
+            )
 
 
 def _checkpoint_dir(

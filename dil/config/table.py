@@ -35,6 +35,7 @@ from dil.sections.conversion import (
     RangesSection,
     ValidationSection,
 )
+from dil.sections.dedupe import DedupeSection
 from dil.sections.extraction import CsvSection, DumpSection, ExtractionSection
 from dil.sections.file_systems import FileSystemsSection
 from dil.sections.paging import PagingSection
@@ -80,7 +81,7 @@ GROUPS: tuple[Group, ...] = (
         DerivedSection,
     ),
     _group("schema", "Schema", SchemaSection),
-    _group("queries", "Derived datasets", QuerySection, WindowSection),
+    _group("queries", "Derived datasets", QuerySection, WindowSection, DedupeSection),
     _group(
         "conversion",
         "Conversion",

@@ -62,12 +62,14 @@ class Executors:
         return self._own or self._new_spark(local_slots(self._job, units))
 
     def for_query(self) -> QueryExecutor:
-        """Return the runner of a derived dataset's query, on all cores of a local session."""
+        """Return the runner of a derived dataset's query, on all cores of a new local session."""
         from dil.execution.queries.query import QueryExecutor
         from dil.execution.shares import cores
 
         own: object = self._own
-        return own if isinstance(own, QueryExecutor) else self._new_spark(cores())
+        if isinstance(own, QueryExecutor):
+            return own
+        return self._spark or self._new_spark(cores())
 
     def for_steps(self, tasks: int) -> Executor:
         """Return the runner of other tasks; an existing session goes on."""

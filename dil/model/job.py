@@ -10,6 +10,7 @@ from dil.model.catalog import CatalogSpec
 from dil.model.contract import ContractMode, QuarantineSpec
 from dil.model.csv_settings import CsvSpec
 from dil.model.database_address import DatabaseAddress
+from dil.model.dedupe import DedupeSpec
 from dil.model.destination import Layout, MergeSpec, TableFormat, TableSpec, WarehouseSpec
 from dil.model.egress import AuditSpec, EgressSpec
 from dil.model.event_time import EventTimeSpec
@@ -454,8 +455,9 @@ class QuerySpec:
 
     ``text`` is SQL, empty for a ``function``; then ``code`` is the SHA-256 of its module.
     ``max_blocks`` and ``max_rows`` are how much of each input one run takes, None for all.
-    ``windows`` are there for the mode of that name, whose query they are. ``places`` say where the
-    SQL was written: from which character of it on which line of which file follows.
+    ``windows`` are there for the mode of that name, whose query they are. ``dedupe`` says which
+    rows of the result are repeats, None where all are published. ``places`` say where the SQL was
+    written: from which character of it on which line of which file follows.
     """
 
     inputs: tuple[DatasetInput, ...]
@@ -468,6 +470,7 @@ class QuerySpec:
     hashes_rows: bool = True
     wait_ms: int = 0
     windows: WindowSpec | None = None
+    dedupe: DedupeSpec | None = None
     places: tuple[tuple[int, str], ...] = ()
 
     def place_of(self, offset: int) -> str:
@@ -490,6 +493,8 @@ class QuerySpec:
         closed = [each.dataset for each in self.inputs if each.reads_closed]
         body = {**body, **({"late": [*late]} if late else {})}
         body = {**body, **({"closed": [*closed]} if closed else {})}
+        if self.dedupe is not None:
+            body = {**body, "dedupe": self.dedupe.as_json()}
         return compact({**body, "code": self.code} if self.code else body)
 
 

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from dil.model.json import JsonObject
 from dil.model.work_unit import Plan
 
 # The checkpoint of a job's newest micro-batch; its members are those of the block, too.
 STREAM = "stream"
+
+
+class StreamMode(StrEnum):
+    """``ms.stream.mode`` of a job that is a stream."""
+
+    INGEST = "ingest"
+    STATEFUL = "stateful"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +35,7 @@ class StreamSpec:
     max_bytes: int | None = None
     checkpoint_dir: str = ""
     stop_file: str = ""
+    mode: StreamMode = StreamMode.INGEST
 
     @property
     def is_service(self) -> bool:
@@ -72,9 +81,11 @@ class StreamState:
 class Look:
     """What one look found: all that is due, and the runs that were finished before.
 
-    ``recovered`` are their ids, and ``notes`` what people should know of them.
+    ``recovered`` are their ids, and ``notes`` what people should know of them. ``takes`` says of a
+    derived dataset what its one micro-batch takes, and of which inputs; more may be due behind it.
     """
 
     plan: Plan
     recovered: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    takes: str = ""

@@ -106,13 +106,17 @@ def _taken(line: InputLine) -> str:
     item = line.slice
     if item.new_block_hash is None:
         return f"nothing since block {line.first}" + _whole(line)
-    first = line.first + 1
-    blocks = f"block {first}" if first == line.last else f"blocks {first} to {line.last}"
+    blocks = blocks_text(line.first, line.last)
     if item.new_offset is None:
         return f"{blocks}, no new rows" + _whole(line)
     after = 0 if item.prev_offset is None else item.prev_offset + 1
     rows = f"{counted(item.rows, 'row')}, offsets {after:,} to {item.new_offset:,}"
     return f"{blocks}, {rows}" + _whole(line)
+
+
+def blocks_text(after: int, last: int) -> str:
+    """Return the blocks behind ``after`` up to ``last``, for people."""
+    return f"block {last}" if after + 1 == last else f"blocks {after + 1} to {last}"
 
 
 def _whole(line: InputLine) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from dil.model.job import QuerySpec
 from dil.model.stream import StreamSpec, StreamState
 from dil.observe.progress import counted, human_seconds
 
@@ -12,13 +13,29 @@ def stream_json(
     spec: StreamSpec, limit: int | None, known: StreamState | None
 ) -> dict[str, object]:
     """Return the stream as JSON; ``limit`` is the most work units that a micro-batch may have."""
-    batch = None if known is None else known.batch
-    return {
-        "mode": "ingest",
-        "trigger": "available_now" if spec.every_ms is None else spec.every_ms,
+    size = {
         "max_work_units": _size(spec, limit),
         "max_rows": spec.max_rows,
         "max_bytes": spec.max_bytes,
+    }
+    return _json(spec, size, known)
+
+
+def query_stream_json(
+    spec: StreamSpec, query: QuerySpec, known: StreamState | None
+) -> dict[str, object]:
+    """Return the stream of a derived dataset as JSON."""
+    return _json(spec, {"max_blocks": query.max_blocks, "max_rows": query.max_rows}, known)
+
+
+def _json(
+    spec: StreamSpec, size: dict[str, int | None], known: StreamState | None
+) -> dict[str, object]:
+    batch = None if known is None else known.batch
+    return {
+        "mode": spec.mode.value,
+        "trigger": "available_now" if spec.every_ms is None else spec.every_ms,
+        **size,
         "checkpoint": spec.checkpoint_dir,
         "epoch": None if batch is None else batch.epoch,
         "next_batch": 0 if batch is None else batch.number + 1,
@@ -34,13 +51,27 @@ def stream_line(spec: StreamSpec, limit: int | None, due: int, known: StreamStat
         cut = f"micro-batches of about {' and '.join(limits)}"
     elif size is not None and due > size:
         cut = f"{ceil(due / size):,} {cut}"
+    return _line(spec, f"{counted(due, 'work unit')} due, in {cut}", known)
+
+
+def query_stream_line(spec: StreamSpec, query: QuerySpec, known: StreamState | None) -> str:
+    """Return one sentence on how what is new in the inputs of a derived dataset is taken."""
+    limits = (query.max_blocks, "block"), (query.max_rows, "row")
+    limited = [counted(most, noun) for most, noun in limits if most is not None]
+    cut = "one micro-batch takes all that is new"
+    if limited:
+        cut = f"a micro-batch takes {' and '.join(limited)} of each input at most"
+    return _line(spec, cut, known)
+
+
+def _line(spec: StreamSpec, what: str, known: StreamState | None) -> str:
     how = "until all is read"
     if spec.every_ms is not None:
         how = f"as a service that looks every {human_seconds(spec.every_ms / 1000)}"
     begins = "the first one begins an epoch"
     if known is not None:
         begins = f"the next is {known.batch.number + 1} of epoch {known.batch.epoch}"
-    return f"A stream: {counted(due, 'work unit')} due, in {cut}, {how}; {begins}."
+    return f"A stream: {what}, {how}; {begins}."
 
 
 def _size(spec: StreamSpec, limit: int | None) -> int | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from dil import publishing
@@ -17,6 +18,7 @@ from dil.errors import ConfigError, DilError
 from dil.execution.executor import job_of_tasks
 from dil.execution.queries.query import Query, QueryExecutor, QueryResult, View, view_of
 from dil.execution.stages import Executors
+from dil.model.dedupe import DedupeSpec
 from dil.model.derived import InputSlice
 from dil.model.event_tally import EventContext
 from dil.model.file_rows import FileRows
@@ -30,6 +32,7 @@ from dil.reshaping.files import DatasetFiles
 from dil.reshaping.row_hash import logical_hash
 from dil.run.lease import new_run_id
 from dil.run.options import RunOptions
+from dil.run.queries.execute import published_near
 from dil.run.queries.slices import input_chains
 from dil.spi.state_store import StateStore
 from dil.state.blocks.block import read_block
@@ -165,11 +168,11 @@ class _Replayer:
     def replayed(self, recorded: _Recorded, chains: Mapping[str, StoredInput]) -> ReplayedBlock:
         """Replay one block."""
         try:
-            views = tuple(self._views(recorded, chains))
-            was_run = any(view.tasks for view in views) and _was_run(recorded, chains)
+            views, spec = tuple(self._views(recorded, chains)), self._spec(recorded)
+            was_run = any(view.tasks for view in views) and _was_run(recorded, spec, chains)
             if not was_run and recorded.event.new_data is None:
                 return ReplayedBlock(recorded.sequence, ReplayOutcome.SAME)
-            result = self._run(recorded, views)
+            result = self._run(recorded, spec, views)
             return self._compared(recorded, result)
         except _SkippedError as reason:
             return ReplayedBlock(recorded.sequence, ReplayOutcome.SKIPPED, str(reason))
@@ -200,7 +203,7 @@ class _Replayer:
                 found = _stretch(recorded, item, chain).rows()
             yield view_of(view, found, known.writing)
 
-    def _run(self, recorded: _Recorded, views: tuple[View, ...]) -> QueryResult:
+    def _run(self, recorded: _Recorded, spec: QuerySpec, views: tuple[View, ...]) -> QueryResult:
         run = RunContext(
             job=job_of_tasks(self.job),
             run_id=f"{self.run_id}-{recorded.sequence}",  # what fails ends the jobs of its own id
@@ -215,7 +218,11 @@ class _Replayer:
         whole = Interval(0, max(self.options.now_ms, 1))
         name = f"replay.{recorded.sequence}"
         unit = WorkUnit(name, whole.low, whole.high, whole, "query", "{}", Reason.INCREMENTAL)
-        query = Query(self._spec(recorded), views, unit, _closing(recorded))
+        query = Query(spec, views, unit, _closing(recorded))
+        if spec.dedupe is not None and spec.mode is QueryMode.APPEND:
+            before = recorded.sequence - 1
+            near = partial(published_near, self.job, spec.dedupe, self.options.clock, until=before)
+            query = replace(query, published=near)
         result = self._started().query(run, query, lambda _reports: None)
         for report in result.reports:
             if report.failure is not None:
@@ -231,7 +238,15 @@ class _Replayer:
             or (text, recorded.transform.get("column")) != (self.spec.text, windows.column)
         ):
             raise _SkippedError("the windows of the job have changed since")
-        found = replace(self.spec, mode=_mode(recorded), text=text, function=None, code=code)
+        dedupe = recorded.transform.get("dedupe")
+        found = replace(
+            self.spec,
+            mode=_mode(recorded),
+            text=text,
+            function=None,
+            code=code,
+            dedupe=DedupeSpec.of(dedupe) if isinstance(dedupe, dict) else None,
+        )
         if not code:
             return found
         if code != self.spec.code:
@@ -272,15 +287,16 @@ class _Replayer:
         return self._executor
 
 
-def _was_run(recorded: _Recorded, chains: Mapping[str, StoredInput]) -> bool:
+def _was_run(recorded: _Recorded, spec: QuerySpec, chains: Mapping[str, StoredInput]) -> bool:
     """Return whether the block's query was run: over whole inputs, where rows came or went.
 
-    A new query is run over all that there is.
+    A new query is run over all that there is, and windows where one was closed.
     """
     if _mode(recorded) is QueryMode.APPEND:
         return True
     if _mode(recorded) is QueryMode.WINDOWED:
-        return _closing(recorded) is not None
+        closing = _closing(recorded)
+        return closing is not None and spec.windows is not None and spec.windows.closes_any(closing)
     for item in recorded.event.inputs or ():
         if item.last_block is None:
             continue

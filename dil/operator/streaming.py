@@ -60,7 +60,6 @@ def run_stream(
         files = filesystem_for(spec.checkpoint_dir)
         checkpoint = CheckpointFolder(files, spec.checkpoint_dir)
         planning = job.planning
-        loop = StreamLoop(
-            spec, planning.limit, batches, checkpoint, around, is_dated=planning.is_dated
-        )
+        is_dated = planning.is_dated or job.query is not None
+        loop = StreamLoop(spec, planning.limit, batches, checkpoint, around, is_dated=is_dated)
         return loop.run(run_id)

@@ -7,13 +7,14 @@ and no more. The order in which they run, and when, is decided elsewhere.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from dil import publishing
 from dil.errors import DilError
-from dil.model.job import CommitPolicy, Job
+from dil.model.job import CommitPolicy, Job, QuerySpec
 from dil.model.report import RunReport, RunStatus
 from dil.model.stream import STREAM, Look, MicroBatch, StreamState
 from dil.model.work_unit import Plan
@@ -28,9 +29,12 @@ from dil.run.inputs import read_units
 from dil.run.job_run import concluded, execute_and_publish
 from dil.run.lease import new_run_id
 from dil.run.options import RunOptions
-from dil.run.plan import plan, refuse_new_shape
+from dil.run.plan import PlannedRun, plan, planned_query, refuse_new_shape
 from dil.run.recover import Recovered, recover
 from dil.run.report import nothing_due, summary
+
+if TYPE_CHECKING:
+    from dil.run.queries.slices import PlannedQuery
 
 
 class MicroBatches:
@@ -40,9 +44,14 @@ class MicroBatches:
         self._run = run
         self._newest: int | None = None
         self._recovered = Recovered()
+        self._query: PlannedQuery | None = None
+        # The last blocks of inputs that are taken, of a stream that ends when it has caught up.
+        self._until: Mapping[str, int] | None = None
 
     def look(self, now_ms: int) -> Look:
         """Finish what earlier micro-batches left; return all that is due at ``now_ms``.
+
+        Of a derived dataset it is the next slice of its inputs.
 
         Raises:
             ConfigError: another shape of the watermark finds none of the records.
@@ -50,6 +59,8 @@ class MicroBatches:
         """
         run = replace(self._run, options=replace(self._run.options, now_ms=now_ms))
         recovered = self._recovered = recover(run)
+        if run.job.query is not None:
+            return self._next_slice(run, run.job.query)
         refuse_new_shape(run)
         # All of it: how much one micro-batch takes is decided later.
         job = replace(run.job, planning=replace(run.job.planning, limit=None))
@@ -59,6 +70,19 @@ class MicroBatches:
         if not found.work_units:
             sweep(run)
         return Look(found, recovered.runs, recovered.notes)
+
+    def _next_slice(self, run: ActiveRun, spec: QuerySpec) -> Look:
+        from dil.run.queries.slices import as_plan, heads, plan_slices, taken_text
+
+        clock, stream = run.options.clock, run.job.stream
+        if self._until is None and not (stream is not None and stream.is_service):
+            self._until = heads(spec, clock)
+        self._query = plan_slices(run.job, spec, clock, self._until)
+        due = as_plan(run.job, spec, self._query, run.options.now_ms)
+        if not due.work_units:
+            sweep(run)
+        takes = taken_text(self._query)
+        return Look(due, self._recovered.runs, self._recovered.notes, takes)
 
     def state(self) -> StreamState | None:
         """Return the newest committed micro-batch, None if there is none."""
@@ -77,7 +101,7 @@ class MicroBatches:
         started = time.monotonic()
         run = self._begun(due, batch, is_alone=is_alone)
         try:
-            planned = plan(run)
+            planned = self._planned(run)
             claim(run, planned)
         except (DilError, KeyboardInterrupt) as error:
             keep_unplanned(run, error, time.monotonic() - started)
@@ -90,6 +114,11 @@ class MicroBatches:
         notes = (*recovered.notes, *done.notes)
         done = replace(done, batch=batch, recovered=recovered.runs, notes=notes)
         return concluded(run, done, started)
+
+    def _planned(self, run: ActiveRun) -> PlannedRun:
+        if run.job.query is None or self._query is None:
+            return plan(run)
+        return planned_query(run, run.job.query, self._query)
 
     def summary(self, status: RunStatus) -> RunReport:
         """Return the report of a stream that has run nothing yet."""

@@ -129,18 +129,22 @@ def _plan_query(run: ActiveRun, spec: QuerySpec) -> PlannedRun:
         ConfigError: the caller gave a plan of work units.
         StateError: an input does not go on from where it was read.
     """
-    from dil.run.queries.slices import as_plan, awaited_slices  # few jobs have inputs
+    from dil.run.queries.slices import awaited_slices  # few jobs have inputs
 
-    job = run.job
     if run.options.plan is not None:
         raise ConfigError.single(
             "--plan",
             "is given, and a job with ms.query.inputs takes what its inputs have",
             "Leave it out.",
         )
-    history = run.store.history()  # what this run commits goes behind what is there now
-    found = awaited_slices(job, spec, run.options)
-    due = as_plan(job, spec, found, run.options.now_ms)
+    return planned_query(run, spec, awaited_slices(run.job, spec, run.options))
+
+
+def planned_query(run: ActiveRun, spec: QuerySpec, found: PlannedQuery) -> PlannedRun:
+    """Return what a run does that takes ``found`` of the inputs."""
+    from dil.run.queries.slices import as_plan
+
+    due, history = as_plan(run.job, spec, found, run.options.now_ms), run.store.history()
     return PlannedRun(
         due,
         history,

@@ -20,7 +20,7 @@ from dil.model.work_unit import Plan
 from dil.observe.progress import counted, human_seconds
 from dil.streaming.admission import Admission
 from dil.streaming.checkpoint import CheckpointAheadError, CheckpointFolder
-from dil.streaming.patience import Patience, backoff_s
+from dil.streaming.patience import SAME_BATCH, Patience, backoff_s
 from dil.streaming.rounds import Due, micro_batches
 from dil.streaming.totals import Totals
 
@@ -71,7 +71,7 @@ class Surroundings:
 class StreamLoop:
     """One stream from its start to its end, in one process under one lease.
 
-    ``is_dated`` says that its work units have a time, by which it can be behind.
+    ``is_dated`` says that what it reads has a time, by which it can be behind.
     """
 
     spec: StreamSpec
@@ -84,6 +84,8 @@ class StreamLoop:
     _failures: int = 0
     _epoch: str = ""
     _left: int = 0
+    _takes: str = ""
+    _has_more: bool = False
     _went_well: bool = False
 
     def run(self, run_id: str) -> RunReport:
@@ -108,6 +110,8 @@ class StreamLoop:
                 self._delete_stop_file()
                 done = totals.report(run_id, self.around.monotonic() - started, failed=True)
                 return _with_exit_code(done, last)
+            if self._has_more:
+                continue
             if self._left or self.spec.is_service:
                 why = self._wait(began)
             else:
@@ -117,22 +121,23 @@ class StreamLoop:
         if why:
             # Otherwise a service that never got to read would end as if nothing were due.
             only_failed = self._failures > 0 and not self._went_well
-            done = totals.report(run_id, seconds, why, failed=only_failed, was_stopped=True)
+            failed = only_failed or self._is_stuck
+            done = totals.report(run_id, seconds, why, failed=failed, was_stopped=True)
             return replace(done, left=self._left)
         return totals.report(run_id, seconds, failed=self._failures > 0)
 
     def _round(self, totals: Totals, admission: Admission) -> RunReport | None:
         """Read what is due now; return the report of the last micro-batch, None without one."""
-        last, self._left = None, 0
+        last, self._left, self._has_more = None, 0, False
         try:
             look = self.batches.look(self.around.now_ms())
             totals.add_recovered(look)
             if look.recovered:
                 log.info("finished first: %s", ", ".join(look.recovered))
-            due = look.plan
+            due, self._takes = look.plan, look.takes
             self._begin()
             if due.work_units:
-                log.info("%s due", counted(len(due.work_units), "work unit"))
+                log.info("%s due", look.takes or counted(len(due.work_units), "work unit"))
             now_s = self.around.monotonic()
             for each in micro_batches(due, admission, self.patience, now_s):
                 if self.stop_wanted():
@@ -152,7 +157,7 @@ class StreamLoop:
             totals.add_failure(error)
             self._failed()
             return last
-        self._failures, self._went_well = 0, True
+        self._failures, self._went_well, self._has_more = 0, True, bool(look.takes)
         return last
 
     def _begin(self) -> None:
@@ -174,7 +179,8 @@ class StreamLoop:
             self.checkpoint.commit(batch, after.end)
         level = logging.WARNING if report.failures else logging.INFO
         seen = after if self.is_dated else None
-        log.log(level, "%s", _line(batch, report, due, seen, self.around.now_ms()))
+        line = _line(batch, report, due, seen, self.around.now_ms(), self._takes)
+        log.log(level, "%s", line)
         return report
 
     def _goes_on(self, due: Due, report: RunReport) -> bool:
@@ -194,9 +200,22 @@ class StreamLoop:
         lost = next((each for each in report.failures if each.code == LeaseLostError.code), None)
         if lost is not None:
             raise LeaseLostError(lost.error, lost.fix)
-        self.patience.failed_together(due.signatures)
+        if not self._takes:  # a slice has no work units that could go on without each other
+            self.patience.failed_together(due.signatures)
         self._failed()
+        if self.spec.is_service and self._is_stuck:
+            log.error(
+                "failed %d times in a row: %s. No row of an input is left out, so nothing more is"
+                " published until this succeeds.",
+                self._failures,
+                self._takes,
+            )
         return False
+
+    @property
+    def _is_stuck(self) -> bool:
+        """Return whether a slice of inputs fails again and again: none can overtake it."""
+        return bool(self._takes) and self._failures >= SAME_BATCH
 
     def _failed(self) -> None:
         self._failures += 1
@@ -242,13 +261,18 @@ def _with_exit_code(done: RunReport, last: RunReport) -> RunReport:
 
 
 def _line(
-    batch: MicroBatch, report: RunReport, due: Due, after: StreamState | None, now_ms: int
+    batch: MicroBatch,
+    report: RunReport,
+    due: Due,
+    after: StreamState | None,
+    now_ms: int,
+    takes: str,
 ) -> str:
     """Return one line on a micro-batch: what it did, what is left, how far it is behind."""
     units = report.units
     parts = [f"micro-batch {batch.number} ({batch.epoch}): {report.status.value}"]
-    parts += [counted(units.succeeded + units.adopted, "work unit")]
-    parts += [f"{units.failed} failed"] if units.failed else []
+    parts += [takes or counted(units.succeeded + units.adopted, "work unit")]
+    parts += [f"{units.failed} failed"] if units.failed and not takes else []
     parts += [counted(report.rows, "row"), human_seconds(report.seconds)]
     parts += [f"{due.plan.left:,} left"] if due.plan.left else []
     done = None if after is None else after.end.get("done")

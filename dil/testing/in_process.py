@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
 from dil.execution.coordinated import BindAddress, coordinated
 from dil.execution.executor import Execution, Watch
+from dil.model.dedupe import DedupeSpec, Span
 from dil.model.task import RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.task.context import Clocks
@@ -59,8 +61,12 @@ class InProcessExecutor:
                     connection.register(name, table)
                 found = connection.sql(spec.text).to_arrow_table()
         del watch
+        span = None
+        if spec.dedupe is not None:
+            found, span = _without_repeats(found, spec.dedupe, query.published)
         rows = (batch for batch in found.to_batches() if batch.num_rows)
-        return in_order(query.unit, {0: run_attempt_over(rows, run, part_of(query.unit, 0), 1)})
+        report = run_attempt_over(rows, run, part_of(query.unit, 0), 1)
+        return replace(in_order(query.unit, {0: report}), span=span)
 
     def differing(self, one: View, other: View) -> int:
         """Return how many rows of one view the other lacks."""
@@ -75,5 +81,44 @@ class InProcessExecutor:
 def _table(view: View) -> pa.Table:
     import pyarrow as pa
 
-    rows = (batch for task in range(len(view.tasks)) for batch in view.rows(task, view.known))
-    return pa.Table.from_batches(rows, view.known)
+    rows = (batch for task in range(len(view.tasks)) for batch in view.rows(task, view.wanted))
+    return pa.Table.from_batches(rows, view.wanted)
+
+
+def _without_repeats(
+    rows: pa.Table, spec: DedupeSpec, published: Callable[[Span], View | None]
+) -> tuple[pa.Table, Span | None]:
+    """Do as ``dil.execution.queries.deduped``, without Spark."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from dil.execution.queries.repeats import PLACE, PUBLISHED, TIME, Repeats, require_keys
+
+    require_keys(rows.schema, spec)
+    numbered = rows.append_column(PLACE, pa.array(range(rows.num_rows), pa.int64()))
+    judged = _judged(numbered, spec, numbered[PLACE])
+    if not judged.num_rows:
+        return rows, None
+    ends = pc.min_max(judged[TIME]).as_py()
+    span = Span(ends["min"] // 1000, -(-ends["max"] // 1000))
+    before = published(span)
+    if before is not None:
+        known = _table(before)
+        places = pa.repeat(pa.scalar(PUBLISHED, pa.int64()), known.num_rows)
+        judged = pa.concat_tables(
+            [_judged(known, spec, places), judged], promote_options="permissive"
+        )
+    ordered = judged.sort_by([(name, "ascending") for name in (*spec.keys, PLACE)])
+    found = Repeats(spec.within_ms * 1000).places(iter(ordered.to_batches()))
+    repeats = pa.chunked_array([*found], pa.int64())
+    kept = numbered.filter(pc.invert(pc.is_in(numbered[PLACE], value_set=repeats)))
+    return kept.drop_columns([PLACE]), span
+
+
+def _judged(rows: pa.Table, spec: DedupeSpec, places: pa.Array | pa.ChunkedArray) -> pa.Table:
+    import pyarrow as pa
+
+    from dil.execution.queries.repeats import PLACE, TIME, micros
+
+    columns = [*(rows[name] for name in spec.keys), micros(rows[spec.column]), places]
+    return pa.table(columns, names=[*spec.keys, TIME, PLACE]).drop_null()

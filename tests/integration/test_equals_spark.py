@@ -12,9 +12,8 @@ import json
 import os
 import subprocess
 import sys
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -23,6 +22,15 @@ from typing import Any
 import pytest
 
 from dil.api import event_watermark
+from tests.event_traces import (
+    TRACE_A,
+    TRACE_B,
+    TRACE_C_MAX,
+    TRACE_C_MIN,
+    Row,
+    Script,
+    Windows,
+)
 from tests.jobs import ROOT
 
 pytestmark = pytest.mark.spark
@@ -36,46 +44,6 @@ SPARKS = [
 SEEDS = int(os.environ.get("DIL_EVENT_SEEDS", "10"))
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 START_MS = 100_000
-
-Row = list[int | None]
-
-
-@dataclass
-class Script:
-    """What both engines read; ``batches[b][s]`` are the rows [id, time in ms] of stream s."""
-
-    kind: str
-    delays_ms: list[int]
-    batches: list[list[list[Row]]]
-    policy: str = "min"
-    window_ms: int = 10_000
-    stops: list[int] = field(default_factory=list)
-
-
-def seconds(delays: Sequence[int], *batches: list[list[float]]) -> Script:
-    """Return a script of times in seconds; the id of a row is its time in ms."""
-    rows = [[[[round(s * 1000), round(s * 1000)] for s in stream] for stream in b] for b in batches]
-    return Script("dedupe", [delay * 1000 for delay in delays], rows)
-
-
-# The id of its rows is their number.
-TRACE_A = Script(
-    "windows",
-    [5000],
-    [
-        [[[1, 5000], [2, 20_000]]],
-        [[[3, 21_000]]],
-        [[[4, 9000], [5, 14_000]]],
-        [[[6, 25_000]]],
-        [[[7, 19_000]]],
-        [[[8, 19_000], [9, 20_000]]],
-        [[[10, 100_000]]],
-    ],
-)
-TRACE_B = seconds([5], [[10]], [[20]], [[0]], [[15]], [[15.001]], [[14]])
-UNION = ([[20], []], [[40], [5]], [[60], [12]], [[80], [30]])
-TRACE_C_MIN = seconds([0, 10], *UNION)
-TRACE_C_MAX = replace(TRACE_C_MIN, policy="max")
 
 
 def random_script(seed: int) -> Script:
@@ -142,7 +110,7 @@ def ours(script: Script, read: Sequence[int]) -> dict[str, Any]:
     }
     watermark = event_watermark(asked)
     batches, emitted, done = [], [], 0
-    windows: dict[int, list[int]] = defaultdict(list)
+    windows = Windows(script.window_ms)
     for number, until in enumerate(read):
         mark = max(0, watermark.watermark or 0)
         new = [
@@ -157,12 +125,9 @@ def ours(script: Script, read: Sequence[int]) -> dict[str, Any]:
         if script.kind == "dedupe":
             found = [[row[0]] for (row, _), late in zip(new, judged.late, strict=True) if not late]
         else:
-            for (ident, at), _ in new:
-                start = None if at is None else at - at % script.window_ms
-                if start is not None and start + script.window_ms > (judged.effective or 0):
-                    windows[start].append(ident)
-            closed = sorted(each for each in windows if each + script.window_ms <= mark)
-            found = [[start, sorted(windows.pop(start))] for start in closed]
+            for row, _ in new:
+                windows.add(row, judged.effective)
+            found = windows.closed(mark)
         if found:
             emitted.append([number, sorted(found)])
         watermark = event_watermark(asked, state=watermark.state())  # a restart after each batch

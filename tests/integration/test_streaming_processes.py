@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.integration.dil_processes import dil, report_of, started
@@ -47,6 +48,34 @@ def service_of(folder: Path, **changes: str) -> tuple[StreamFeed, Path]:
 def running(job: Path) -> Iterator[subprocess.Popen[str]]:
     with started("run", job, "--json") as process:
         yield process
+
+
+def copy_of(feed: StreamFeed) -> Path:
+    """Write the job of a stream over the rows of a feed, which it publishes elsewhere."""
+    feed.job(**INGEST)
+    properties = {
+        "job.name": "copy",
+        "extract.table.name": "copy",
+        "ms.query.inputs": json.dumps([{"job": "feed.conf", "as": "feed"}]),
+        "ms.query.sql": "SELECT id, site FROM feed WHERE id % 2 = 0",
+        "ms.query.input.max.blocks": "1",
+        "ms.stream.mode": "stateful",
+        "ms.stream.trigger": "PT0.05S",
+        "ms.lease.seconds": "5",
+        "writer.output.format": "PARQUET",
+        "writer.file.path.type": "tablename",
+        "data.publisher.final.dir": str(feed.folder / "copies"),
+        "state.store.dir": str(feed.folder / "state"),
+    }
+    path = feed.folder / "copy.conf"
+    path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+    return path
+
+
+def copied(feed: StreamFeed) -> Counter[object]:
+    """Return the ids of the rows of the copy, how often each."""
+    files = (feed.folder / "copies" / "copy").glob("part-*.parquet")
+    return Counter(number for file in files for number in pq.read_table(file)["id"].to_pylist())
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[dict, int, str]:
@@ -93,6 +122,53 @@ def test_a_service_that_is_killed_and_loses_its_checkpoint_has_each_row_once(tmp
         if "stream" in each["newSourceState"]["value"]
     }
     assert len(epochs) == 1 + len(losses)
+
+
+def test_a_stream_of_a_query_that_is_killed_and_loses_its_checkpoint_has_each_row_once(
+    tmp_path,
+) -> None:
+    """Its input publishes all the time: some blocks before each start, some while it runs."""
+    chance = random.Random(SEED)
+    feed = StreamFeed(tmp_path)
+    job, runs = copy_of(feed), 0
+    losses = {KILLS // 2, KILLS - 1} if KILLS > 3 else {1}
+
+    def publish(times: int) -> None:
+        nonlocal runs
+        for _ in range(times):
+            feed.put(runs, runs)
+            runs += 1
+            assert feed.stream(at=runs).exit_code == 0
+
+    for number in range(KILLS):
+        publish(2)
+        with running(job) as service:
+            before = copied(feed).total()
+            wait_until(lambda before=before: copied(feed).total() > before, timeout_s=90)
+            publish(3)
+            try:
+                service.wait(3 * chance.random())
+            except subprocess.TimeoutExpired:
+                os.killpg(service.pid, signal.SIGKILL)
+            service.communicate()
+        if number in losses:
+            shutil.rmtree(tmp_path / "copies" / "_checkpoint" / "copy")
+    publish(1)
+    expected = Counter(each for each in feed.put_ids if each % 2 == 0)
+    with running(job) as service:
+        wait_until(lambda: copied(feed) == expected, timeout_s=120)
+        service.send_signal(signal.SIGTERM)
+        report, code, log = ended(service)
+
+    assert (code, report["status"]) == (0, "success"), log
+    assert log.count("starting Spark") == 1
+    assert copied(feed) == expected
+    again = dil("run", job, "-Dms.stream.trigger=available_now", "--json")
+    assert (again.returncode, report_of(again)["status"]) == (0, "nothing_due")
+    assert dil("state", "verify", job).returncode == 0
+    shown = json.loads(dil("state", "log", job, "--json").stdout)
+    events = [each["event"] for each in shown if each["event"]["kind"] == "ExecuteQuery"]
+    assert len({each["stream"]["epoch"] for each in events}) == 1 + len(losses)
 
 
 def test_of_two_drivers_of_one_stream_the_second_goes_on_where_the_first_was_killed(

@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, timedelta
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 import dil.api
+from dil.cli.main import main
 from dil.operator.replaying import ReplayOutcome, replay
+from dil.run.queries.slices import plan_slices
 from dil.state import open_store
-from tests.derived import MINUTE, NOW, Readings
+from dil.state.databases.sqlite_database import SqliteDatabase
+from tests.derived import MINUTE, NOW, TIMED, Lake, Readings
+from tests.event_traces import TRACE_A
 from tests.integration.spark_sessions import spark_session
+from tests.jobs import write_job
+from tests.servers.http_server import HttpServer
+from tests.servers.rows import START_MS, Dataset
+from tests.stories import STEP_MS, day
+from tests.unit.state.derived_store import CountingTransaction
 
 pytestmark = pytest.mark.spark
 
+# make torture: DIL_COMMITS=500.
+COMMITS = int(os.environ.get("DIL_COMMITS", "24"))
+EVERY = COMMITS // 12 or 1
 ROOT = Path(__file__).parents[2]
 
 
@@ -82,6 +100,162 @@ def test_a_row_that_comes_after_its_window_was_emitted_changes_nothing(context, 
     assert [row[2] for row in lake.published("plain")] == [1, 1]
 
 
+def test_a_stream_emits_the_windows_that_runs_emit(context, tmp_path) -> None:
+    """Its micro-batches take one block each; the runs came after each block."""
+    lake = Readings(tmp_path / "lake")
+    plain = lake.windows("plain")
+    stream = {"ms__stream__mode": "stateful", "ms__query__input__max__blocks": "1"}
+    streamed = lake.windows("streamed", **stream)
+    for minutes in ([0, 5, 29, 31], [22, 33, 44], [], [61, 3, 95], [150, 70]):
+        lake.put(*minutes)
+        lake.run(plain, executor=None, spark=context.sparkContext)
+
+    report = lake.stream(streamed, executor=None, spark=context.sparkContext)
+
+    assert report.exit_code == 0, report.failures
+    assert lake.published("streamed") == lake.published("plain") != []
+    assert len(lake.data(streamed)) == len(lake.blocks(lake.orders))
+    assert lake.verify(streamed).problems == ()
+
+
+def test_trace_a_has_the_windows_of_spark_without_its_lag(context, tmp_path) -> None:
+    """Spark since 3.5 has g of the batch after the watermark in [10, 20), too."""
+    lake = Readings(tmp_path / "lake")
+    text = lake.orders.read_text().replace("PT10M", "PT5S")
+    lake.orders.write_text(f"{text}ms.stream.mode=ingest\nms.stream.max.files=1\n")
+    days = lake.windows(
+        "traced",
+        ms__window__size="PT10S",
+        ms__window__aggs=json.dumps({"ids": "sort_array(collect_list(id))"}),
+        ms__stream__mode="stateful",
+    )
+    for number, batch in enumerate(TRACE_A.batches):
+        rows = [{"id": ident, "at": NOW + at, "site": "a"} for ident, at in batch[0]]
+        (lake.folder / "in" / f"{number}.json").write_text(json.dumps(rows))
+        assert lake.stream(lake.orders).exit_code == 0
+        report = lake.stream(days, executor=None, spark=context.sparkContext)
+        assert report.exit_code == 0, report.failures
+
+    found = [(start.timestamp() - NOW / 1000, ids) for start, _, ids in lake.published("traced")]
+    assert found == [(0, [1]), (10, [5]), (20, [2, 3, 6, 9])]
+
+
+@pytest.fixture(scope="module")
+def chain(context, tmp_path_factory) -> tuple[Lake, Path, Path]:
+    """Three datasets, from an HTTP source, through many commits of which twelve close a window."""
+    lake = Readings(tmp_path_factory.mktemp("chain") / "lake")
+    stream = {"ms__stream__mode": "stateful"}
+    rare = lake.derive(
+        "rare", f"SELECT * FROM orders WHERE unit = 'a' AND id % {4 * EVERY} = 0", **stream
+    )
+    days = lake.windows(
+        "days",
+        ms__query__inputs=json.dumps([{"job": "rare.conf", "as": "rare"}]),
+        ms__window__column="updated_ms",
+        ms__window__size=f"P{EVERY}D",
+        ms__window__aggs=json.dumps({"rows": "count(*)", "total": "sum(amount)"}),
+        **stream,
+    )
+    rows = Dataset.generate(COMMITS * 4, units=("a", "b"), step_ms=STEP_MS)
+    with HttpServer(rows) as source:
+        lake.orders = write_job(
+            lake.folder, source.url, state__store__dir=str(lake.folder / "state")
+        )
+        for number in range(1, COMMITS + 1):
+            lake.now = day(number)
+            lake.run(lake.orders)
+            lake.stream(rare)
+            lake.stream(days, executor=None, spark=context.sparkContext)
+    return lake, rare, days
+
+
+def windows_of_chain(lake: Lake, days: Path) -> list[dict[str, object]]:
+    return [
+        row
+        for event in lake.data(days)
+        if event["newData"] is not None
+        for part in event["newData"]["parts"]
+        for row in pq.read_table(part["path"].removeprefix("file://")).to_pylist()
+    ]
+
+
+def test_a_chain_of_three_datasets_has_each_window_once(chain) -> None:
+    lake, rare, days = chain
+    found = windows_of_chain(lake, days)
+    last = max(row["window_end"] for row in found)
+    ids = [
+        n
+        for n in range(0, COMMITS * 4, 4 * EVERY)
+        if START_MS + n * STEP_MS < last.timestamp() * 1000
+    ]
+
+    assert sum(row["rows"] for row in found) == len(ids) >= 10
+    assert sum(row["total"] for row in found) == pytest.approx(
+        sum(n * 37 % 100_000 / 100 for n in ids)
+    )
+    assert len({row["window_start"] for row in found}) == len(found)
+    assert len(lake.data(days)) == COMMITS
+    assert sum(event["newData"] is not None for event in lake.data(days)) <= 12 + 1
+    assert lake.verify(rare).problems == lake.verify(days).problems == ()
+
+
+def test_planning_the_third_dataset_reads_one_block_of_its_own(chain, monkeypatch) -> None:
+    lake, _, days = chain
+    bodies: Counter[str] = Counter()
+    snapshot = SqliteDatabase.snapshot
+
+    def counting(self):
+        found = CountingTransaction(snapshot(self))
+        found.close, found.bodies = found.tx.close, bodies
+        return found
+
+    job = lake.job(days)
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteDatabase, "snapshot", counting)
+        assert plan_slices(job, job.query, lambda: lake.now).step is None
+    assert bodies == {"days": 1, "rare": 1}
+
+
+@contextmanager
+def changed_row(lake: Lake, path: Path, column: str) -> Iterator[None]:
+    """Change a value in the third file of a dataset meanwhile."""
+    events = [event for event in lake.data(path) if event["newData"] is not None]
+    file = Path(events[2]["newData"]["parts"][0]["path"].removeprefix("file://"))
+    before, table = file.read_bytes(), pq.read_table(file)
+    place = table.schema.get_field_index(column)
+    values = pc.add(table[column], 1)
+    pq.write_table(table.set_column(place, table.schema.field(column), values), file)
+    try:
+        yield
+    finally:
+        file.write_bytes(before)
+
+
+def replayed(context, lake: Lake, path: Path, first: int = 0) -> Counter[ReplayOutcome]:
+    job = lake.job(path)
+    with open_store(job.state, job.name, clock=lambda: lake.now) as store:
+        options = lake.options(executor=None, spark=context.sparkContext)
+        found = replay(job, job.query, store, options, first=first)
+        return Counter(each.outcome for each in found)
+
+
+def test_replay_finds_a_changed_row_of_an_input_and_verify_one_of_the_output(
+    context, chain, capsys
+) -> None:
+    lake, rare, days = chain
+    assert replayed(context, lake, days) == {ReplayOutcome.SAME: COMMITS}
+    second = [
+        block["sequenceNumber"]
+        for block in lake.blocks(days)
+        if block["event"].get("newData") is not None
+    ][1]
+    with changed_row(lake, rare, "amount"):
+        assert replayed(context, lake, days, second)[ReplayOutcome.DIFFERS] == 1
+    with changed_row(lake, days, "total"):
+        assert main(["state", "verify", "--full", str(days)]) == 1
+        assert "V20" in capsys.readouterr().out
+
+
 def test_the_example_has_each_day_that_is_over(context, tmp_path) -> None:
     for name in ("stream", "files/incoming"):
         place = tmp_path / "conf" / "examples" / name
@@ -114,6 +288,16 @@ def test_the_example_has_each_day_that_is_over(context, tmp_path) -> None:
         for row in found
     } == {key: (min(some), max(some), len(some)) for key, some in temps.items()}
 
+    hours = {(row["origin"], row["time_hour"]) for row in rows if row["temp"] is not None}
+    first = dil.api.run(folder / "hours.conf", spark=context)
+    assert (first.exit_code, first.rows) == (0, len(hours)), first.failures
+    incoming = folder.parent / "files" / "incoming"
+    file = next(iter(sorted(incoming.rglob("*.csv.gz"))))
+    shutil.copy(file, file.with_name(f"again-{file.name}"))
+    assert dil.api.run(folder / "weather.conf", properties=once, spark=context).rows > 0
+    again = dil.api.run(folder / "hours.conf", spark=context)
+    assert (again.exit_code, again.rows) == (0, 0), again.failures
+
 
 def test_a_column_that_holds_no_times_is_refused(context, tmp_path) -> None:
     lake = Readings(tmp_path / "lake")
@@ -125,6 +309,78 @@ def test_a_column_that_holds_no_times_is_refused(context, tmp_path) -> None:
     )
     assert report.exit_code == 1
     assert "site is string, and holds no times" in report.failures[0].error
+
+
+REPEATING = [*TIMED[:2], {**TIMED[2], "isNullable": True}]
+
+
+def without_repeats(lake: Readings, name: str, **changes: str) -> Path:
+    once = {
+        "ms__dedupe__keys": "site",
+        "ms__dedupe__column": "at",
+        "ms__dedupe__within": "PT5M",
+    }
+    return lake.derive(name, "SELECT * FROM orders", **{**once, **changes})
+
+
+def test_repeats_are_left_out_on_spark_as_without_it_and_before_windows(context, tmp_path) -> None:
+    """Readings of two sites, many of them near others; then windows over what is left."""
+    lake = Readings(tmp_path / "lake")
+    plain = without_repeats(lake, "plain")
+    spark = without_repeats(
+        lake, "spark", ms__stream__mode="stateful", ms__query__input__max__blocks="4"
+    )
+    windows = lake.windows(
+        "windows",
+        ms__query__inputs=json.dumps([{"job": "spark.conf", "as": "spark"}]),
+        ms__window__keys="site",
+        ms__stream__mode="stateful",
+    )
+    chance = random.Random(7)
+    for begin in (0, 20, 45, 60):
+        lake.put(*(begin + chance.randint(-8, 25) for _ in range(9)))
+        lake.run(plain)
+    lake.put(200)
+    lake.run(plain)
+    for path in (spark, windows):
+        report = lake.stream(path, executor=None, spark=context.sparkContext)
+        assert report.exit_code == 0, report.failures
+
+    kept = lake.ids("plain")
+    assert 5 < kept.total() < len(lake.rows) - 5
+    assert lake.ids("spark") == kept
+    closed = NOW - 600 * MINUTE + 190 * MINUTE
+    counted = Counter(
+        (row["site"], (row["at"] - row["at"] % (30 * MINUTE)) / 1000)
+        for row in lake.rows
+        if row["id"] in kept and row["at"] < closed - closed % (30 * MINUTE)
+    )
+    assert {(row[2], row[0].timestamp()): row[3] for row in lake.published("windows")} == counted
+    assert set(replayed(context, lake, spark)) == {ReplayOutcome.SAME}
+    assert lake.verify(spark).problems == ()
+
+
+def test_rows_keep_the_order_of_the_input_and_those_without_a_time_or_a_key_stay(
+    context, tmp_path
+) -> None:
+    lake = Readings(tmp_path / "lake")
+    text = lake.orders.read_text()
+    lake.orders.write_text(text.replace(json.dumps(TIMED), json.dumps(REPEATING)))
+    rows = [(0, "a"), (1, None), (2, "b"), (3, "a"), (1, None), (9, "a"), (8, "b")]
+    lake.put_rows(
+        [{"id": n, "at": NOW + at * MINUTE, "site": site} for n, (at, site) in enumerate(rows)]
+    )
+    lake.run(lake.orders)
+    path = without_repeats(lake, "once")
+    assert lake.run(path, executor=None, spark=context.sparkContext).exit_code == 0
+
+    (data,) = lake.data(path)
+    ids = [
+        number
+        for part in data["newData"]["parts"]
+        for number in pq.read_table(part["path"].removeprefix("file://"))["id"].to_pylist()
+    ]
+    assert ids == [0, 1, 2, 4, 5, 6]
 
 
 def test_a_late_row_beside_the_input_counts_in_a_window_that_is_still_open(

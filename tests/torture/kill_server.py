@@ -16,12 +16,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import dil.task.work_unit  # noqa: F401 - loaded once, before any fork
 from dil import config
 from dil.errors import DilError
+from dil.operator.streaming import run_stream
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
 from dil.testing.in_process import InProcessExecutor
 from tests.torture.forks import Answer, killed_at, serve
 
-WATCHED = ("run/", "state/", "publishing/", "reshaping/", "storage/")
+WATCHED = ("run/", "state/", "publishing/", "reshaping/", "storage/", "streaming/")
 
 
 def _run(order: Answer) -> Answer:
@@ -34,7 +35,8 @@ def _run(order: Answer) -> Answer:
     )
     with killed_at(order["at"], WATCHED) as events:
         try:
-            exit_code = run_job(loaded.job, options).exit_code
+            run = run_job if loaded.job.stream is None else run_stream
+            exit_code = run(loaded.job, options).exit_code
         except DilError as error:
             print(error, file=sys.stderr)
             exit_code = 1

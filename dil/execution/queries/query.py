@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -12,12 +12,13 @@ from msgspec import structs
 
 from dil.execution.executor import Watch
 from dil.model.beside import OP
+from dil.model.dedupe import Span
 from dil.model.file_rows import FileRows
 from dil.model.job import QuerySpec, WritingSpec
 from dil.model.task import RunContext, TaskReport
 from dil.model.windows import Closing
 from dil.model.work_unit import WorkUnit
-from dil.reshaping.dataset_reading import DatasetReading, rows_of_tasks
+from dil.reshaping.dataset_reading import DatasetReading, Statistics, rows_of_tasks
 from dil.reshaping.files import DatasetFiles
 from dil.types.schema_text import parse_schema
 
@@ -30,7 +31,9 @@ class View:
     """The rows of one input that a query reads, by the name of their view; pickles.
 
     ``tasks`` are what each task reads, in the order of the offsets. ``has_op`` says that rows of
-    which no changelog says what happened to them came.
+    which no changelog says what happened to them came. ``known`` is the schema of the dataset, of
+    which ``columns`` are read, empty for all of them. ``may_match`` says by the statistics of a row
+    group of Parquet whether a row of it is wanted.
     """
 
     name: str
@@ -38,6 +41,13 @@ class View:
     tasks: tuple[tuple[FileRows, ...], ...]
     dataset_files: DatasetFiles
     has_op: bool = False
+    columns: tuple[str, ...] = ()
+    may_match: Callable[[Statistics], bool] | None = None
+
+    @property
+    def wanted(self) -> pa.Schema:
+        """Return the schema of what is read."""
+        return pa.schema([self.known.field(name) for name in self.columns or self.known.names])
 
     def rows(self, task: int, target: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one task in a schema.
@@ -46,7 +56,7 @@ class View:
             StateError: a file is gone, or is not what was published.
             WriteError: it is damaged.
         """
-        reading = DatasetReading(self.dataset_files, self.known, target)
+        reading = DatasetReading(self.dataset_files, self.known, target, self.may_match)
         for each in self.tasks[task]:
             for batch in reading.rows(each):
                 yield _with_op(batch) if self.has_op else batch
@@ -74,21 +84,27 @@ class Query:
     """A query over views; ``unit`` is the work unit that it is, in the report and in names.
 
     Each part of the result, which one task writes, is a work unit of its own, see ``part_of``.
-    ``closing`` says which windows are emitted, of a query that has any.
+    ``closing`` says which windows are emitted, of a query that has any. ``published`` gives, of one
+    that leaves out repeats, the published rows whose times are near a span, None for none.
     """
 
     spec: QuerySpec
     views: tuple[View, ...]
     unit: WorkUnit
     closing: Closing | None = None
+    published: Callable[[Span], View | None] = lambda _span: None
 
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """The parts of a result in the order of its rows, each with what was staged of it."""
+    """The parts of a result in the order of its rows, each with what was staged of it.
+
+    ``span`` is that of the times of all rows that the query gave, where repeats were left out.
+    """
 
     units: tuple[WorkUnit, ...]
     reports: tuple[TaskReport, ...]
+    span: Span | None = None
 
 
 @runtime_checkable

@@ -10,7 +10,9 @@ import logging
 import pickle
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from traceback import extract_tb
@@ -29,9 +31,12 @@ from dil.execution.frames import mapped_in_arrow, own_session
 from dil.execution.job_monitor import SparkJobMonitor
 from dil.execution.jvm_errors import stopping_error
 from dil.execution.memory import workers_at_once
+from dil.execution.queries.deduped import without_repeats
 from dil.execution.queries.query import Query, QueryResult, View, in_order, part_of
+from dil.execution.queries.repeats import require_keys
 from dil.execution.queries.windowed import emitted, with_event_time
 from dil.execution.spark_types import arrow_schema, spark_schema
+from dil.model.dedupe import Span
 from dil.model.job import QueryMode, QuerySpec
 from dil.model.task import RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
@@ -93,10 +98,10 @@ def run_query(
         ExecutionError: Spark failed.
     """
     monitor = SparkJobMonitor(context, CoordinatedRun(run), watch, tuple)
-    with monitor.looking():
+    with monitor.looking(), ExitStack() as kept:
         monitor.join_group()
         try:
-            frame = _result(own_session(context), query)
+            frame, span = _result(own_session(context), query, kept)
             body = _Body(run, query.unit, workers_at_once(context), tuple(frame.columns))
             found = mapped_in_arrow(_with_plain_names(frame), body, _RESULT).collect()
         except DilError:
@@ -114,7 +119,7 @@ def run_query(
     if monitor.stopped is not None:
         raise QueryError(f"the query was stopped: {monitor.stopped.error}", monitor.stopped.fix)
     reports = {row["part"]: _report(row["report"]) for row in found}
-    return in_order(query.unit, reports)
+    return replace(in_order(query.unit, reports), span=span)
 
 
 def differing_rows(context: Any, one: View, other: View) -> int:  # noqa: ANN401 - a SparkContext
@@ -134,13 +139,18 @@ def differing_rows(context: Any, one: View, other: View) -> int:  # noqa: ANN401
 
 def frame_of(session: Any, view: View) -> Any:  # noqa: ANN401 - a session gives a DataFrame
     """Return the rows of a view as a DataFrame, in the order of their offsets."""
-    schema = spark_schema(view.known)
+    schema = spark_schema(view.wanted)
     count = len(view.tasks)
     numbers = session.range(0, count, 1, max(1, count))
     return mapped_in_arrow(numbers, _ReadBody(view, arrow_schema(schema)), schema)
 
 
-def _result(session: Any, query: Query) -> Any:  # noqa: ANN401 - a DataFrame
+def _result(
+    session: Any,  # noqa: ANN401 - a session gives a DataFrame
+    query: Query,
+    kept: ExitStack,
+) -> tuple[Any, Span | None]:
+    """Return the rows to be published, and the span of their times where repeats are left out."""
     spec = query.spec
     frames = {view.name: frame_of(session, view) for view in query.views}
     windows, closing = spec.windows, query.closing
@@ -154,7 +164,12 @@ def _result(session: Any, query: Query) -> Any:  # noqa: ANN401 - a DataFrame
     _refuse_unfit_columns(spec, result)
     if spec.mode is QueryMode.APPEND:
         _refuse_more_than_rows(result)
-    return result
+    if spec.dedupe is None:
+        return result, None
+    require_keys(arrow_schema(result.schema), spec.dedupe)
+    found = without_repeats(result, spec.dedupe, query.published, partial(frame_of, session))
+    kept.callback(found.release)
+    return found.frame, found.span
 
 
 def _selected(session: Any, spec: QuerySpec) -> Any:  # noqa: ANN401 - a DataFrame

@@ -23,30 +23,36 @@ def with_event_time(frame: Any, windows: WindowSpec, closing: Closing) -> Any:  
     """
     from pyspark.sql.functions import expr
 
-    field = next((each for each in frame.schema.fields if each.name == windows.column), None)
-    if field is None:
-        raise QueryError(
-            f"the input has no column {windows.column}",
-            f"{COLUMN} names one of: {', '.join(frame.columns)}.",
-        )
-    name = quoted(windows.column)
-    if isinstance(field.dataType, TimestampType):
-        text = name
-    elif isinstance(field.dataType, DateType):
-        text = f"CAST({name} AS TIMESTAMP)"
-    elif isinstance(field.dataType, IntegralType):
-        text = f"timestamp_millis({name})"
-    else:
-        raise QueryError(
-            f"{windows.column} is {field.dataType.simpleString()}, and holds no times",
-            f"{COLUMN} is a timestamp, a date, or whole epoch milliseconds.",
-        )
-    found = frame.withColumn(EVENT_TIME, expr(text))
+    found = frame.withColumn(EVENT_TIME, expr(event_time_of(frame, windows.column, COLUMN)))
     found = found.where(f"{EVENT_TIME} < timestamp_millis({closing.until_ms})")
     if closing.after_ms is None:
         return found
     least = closing.after_ms - windows.size_ms
     return found.where(f"{EVENT_TIME} >= timestamp_millis({least})")
+
+
+def event_time_of(frame: Any, column: str, key: str) -> str:  # noqa: ANN401 - a DataFrame
+    """Return the expression of a column's times as timestamps; ``key`` is what names the column.
+
+    Raises:
+        QueryError: there is no such column, or it holds no times.
+    """
+    field = next((each for each in frame.schema.fields if each.name == column), None)
+    if field is None:
+        raise QueryError(
+            f"there is no column {column}", f"{key} names one of: {', '.join(frame.columns)}."
+        )
+    name = quoted(column)
+    if isinstance(field.dataType, TimestampType):
+        return name
+    if isinstance(field.dataType, DateType):
+        return f"CAST({name} AS TIMESTAMP)"
+    if isinstance(field.dataType, IntegralType):
+        return f"timestamp_millis({name})"
+    raise QueryError(
+        f"{column} is {field.dataType.simpleString()}, and holds no times",
+        f"{key} is a timestamp, a date, or whole epoch milliseconds.",
+    )
 
 
 def emitted(frame: Any, closing: Closing) -> Any:  # noqa: ANN401 - DataFrames

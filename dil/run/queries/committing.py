@@ -29,8 +29,13 @@ def with_query(run: ActiveRun, planned: PlannedQuery, commit: Commit) -> Commit:
     if not planned.runs:
         commit = replace(commit, moves=(), removes=(), schema="", quarantine_removes=())
     hashed = _hash_of(run, commit) if spec.hashes_rows and commit.moves else None
-    judged = _judged(run) if planned.runs else None
-    found = replace(commit, query=replace(step, logical_hash=hashed, judged=judged))
+    step = replace(
+        step,
+        logical_hash=hashed,
+        judged=_judged(run) if planned.runs else None,
+        last_event_ms=planned.last_event_ms,
+    )
+    found = replace(commit, query=step)
     require_sound(run.job, spec, found, run.options.clock)
     return found
 

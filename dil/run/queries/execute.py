@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
+from dil.errors import QueryError
 from dil.execution.executor import Execution, Watch, job_of_tasks
 from dil.execution.queries.query import Query, QueryResult, View, in_order, view_of
-from dil.model.job import QuerySpec
+from dil.execution.queries.repeats import NearSpan
+from dil.model.dedupe import DedupeSpec, Span
+from dil.model.job import Job, QueryMode, QuerySpec
 from dil.model.task import RunContext, TaskReport
 from dil.run.active_run import ActiveRun
 from dil.run.plan import PlannedRun
 from dil.run.queries.slices import PlannedInput, PlannedQuery
+from dil.state.derived.dataset_chain import DatasetChain
+from dil.state.derived.input_rows import InputRows
+from dil.state.derived.inputs import open_input
+from dil.state.derived.published_rows import rows_since
+from dil.state.opening import open_snapshot
 
 
 def execute_query(
@@ -28,6 +38,9 @@ def execute_query(
     if query.runs:
         views = tuple(map(view_of_input, query.inputs))
         asked = Query(spec, views, unit, query.closing)
+        if spec.dedupe is not None and spec.mode is QueryMode.APPEND:
+            near = partial(published_near, run.job, spec.dedupe, run.options.clock)
+            asked = replace(asked, published=near)
         result = run.executors.for_query().query(_context(run, planned), asked, watch)
     else:
         result = in_order(unit, {})
@@ -39,9 +52,47 @@ def view_of_input(item: PlannedInput) -> View:
     return view_of(item.input.view, item.read, item.input.writing)
 
 
+def published_near(
+    job: Job,
+    spec: DedupeSpec,
+    clock: Callable[[], int],
+    span: Span,
+    *,
+    until: int | None = None,
+) -> View | None:
+    """Return the published rows that rows of a span may repeat, None for none.
+
+    ``until`` is the last block whose rows count, None for all of them.
+
+    Raises:
+        QueryError: the dataset lacks a column that decides.
+        StateError: the store cannot be read.
+    """
+    near = span.widened(spec.within_ms)
+    with open_snapshot(job.state, job.name, clock=clock) as own:
+        chain = open_input(own, job.name)
+        if chain is None:
+            return None
+        dataset, last = DatasetChain(chain), chain.sequence if until is None else until
+        parts, schema = rows_since(dataset, last, near.first_ms), dataset.schema_at(last)
+    if not parts:
+        return None
+    found = view_of("published", InputRows(parts, schema), job.writing)
+    absent = [name for name in spec.columns if name not in found.known.names]
+    if absent:
+        raise QueryError(
+            f"the dataset has no column {', '.join(absent)}, by which repeats are found",
+            "Its rows were published by another query, or a converter names columns otherwise."
+            " Give the job another job.name and table, or other ms.dedupe.keys.",
+        )
+    return replace(found, columns=spec.columns, may_match=NearSpan(spec.column, near))
+
+
 def _in_parts(planned: PlannedRun, result: QueryResult) -> PlannedRun:
-    plan = replace(planned.plan, work_units=result.units)
-    return replace(planned, plan=plan, fresh=result.units)
+    plan, query = replace(planned.plan, work_units=result.units), planned.query
+    if query is not None and result.span is not None:
+        query = replace(query, last_event_ms=result.span.last_ms)
+    return replace(planned, plan=plan, fresh=result.units, query=query)
 
 
 def _without_requests(report: TaskReport) -> TaskReport:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -20,7 +20,8 @@ from dil.model.job import DatasetInput, Job, QueryMode, QuerySpec
 from dil.model.json import JsonObject, compact
 from dil.model.windows import Closing, WindowSpec
 from dil.model.work_unit import Plan, Reason, WorkUnit
-from dil.observe.query_view import InputLine, QueryPlanView
+from dil.observe.progress import counted
+from dil.observe.query_view import InputLine, QueryPlanView, blocks_text
 from dil.run.options import RunOptions
 from dil.state.blocks.canonical import instant_of
 from dil.state.chain.chain_rows import data_event_at
@@ -70,6 +71,8 @@ class PlannedQuery:
     ``step`` is None where there is nothing to do. ``runs`` says whether the query is to be run:
     else only places in the inputs are remembered. ``waits`` say which inputs have nothing new.
     ``closing`` says which windows are emitted, None where the query has no windows, or none closes.
+    ``left`` is how many blocks the inputs have behind what is taken. ``last_event_ms`` is known
+    when the query has run: the greatest time of its rows, where repeats are left out.
     """
 
     step: QueryStep | None = None
@@ -77,6 +80,8 @@ class PlannedQuery:
     inputs: tuple[PlannedInput, ...] = ()
     waits: tuple[str, ...] = ()
     closing: Closing | None = None
+    left: int = 0
+    last_event_ms: int | None = None
 
     @property
     def rows(self) -> int:
@@ -84,8 +89,10 @@ class PlannedQuery:
         return sum(each.rows for each in self.inputs)
 
 
-def plan_slices(job: Job, spec: QuerySpec, clock: Clock) -> PlannedQuery:
-    """Return what the next run takes.
+def plan_slices(
+    job: Job, spec: QuerySpec, clock: Clock, until: Mapping[str, int] | None = None
+) -> PlannedQuery:
+    """Return what the next run takes; ``until`` are the last blocks of the inputs that it may take.
 
     Raises:
         StateError: an input was begun anew since it was read (V40), or takes away rows that were
@@ -98,7 +105,17 @@ def plan_slices(job: Job, spec: QuerySpec, clock: Clock) -> PlannedQuery:
         missing = [each for each in spec.inputs if each.dataset not in chains]
         if missing:
             return PlannedQuery(waits=tuple(map(_unpublished, missing)))
-        return _planned(own, job.name, spec, chains)
+        return _planned(own, job.name, spec, chains, until or {})
+
+
+def heads(spec: QuerySpec, clock: Clock) -> dict[str, int]:
+    """Return the sequence of the newest block of each input that has published anything.
+
+    Raises:
+        StateError: a store cannot be read.
+    """
+    with input_chains(spec, clock) as chains:
+        return {name: chain.sequence for name, chain in chains.items()}
 
 
 def _unpublished(item: DatasetInput) -> str:
@@ -142,14 +159,18 @@ def input_chains(spec: QuerySpec, clock: Clock) -> Iterator[dict[str, StoredInpu
 
 
 def _planned(
-    own: Transaction, name: str, spec: QuerySpec, chains: dict[str, StoredInput]
+    own: Transaction,
+    name: str,
+    spec: QuerySpec,
+    chains: dict[str, StoredInput],
+    until: Mapping[str, int],
 ) -> PlannedQuery:
     is_full = spec.mode is QueryMode.FULL
     again = is_full and _is_changed(own, name, spec) and any(map(_has_rows, chains.values()))
     plan = plan_query(
         own,
         name,
-        SliceLimits(spec.max_blocks, spec.max_rows, again),
+        SliceLimits(spec.max_blocks, spec.max_rows, again, until),
         inputs=tuple(each.dataset for each in spec.inputs),
         chains=chains,
         takes_all=is_full,
@@ -182,6 +203,7 @@ def _planned(
         tuple(places),
         tuple(_waits(places, chains, spec.mode)),
         closed,
+        sum(chains[each.input.dataset].sequence - each.last for each in places),
     )
 
 
@@ -283,6 +305,14 @@ def _label_of_run(job: Job, now_ms: int) -> str | None:
     from dil.planning.timelabels import timelabels  # few queries have labels
 
     return timelabels(job.planning.timelabel, now_ms)(Interval(0, max(now_ms, 1)))
+
+
+def taken_text(planned: PlannedQuery) -> str:
+    """Return what is taken of the inputs, and what is left, in few words; empty for nothing."""
+    new = [each for each in planned.inputs if each.has_news]
+    parts = [f"{blocks_text(each.first, each.last)} of {each.input.dataset}" for each in new]
+    parts += [f"{counted(planned.left, 'block')} left"] if new and planned.left else []
+    return ", ".join(parts)
 
 
 def view_of_plan(job: Job, spec: QuerySpec, planned: PlannedQuery, now_ms: int) -> QueryPlanView:

@@ -171,6 +171,7 @@ def carried_on(last: DataEvent | None, inputs: Sequence[str] | None) -> DataEven
         new_watermark=last.new_watermark,
         new_source_state=last.new_source_state,
         inputs=slices,
+        last_event_ms=last.last_event_ms,
     )
 
 

@@ -1,9 +1,9 @@
 """The JSON form of the metadata chain's events (rules C11 to C13).
 
 Fields that Open Data Fabric defines are always written, absent ones as null; fields of our own
-(``parts``, ``removes``, ``lateData``, ``changelogData``, ``judgedBy``) are left out when absent
-(rule C10). Reading is strict in the type of each field it knows and passes over members that it
-does not know.
+(``parts``, ``removes``, ``lateData``, ``changelogData``, ``judgedBy``, ``stream``,
+``lastEventMs``) are left out when absent (rule C10). Reading is strict in the type of each field it
+knows and passes over members that it does not know.
 """
 
 from __future__ import annotations
@@ -90,6 +90,10 @@ def to_json(event: Event) -> JsonObject:
             "column": event.judged.column,
             "lateAction": event.judged.action,
         }
+    if event.stream is not None:
+        fields["stream"] = event.stream
+    if event.last_event_ms is not None:
+        fields["lastEventMs"] = event.last_event_ms
     return fields
 
 
@@ -119,6 +123,8 @@ def from_json(fields: Mapping[str, Any]) -> Event:
         late=_read_late(fields.get("lateData")),
         changelog=_read_changelog(fields.get("changelogData")),
         judged=_read_judged(fields.get("judgedBy")),
+        stream=optional(fields, "stream", dict) if "stream" in fields else None,
+        last_event_ms=optional(fields, "lastEventMs", int) if "lastEventMs" in fields else None,
     )
 
 

@@ -113,6 +113,9 @@ class DataEvent:
 
     ``late`` is what it does beside the dataset, None for nothing. ``changelog`` says which rows it
     changed, None where nobody recorded that. ``judged`` is by what its rows were judged late.
+    ``stream`` says which micro-batch an ExecuteQuery is, None for a run of its own; that of AddData
+    is in its source state. ``last_event_ms`` is the greatest event time (epoch ms UTC) of all rows
+    so far, of a dataset that leaves out repeats; None where nobody knows.
     """
 
     prev_checkpoint: str | None = None
@@ -125,6 +128,8 @@ class DataEvent:
     late: SideFiles | None = None
     changelog: Changelog | None = None
     judged: Judged | None = None
+    stream: JsonObject | None = None
+    last_event_ms: int | None = None
 
     @property
     def kind(self) -> str:

@@ -12,8 +12,11 @@ from dataclasses import replace
 
 from dil.model.dataset import Commit
 from dil.model.derived import QueryStep
-from dil.state.blocks.canonical import watermark_text
-from dil.state.blocks.events import ConfigEvent
+from dil.model.job import QueryMode
+from dil.model.json import JsonObject
+from dil.model.stream import STREAM
+from dil.state.blocks.canonical import instant_of, watermark_text
+from dil.state.blocks.events import ConfigEvent, DataEvent
 from dil.state.blocks.input_validation import InputChain
 from dil.state.chain.event_limit import event_limits
 from dil.state.chain.writer import ChainWriter
@@ -39,6 +42,9 @@ def draft_query(writer: ChainWriter, commit: Commit, step: QueryStep) -> int | N
     event = writer.data_event(commit)
     watermark = _held_back(step.watermark, event.new_watermark, commit)
     event = replace(event, inputs=step.inputs, new_watermark=watermark, judged=step.judged)
+    event = replace(event, stream=_stream_of(commit, event))
+    if event.new_data is not None:
+        event = replace(event, last_event_ms=_last_event_ms(event, step, transform))
     if event.new_data is not None:
         event = replace(event, new_data=replace(event.new_data, logical_hash=step.logical_hash))
     return sequence if writer.draft_if_changed(event, replaced={}) else None
@@ -51,6 +57,41 @@ def _held_back(reached: str | None, before: str | None, commit: Commit) -> str |
         return before if limits else reached
     found = min([reached, *(watermark_text(each) for each in limits if each is not None)])
     return found if before is None else max(found, before)
+
+
+def _last_event_ms(event: DataEvent, step: QueryStep, transform: JsonObject) -> int | None:
+    """Return the greatest event time of all rows so far; rows without one do not count.
+
+    It is not known once there are rows that nobody looked at, until the dataset is made anew.
+    """
+    if "dedupe" not in transform:
+        return None
+    if transform.get("mode") == QueryMode.FULL:
+        return step.last_event_ms
+    if event.last_event_ms is None and event.prev_offset is not None:
+        return None
+    known = (event.last_event_ms, step.last_event_ms)
+    return max((each for each in known if each is not None), default=None)
+
+
+def _stream_of(commit: Commit, event: DataEvent) -> JsonObject | None:
+    """Return which micro-batch an event is, and where in its inputs it ends; None for other runs.
+
+    All that the inputs have before ``done`` (epoch ms UTC), the watermark, is taken.
+    """
+    members = commit.checkpoints.get(STREAM)
+    if members is None:
+        return None
+    end: JsonObject = {
+        "v": 1,
+        "epoch": members["epoch"],
+        "done": None if event.new_watermark is None else instant_of(event.new_watermark),
+        "inputs": {
+            each.dataset_id: {"hash": each.last_block, "offset": each.last_offset}
+            for each in event.inputs or ()
+        },
+    }
+    return {**members, "end": end}
 
 
 def require_sound_query(

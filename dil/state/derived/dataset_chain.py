@@ -224,9 +224,11 @@ class DatasetChain:
         return tuple(sorted((part for part in cut if part.count), key=lambda part: part.offset))
 
     def acts(self, first: int, last: int) -> Mapping[int, str]:
-        """Return the verbs of acts whose files are in blocks ``(first, last]``, by the block."""
+        """Return the verbs of acts whose files are in blocks ``(first, last]``, by the block.
+
+        The block before such a one says so, and a reader may have ended there.
+        """
         found: dict[int, str] = {}
-        # Files are in the first block behind, which may be the first one here.
         after = first - 1
         while True:
             page = self.chain.tx.rows(_PAGE_OF_RESETS, self.dataset, after, last - 1, PAGE)

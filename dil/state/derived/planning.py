@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dil.errors import StateError
 from dil.model.derived import InputSlice
@@ -33,12 +33,14 @@ class SliceLimits:
     """How much of each input one transaction takes at most (rule C23); None is no limit.
 
     A block is never split: one that alone holds more than ``rows`` is taken whole. ``again`` asks
-    for a transaction although no input has anything new.
+    for a transaction although no input has anything new. ``until`` are the sequences of the last
+    blocks that are taken, by input; one that is not there is taken to its head.
     """
 
     blocks: int | None = None
     rows: int | None = None
     again: bool = False
+    until: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("blocks", "rows"):
@@ -168,6 +170,7 @@ def _end(chain: StoredInput, item: InputSlice, first: int, limits: SliceLimits) 
     It is beyond the limits, and beyond a new schema, where files would be gone before it.
     """
     end = _before_new_shape(chain, first)
+    end = min(end, max(first, limits.until.get(chain.dataset_id, end)))
     if limits.blocks is not None:
         end = min(end, first + limits.blocks)
     if limits.rows is not None:

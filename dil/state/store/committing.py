@@ -134,6 +134,10 @@ def _append_query(tx: Transaction, job: str, commit: Commit, step: QueryStep) ->
     writer = ChainWriter(tx, job, commit.system_time, horizon=commit.horizon)
     sequence = draft_query(writer, commit, step)
     writer.write()  # a changed query is on record, even where its rows are the same
+    data = writer.tip.data if sequence is not None and writer.tip is not None else None
+    stream = None if data is None else data.stream
+    if stream is not None:
+        details.change_checkpoint(tx, job, STREAM, {"end": stream["end"]})
     return sequence
 
 

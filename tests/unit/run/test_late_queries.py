@@ -185,3 +185,30 @@ def test_lateness_and_the_watermark_of_a_derived_dataset_are_shown(meters, capsy
     assert json.loads(capsys.readouterr().out)["rows"] == 2
     assert main(["plan", str(judged)]) == 0
     assert "1970-01-01T06:00:00Z" in capsys.readouterr().out
+
+
+def test_a_stream_judges_the_rows_of_its_query_as_runs_do(meters):
+    """Its micro-batches take one block each; the runs came after each block."""
+    meters.root({})
+    judged = {key.replace(".", "__"): text for key, text in BESIDE.items()}
+    daily = meters.over("daily", "SELECT * FROM readings", late=False, **judged)
+    streamed = meters.over(
+        "streamed",
+        "SELECT * FROM readings",
+        late=False,
+        ms__stream__mode="stateful",
+        ms__query__input__max__blocks="1",
+        **judged,
+    )
+    for hours in ((1, 5), (2, 6), (), (3, 9), (7, 10)):
+        meters.put(*hours)
+        meters.run(daily)
+
+    assert meters.stream(streamed).exit_code == 0
+    assert meters.ids("streamed") == meters.ids("daily") == Counter([1, 5, 6, 9, 10])
+    assert meters.beside("streamed") == meters.beside("daily") == Counter([2, 3, 7])
+    newest, before = meters.data(streamed)[-1], meters.data(daily)[-1]
+    assert newest["newWatermark"] == before["newWatermark"]
+    assert newest["stream"]["end"]["done"] == 10 * HOUR
+    assert set(meters.outcomes(streamed)) == {ReplayOutcome.SAME}
+    assert meters.verify(streamed).problems == ()

@@ -74,6 +74,54 @@ def test_a_service_looks_again_after_its_time_and_stops_between_micro_batches(
     assert report.notes[1] == "stopped by a signal, between two micro-batches"
 
 
+def test_slices_of_a_query_come_one_after_the_other_without_a_wait(world: World) -> None:
+    world.batches.is_query, world.batches.due = True, [1, 2, 3]
+
+    report = world.loop().run("run")
+
+    assert world.batches.ran == [(1,), (2,), (3,)]
+    assert (report.exit_code, report.notes, world.batches.looks) == (0, ("3 micro-batches",), 4)
+    assert world.clock.slept == []
+
+
+def test_a_service_of_a_query_waits_when_it_has_caught_up(world: World) -> None:
+    def arrive(batches: FakeBatches) -> None:
+        batches.due = [4, 5] if batches.looks in {1, 4} else batches.due
+
+    world.batches.is_query, world.batches.on_look = True, arrive
+    stop_after(world, 6)
+
+    world.loop(every_ms=30_000).run("run")
+
+    assert world.batches.done == [4, 5, 4, 5]
+    assert world.clock.now_s == pytest.approx(30)
+
+
+def test_a_signal_stops_between_two_slices_of_a_query(world: World) -> None:
+    world.batches.is_query, world.batches.due = True, [1, 2, 3]
+    world.is_stopping = lambda: len(world.batches.ran) == 2
+
+    report = world.loop().run("run")
+
+    assert (world.batches.done, report.left) == ([1, 2], 1)
+    assert "stopped by a signal" in report.notes[1]
+
+
+def test_a_slice_that_fails_again_and_again_is_not_overtaken_and_is_a_failure(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.batches.is_query, world.batches.due, world.batches.poison = True, [1, 2, 3], {2}
+    world.is_stopping = lambda: len(world.batches.ran) == 8
+
+    report = world.loop(every_ms=1_000).run("run")
+
+    assert world.batches.done == [1]
+    assert world.batches.ran == [(1,), *[(2,)] * 7]
+    assert world.clock.now_s == pytest.approx(1 + 2 + 4 + 8 + 16 + 32)
+    assert "failed 5 times in a row: block 2." in caplog.text
+    assert report.exit_code == 1
+
+
 def test_a_signal_lets_the_micro_batch_end_and_leaves_the_next_ones(world: World) -> None:
     world.batches.due = [1, 2, 3]
     world.is_stopping = lambda: len(world.batches.ran) == 2

@@ -1,0 +1,88 @@
+"""Leaves out the rows of a query that repeat published ones, or each other, on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import LongType, StructField, StructType
+
+from dil.execution.frames import mapped_in_arrow
+from dil.execution.queries.query import View
+from dil.execution.queries.repeats import PLACE, PUBLISHED, TIME, Repeats
+from dil.execution.queries.windowed import event_time_of
+from dil.model.dedupe import COLUMN, DedupeSpec, Span
+from dil.model.windows import quoted
+
+Published = Callable[[Span], View | None]
+ViewFrame = Callable[[View], Any]
+_PLACES = StructType([StructField(PLACE, LongType())])
+
+
+@dataclass(frozen=True, slots=True)
+class Deduped:
+    """The rows of a query without repeats; ``frame`` is a DataFrame.
+
+    ``span`` is that of the times of all its rows, repeats too; None where none has a time. The rows
+    are computed once and kept until ``release``.
+    """
+
+    frame: Any
+    span: Span | None
+    release: Callable[[], object]
+
+
+def without_repeats(
+    frame: Any,  # noqa: ANN401 - DataFrames
+    spec: DedupeSpec,
+    published: Published,
+    frame_of: ViewFrame,
+) -> Deduped:
+    """Leave out of the rows of a DataFrame what repeats others.
+
+    ``published`` gives the published rows that may be near the times of a span, and ``frame_of``
+    their DataFrame. Rows without a key or a time stay: nobody knows what they repeat.
+    """
+    from pyspark.sql import functions
+
+    numbered = frame.withColumn(PLACE, functions.monotonically_increasing_id()).persist()
+    judged = _judged(numbered, spec, functions.col(PLACE))
+    least, most = judged.agg(functions.min(TIME), functions.max(TIME)).first()
+    release = numbered.unpersist
+    if least is None:
+        return Deduped(numbered.drop(PLACE), None, release)
+    within = spec.within_ms * 1000
+    span = Span(least // 1000, -(-most // 1000))
+    before = published(span)
+    if before is not None:
+        near = functions.col(TIME).between(least - within, most + within)
+        places = functions.lit(PUBLISHED).cast("long")
+        judged = _judged(frame_of(before), spec, places).where(near).unionAll(judged)
+    names = [f"k{number}" for number in range(len(spec.keys))]
+    ordered = judged.toDF(*names, TIME, PLACE).repartition(*names)
+    ordered = ordered.sortWithinPartitions(*names, PLACE)
+    repeats = mapped_in_arrow(ordered, _Body(within), _PLACES)
+    return Deduped(numbered.join(repeats, PLACE, "left_anti").drop(PLACE), span, release)
+
+
+def _judged(frame: Any, spec: DedupeSpec, places: Any) -> Any:  # noqa: ANN401 - DataFrames
+    """Return the keys, the times in microseconds and the places of rows that have both."""
+    from pyspark.sql import functions
+
+    keys = [functions.col(quoted(name)) for name in spec.keys]
+    text = f"unix_micros({event_time_of(frame, spec.column, COLUMN)})"
+    found = frame.select(*keys, functions.expr(text).alias(TIME), places.alias(PLACE))
+    return found.dropna()
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """Gives the places of repeats; ``within`` is in microseconds."""
+
+    within: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for places in Repeats(self.within).places(batches):
+            yield pa.RecordBatch.from_arrays([places], names=[PLACE])

@@ -1,0 +1,146 @@
+"""Rows that repeat one that is published, or an earlier one of the same query; knows no Spark.
+
+Whether a row is left out depends on the rows before it alone, so it is the same however the rows
+were cut into runs.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.errors import QueryError
+from dil.model.dedupe import COLUMN, KEYS, DedupeSpec, Span
+from dil.reshaping.dataset_reading import Statistics
+
+# The place of a row among those of a query; what is published already comes before all of them.
+PLACE, TIME = "__dil_place", "__dil_time"
+PUBLISHED = -1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def require_keys(schema: pa.Schema, spec: DedupeSpec) -> None:
+    """Refuse a result that lacks a key, or whose keys cannot be compared.
+
+    Raises:
+        QueryError: a column is not there, or its values have parts.
+    """
+    for name in spec.keys:
+        if name not in schema.names:
+            raise QueryError(
+                f"the query gives no column {name}, which {KEYS} names",
+                f"{KEYS} names columns of the result: {', '.join(schema.names)}.",
+            )
+        kind = schema.field(name).type
+        if pa.types.is_nested(kind):
+            raise QueryError(
+                f"{name} is {kind}, and {KEYS} needs single values",
+                "Name a part of it in the query, as a column of its own.",
+            )
+
+
+def micros(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return times as whole microseconds since 1970 in UTC: timestamps, dates, or epoch ms.
+
+    Raises:
+        QueryError: they are no times.
+    """
+    kind = times.type
+    if pa.types.is_timestamp(kind):
+        return times.cast(pa.timestamp("us", kind.tz)).cast(pa.int64())
+    if pa.types.is_date(kind):
+        return times.cast(pa.timestamp("us")).cast(pa.int64())
+    if pa.types.is_integer(kind):
+        return pc.multiply_checked(times.cast(pa.int64()), 1000)
+    raise QueryError(
+        f"{COLUMN} names {kind}, which holds no times",
+        f"{COLUMN} is a timestamp, a date, or whole epoch milliseconds.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NearSpan:
+    """Says of a row group of Parquet whether the times of a column may be in a span; pickles."""
+
+    column: str
+    span: Span
+
+    def __call__(self, statistics: Statistics) -> bool:
+        """Return whether a row of the group may be wanted."""
+        found = statistics(self.column)
+        if found is None:
+            return True
+        least, most = _micros(found[0]), _micros(found[1])
+        if least is None or most is None:
+            return True
+        return most >= self.span.first_ms * 1000 and least <= self.span.last_ms * 1000
+
+
+def _micros(value: object) -> int | None:
+    """Return a time as microseconds since 1970 in UTC, None for a value that is none."""
+    match value:
+        case datetime():
+            aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+            return (aware - _EPOCH) // timedelta(microseconds=1)
+        case date():
+            return _micros(datetime.combine(value, time()))
+        case int():
+            return value * 1000
+        case _:
+            return None
+
+
+@dataclass(slots=True)
+class Repeats:
+    """Finds repeats among rows that come key by key, each in the order of the places.
+
+    Batches have the columns of the keys, then ``TIME``, then ``PLACE``. Times are microseconds.
+    """
+
+    within: int
+    _key: list[object] = field(default_factory=list)
+    _known: list[int] = field(default_factory=list)
+
+    def places(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Array]:
+        """Yield the places of the rows that are left out."""
+        for batch in batches:
+            if batch.num_rows:
+                yield self._of(batch)
+
+    def _of(self, batch: pa.RecordBatch) -> pa.Array:
+        keys = batch.columns[:-2]
+        times = batch.column(batch.num_columns - 2).to_pylist()
+        places = batch.column(batch.num_columns - 1).to_pylist()
+        first = [column[0].as_py() for column in keys]
+        if first != self._key:
+            self._known = []
+        begins = _changes(keys)
+        found = []
+        for begin, at, place in zip(begins, times, places, strict=True):
+            if begin:
+                self._known = []
+            if place != PUBLISHED and self._is_near(at):
+                found.append(place)
+            else:
+                insort(self._known, at)
+        self._key = [column[-1].as_py() for column in keys]
+        return pa.array(found, pa.int64())
+
+    def _is_near(self, at: int) -> bool:
+        """Return whether a row that is published is near enough."""
+        place = bisect_left(self._known, at - self.within)
+        return place < len(self._known) and self._known[place] <= at + self.within
+
+
+def _changes(keys: Sequence[pa.Array]) -> list[bool]:
+    """Return for each row whether it has another key than the row before; the first has none."""
+    rows = len(keys[0])
+    changed = pa.array([False] * (rows - 1), pa.bool_())
+    for column in keys:
+        changed = pc.or_(changed, pc.not_equal(column.slice(1), column.slice(0, rows - 1)))
+    return [False, *changed.to_pylist()]

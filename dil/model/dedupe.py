@@ -1,0 +1,55 @@
+"""Which rows of a derived dataset repeat others: the same key, at about the same time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dil.model.json import JsonObject
+
+KEYS, COLUMN, WITHIN = "ms.dedupe.keys", "ms.dedupe.column", "ms.dedupe.within"
+
+
+@dataclass(frozen=True, slots=True)
+class DedupeSpec:
+    """Rows with the same ``keys`` whose times in ``column`` are ``within_ms`` apart at most.
+
+    Of them only the first one is published, in the order of the inputs' offsets.
+    """
+
+    keys: tuple[str, ...]
+    column: str
+    within_ms: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the columns that decide, that of times last."""
+        return (*self.keys, self.column)
+
+    @classmethod
+    def of(cls, body: JsonObject) -> DedupeSpec:
+        """Return what ``as_json`` gave.
+
+        Raises:
+            KeyError: a member is missing.
+            TypeError: a member is of another type.
+        """
+        keys, within = body["keys"], body["withinMs"]
+        if not isinstance(keys, list) or not isinstance(within, int):
+            raise TypeError("these are no keys, or this is no length of time")
+        return cls(tuple(map(str, keys)), str(body["column"]), within)
+
+    def as_json(self) -> JsonObject:
+        """Return what the chain keeps of it, to run the query again."""
+        return {"keys": list(self.keys), "column": self.column, "withinMs": self.within_ms}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The least and the greatest time of some rows, both inside, in epoch ms UTC."""
+
+    first_ms: int
+    last_ms: int
+
+    def widened(self, by_ms: int) -> Span:
+        """Return the span that is longer at both ends."""
+        return Span(self.first_ms - by_ms, self.last_ms + by_ms)

@@ -1,0 +1,40 @@
+"""``ms.dedupe.*``: rows of a derived dataset that repeat others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge
+
+from dil.model.dedupe import COLUMN, KEYS, WITHIN
+from dil.model.section import Duration, Scope, Section, Text, Texts, prop
+
+
+@dataclass(frozen=True, slots=True)
+class DedupeSection(Section):
+    """Which rows of a query are left out, because they repeat one that is published."""
+
+    keys: Texts = prop(
+        KEYS,
+        "Columns of the query's result. Of rows that are equal in all of them, and whose times are "
+        "`ms.dedupe.within` apart at most, the first one alone is published.",
+        default=(),
+        example="sensor,reading_id",
+        scope=Scope.JOB,
+    )
+    column: Text = prop(
+        COLUMN,
+        "Column of the query's result with the time at which a row happened: a timestamp, a date, "
+        "or whole epoch milliseconds.",
+        default="",
+        example="seen_at",
+        scope=Scope.JOB,
+    )
+    within_ms: Annotated[Duration, Ge(0)] | None = prop(
+        WITHIN,
+        "How far apart the times of a row and of its repeat may be, an ISO duration.",
+        default=None,
+        example="PT1H",
+        scope=Scope.JOB,
+    )
