@@ -64,10 +64,8 @@ class Stretch:
     def has_changes(self) -> bool:
         """Return whether rows came or went in it, or labels were closed whose rows are read."""
         if self.reads_closed:
-            has_rows = any(True for _ in self.chain.books(self.first, self.last))
-        else:
-            has_rows = self.chain.has_data_in(self.first, self.last)
-        if has_rows:
+            return any(True for _ in self.chain.books(self.first, self.last))
+        if self.chain.has_data_in(self.first, self.last):
             return True
         return self.reads_late and any(True for _ in self._late_events(self.first))
 
