@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from dil.errors import WriteError
 from dil.model.dataset import Commit, Intent, Lease, Move, OperatorAct, PublishedFile, RunWork
 from dil.model.job import PublishingSpec, PublishMode
+from dil.model.stream import STREAM
 from dil.model.work_unit import unit_hash
 from dil.publishing import withdrawal
 from dil.publishing.destination import destination_for
@@ -61,6 +62,7 @@ def finish_without_lost(
         return intent
     if not (rest.commit.moves or rest.commit.removes):
         _fence(intent, destination)
+    rest = _with_event_time_of_before(rest, store)
     # Before the intent changes: cut off here, this finds the same work units lost once more.
     for move in withdrawal.keep_copies(filesystem, spec, _dropped(intent, rest)):
         if _is_kept(move, intent.commit, spec, filesystem):
@@ -166,6 +168,7 @@ def abandon(
             _forget_beside(aside, commit, filesystem)
         own = replace(own, removes=tuple(file for file in own.removes if file.uri in kept))
         rest = _without(replace(intent, commit=own), lost, spec.mode, kept)
+        rest = _with_event_time_of_before(rest, store)
         # A publish of rows aside alone may have taken the older ones away.
         gone = [uri for uri in going if not filesystem.exists(filesystem.path_of(uri))]
         rest = replace(rest, commit=replace(rest.commit, act=None, quarantine_removes=tuple(gone)))
@@ -174,6 +177,18 @@ def abandon(
             carry_out(rest, spec, filesystem)
     store.commit(lease, rest.commit)
     return rest
+
+
+def _with_event_time_of_before(rest: Intent, store: StateStore) -> Intent:
+    """Return the rest of a publish without what its rows said of event time.
+
+    Rows that are read again would be late for a watermark that they moved themselves.
+    """
+    checkpoints = {
+        kind: members if kind == STREAM else store.checkpoint(kind)
+        for kind, members in rest.commit.checkpoints.items()
+    }
+    return replace(rest, commit=replace(rest.commit, checkpoints=checkpoints))
 
 
 def _fence(intent: Intent, destination: Destination) -> None:

@@ -16,7 +16,7 @@ from dil.model.beside import LATE_COLUMNS, OP_COLUMN, with_columns
 from dil.model.dataset import is_compaction
 from dil.model.derived import MADE_ANEW
 from dil.model.file_rows import FileRows
-from dil.state.blocks.events import CLOSE_BOOKS, DataEvent, SideFile
+from dil.state.blocks.events import CLOSE_BOOKS, DataEvent, SideFile, SideFiles
 from dil.state.derived.dataset_chain import NONE_YET, DatasetChain, Position
 from dil.state.derived.inputs import StoredInput
 
@@ -67,7 +67,7 @@ class Stretch:
             return any(True for _ in self.chain.books(self.first, self.last))
         if self.chain.has_data_in(self.first, self.last):
             return True
-        return self.reads_late and any(True for _ in self._late_events(self.first))
+        return self.reads_late and any(True for _ in self._late_rows(self.first, self.last))
 
     def rows(self) -> InputRows:
         """Return the rows that are read.
@@ -191,18 +191,38 @@ class Stretch:
         """
         first = NONE_YET if self.reads_whole else self.first
         found: dict[str, tuple[int, SideFile]] = {}
-        for number, event in self._late_events(first):
-            late = event.late
-            assert late is not None  # noqa: S101 - _late_events gives no others
-            for path in late.removes:
-                if found.pop(path, None) is None and first != NONE_YET:
-                    raise self._broken(number, "takes late rows away that were read before")
+        gone: list[tuple[int, str]] = []
+        for number, late in self._late_rows(first, self.last):
+            gone += [(number, path) for path in late.removes if found.pop(path, None) is None]
             found.update((file.path, (number, file)) for file in late.parts)
+        if gone and first != NONE_YET:
+            self._leave_out_what_is_back(gone, found)
         return list(found.values())
 
-    def _late_events(self, first: int) -> Iterator[tuple[int, DataEvent]]:
-        events = self.chain.data_events(first, self.last)
-        return ((number, event) for number, event in events if event.late is not None)
+    def _leave_out_what_is_back(
+        self, gone: Iterable[tuple[int, str]], found: dict[str, tuple[int, SideFile]]
+    ) -> None:
+        """Leave files out that were read before, went, and came back as they were, by an undo.
+
+        Each row has the run that read it, so files of one content hold the same rows.
+        """
+        read = {
+            file.path: file.physical_hash
+            for _, late in self._late_rows(NONE_YET, self.first)
+            for file in late.parts
+        }
+        for number, path in gone:
+            content = read.get(path)
+            same = (each for each, (_, file) in found.items() if file.physical_hash == content)
+            back = next(same, None)
+            if back is None:
+                raise self._broken(number, "takes late rows away that were read before")
+            del found[back]
+
+    def _late_rows(self, first: int, last: int) -> Iterator[tuple[int, SideFiles]]:
+        for number, event in self.chain.data_events(first, last):
+            if event.late is not None:
+                yield number, event.late
 
     def _broken(self, number: int, what: str) -> StateError:
         name = json.dumps(self.chain.dataset_id)
