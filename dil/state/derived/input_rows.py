@@ -16,7 +16,7 @@ from dil.model.beside import LATE_COLUMNS, OP_COLUMN, with_columns
 from dil.model.dataset import is_compaction
 from dil.model.derived import MADE_ANEW
 from dil.model.file_rows import FileRows
-from dil.state.blocks.events import CLOSE_BOOKS, DataEvent, SideFile, SideFiles
+from dil.state.blocks.events import CLOSE_BOOKS, SideFile, SideFiles
 from dil.state.derived.dataset_chain import NONE_YET, DatasetChain, Position
 from dil.state.derived.inputs import StoredInput
 
@@ -84,7 +84,7 @@ class Stretch:
         if self.reads_closed:
             parts = self._of_closed(dataset.parts_at(end))
         elif self.reads_whole:
-            parts, has_op = dataset.parts_at(end), self._keeps_changelog(dataset)
+            parts, has_op = dataset.parts_at(end), self._has_changelog()
         elif (changed := self.changed_files()) is not None:
             parts, has_op = one_after_the_other(file for _, file in changed), True
         elif self.chain.has_data_in(self.first, self.last):
@@ -143,17 +143,10 @@ class Stretch:
                 " changelog of one that merges (ms.publish.changelog=true).",
             ) from error
 
-    def _keeps_changelog(self, dataset: DatasetChain) -> bool:
-        """Return whether the last change of rows is in a changelog; a compaction changes none."""
-        block = self.chain.last_with_data(self.last)
-        while block is not None:
-            event, number = block.event, block.sequence
-            if isinstance(event, DataEvent) and event.changelog is not None:
-                return True
-            if not is_compaction(dataset.acts(number - 1, number).get(number, "")):
-                return False
-            block = self.chain.last_with_data(number - 1)
-        return False
+    def _has_changelog(self) -> bool:
+        """Return whether the dataset ever kept a changelog, so that queries name its column."""
+        events = self.chain.events_with_data(NONE_YET, self.last)
+        return any(event.changelog is not None for _, event in events)
 
     def changed_files(self) -> list[tuple[int, SideFile]] | None:
         """Return the files of the changelog with their blocks, None where no block keeps any.

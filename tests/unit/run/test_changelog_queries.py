@@ -105,6 +105,9 @@ def test_a_merge_without_changelog_is_refused_and_the_next_one_begins_it_anew(sh
     with pytest.raises(StateError, match="changed rows, and no changelog says which") as error:
         shop.run(log)
     assert "-D ms.query.mode=full -D ms.publish.mode=replace" in error.value.fix
+    shop.derive("whole", "SELECT op, id, amount FROM merged", "merged", ms__query__mode="full")
+    shop.run(shop.folder / "whole.conf")
+    assert shop.rows("whole", "op", "id", "amount") == Counter([(0, 1, 2)])
 
     shop.put({1: 3})
     with pytest.raises(StateError, match="begins the changelog anew, behind rows that were read"):
