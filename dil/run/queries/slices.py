@@ -181,8 +181,8 @@ def _planned(
     slices = plan.event.inputs or ()
     if not spec.mode.reads_whole:
         refuse_inputs_read_before(own, name, slices)
-        closed = frozenset(each.dataset for each in spec.inputs if each.reads_closed)
-        refuse_other_reading(transform_in_force(own, name), slices, closed)
+        by_label = frozenset(each.dataset for each in spec.inputs if each.reads_closed)
+        refuse_other_reading(transform_in_force(own, name), slices, by_label)
     places = [
         _place(item, taken, chains[item.dataset])
         for item, taken in zip(spec.inputs, slices, strict=True)
