@@ -43,6 +43,12 @@ class DedupeSpec:
         return {"keys": list(self.keys), "column": self.column, "withinMs": self.within_ms}
 
 
+def time_column(transform: JsonObject | None) -> str | None:
+    """Return the column of times in the body of a SetTransform, None where no repeats are found."""
+    dedupe = None if transform is None else transform.get("dedupe")
+    return DedupeSpec.of(dedupe).column if isinstance(dedupe, dict) else None
+
+
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
     """The least and the greatest time of some rows, both inside, in epoch ms UTC."""

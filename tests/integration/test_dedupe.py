@@ -103,6 +103,23 @@ def test_runs_and_streams_of_any_size_publish_the_same_rows(lake: Events) -> Non
         assert lake.ids(f"by_{size}") == lake.ids("daily")
 
 
+def test_times_of_another_column_are_not_taken_for_those_of_before(lake: Events) -> None:
+    sql = "SELECT *, seen + INTERVAL 2 DAY AS due FROM orders"
+    path = once(lake, sql=sql)
+    lake.events(("a", 0))
+    lake.run(path)
+    lake.events(("b", 1))
+    lake.run(path)
+    once(lake, sql=sql, ms__dedupe__column="due")
+    lake.events(("a", 2), ("c", 2))
+    lake.run(path)
+    lake.events(("c", 3), ("b", 9))
+    lake.run(path)
+
+    assert lake.ids("once") == Counter([0, 1, 3])
+    assert lake.verify(path).problems == ()
+
+
 def test_replay_gives_each_block_again(lake: Events) -> None:
     path = once(lake)
     for number in range(4):

@@ -393,3 +393,22 @@ def test_a_late_row_beside_the_input_counts_in_a_window_that_is_still_open(
     # Rows 2 and 32 are late; the window of row 2 was emitted before they came.
     assert [row[2] for row in lake.published("with_late")] == [1, 2]
     assert [row[2] for row in lake.published("without")] == [1, 1]
+
+
+def test_a_text_is_not_taken_for_a_published_number_that_it_spells(context, tmp_path) -> None:
+    lake = Readings(tmp_path / "lake")
+    sql = "SELECT *, id AS code FROM orders"
+    once = {"ms__dedupe__keys": "code", "ms__dedupe__column": "at", "ms__dedupe__within": "P1D"}
+    path = lake.derive("once", sql, **once)
+    lake.put(0, 1)
+    lake.run(path)
+    lake.derive("once", "SELECT *, concat('00', id - 2) AS code FROM orders", **once)
+    lake.put(2, 3)
+
+    report = lake.run(path, executor=None, spark=context.sparkContext)
+
+    (failure,) = report.failures
+    assert "code, which is string in what the query gives and bigint in the published rows" in (
+        failure.error
+    )
+    assert lake.ids("once") == Counter([0, 1])

@@ -71,7 +71,10 @@ def published_near(
         if chain is None:
             return None
         dataset, last = DatasetChain(chain), chain.sequence if until is None else until
-        parts, schema = rows_since(dataset, last, near.first_ms), dataset.schema_at(last)
+        parts, schema = (
+            rows_since(dataset, last, spec.column, near.first_ms),
+            dataset.schema_at(last),
+        )
     if not parts:
         return None
     found = view_of("published", InputRows(parts, schema), job.writing)

@@ -27,7 +27,7 @@ from dil.state.blocks.canonical import instant_of
 from dil.state.chain.chain_rows import data_event_at
 from dil.state.databases.database import Transaction
 from dil.state.derived.appending import require_sound_query
-from dil.state.derived.earlier_inputs import refuse_inputs_read_before
+from dil.state.derived.earlier_inputs import refuse_inputs_read_before, refuse_other_reading
 from dil.state.derived.input_rows import InputReading, InputRows, place_of
 from dil.state.derived.inputs import StoredInput, open_input
 from dil.state.derived.planning import QueryPlan, SliceLimits, plan_query, transform_in_force
@@ -180,6 +180,8 @@ def _planned(
     slices = plan.event.inputs or ()
     if not spec.mode.reads_whole:
         refuse_inputs_read_before(own, name, slices)
+        by_label = frozenset(each.dataset for each in spec.inputs if each.reads_closed)
+        refuse_other_reading(transform_in_force(own, name), slices, by_label)
     places = [
         _place(item, taken, chains[item.dataset])
         for item, taken in zip(spec.inputs, slices, strict=True)

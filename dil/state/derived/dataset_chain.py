@@ -231,11 +231,10 @@ class DatasetChain:
         found: dict[int, str] = {}
         after = first - 1
         while True:
-            page = self.chain.tx.rows(_PAGE_OF_RESETS, self.dataset, after, last, PAGE)
+            page = self.chain.tx.rows(_PAGE_OF_RESETS, self.dataset, after, last - 1, PAGE)
             for number, stored_hash, payload in page:
                 event = read_stored(self.dataset, number, stored_hash, payload).event
                 if isinstance(event, ConfigEvent) and "act" in event.body:
-                    # Files are in the first block behind.
                     found[number + 1] = str(event.body["act"])
                 after = number
             if len(page) < PAGE:

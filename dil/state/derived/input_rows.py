@@ -19,7 +19,7 @@ from dil.model.derived import MADE_ANEW, InputSlice
 from dil.model.file_rows import FileRows
 from dil.model.job import QueryMode
 from dil.model.json import JsonObject
-from dil.state.blocks.events import CLOSE_BOOKS, DataEvent, SideFile
+from dil.state.blocks.events import CLOSE_BOOKS, SideFile, SideFiles
 from dil.state.derived.dataset_chain import NONE_YET, DatasetChain, Position
 from dil.state.derived.inputs import StoredInput
 
@@ -70,7 +70,7 @@ class InputReading:
             return any(True for _ in self.chain.books(self.first, self.last))
         if self.chain.has_data_in(self.first, self.last):
             return True
-        return self.reads_late and any(True for _ in self._late_events(self.first))
+        return self.reads_late and any(True for _ in self._late_rows(self.first, self.last))
 
     def rows(self) -> InputRows:
         """Return the rows that are read.
@@ -87,7 +87,7 @@ class InputReading:
         if self.reads_closed:
             parts = self._of_closed(dataset.parts_at(end))
         elif self.reads_whole:
-            parts, has_op = dataset.parts_at(end), self._keeps_changelog(dataset)
+            parts, has_op = dataset.parts_at(end), self._has_changelog()
         elif (changed := self.changed_files()) is not None:
             parts, has_op = one_after_the_other(file for _, file in changed), True
         elif self.chain.has_data_in(self.first, self.last):
@@ -146,17 +146,10 @@ class InputReading:
                 " changelog of one that merges (ms.publish.changelog=true).",
             ) from error
 
-    def _keeps_changelog(self, dataset: DatasetChain) -> bool:
-        """Return whether the last change of rows is in a changelog; a compaction changes none."""
-        block = self.chain.last_with_data(self.last)
-        while block is not None:
-            event, number = block.event, block.sequence
-            if isinstance(event, DataEvent) and event.changelog is not None:
-                return True
-            if not is_compaction(dataset.acts(number - 2, number - 1).get(number, "")):
-                return False
-            block = self.chain.last_with_data(number - 1)
-        return False
+    def _has_changelog(self) -> bool:
+        """Return whether the dataset ever kept a changelog, so that queries name its column."""
+        events = self.chain.events_with_data(NONE_YET, self.last)
+        return any(event.changelog is not None for _, event in events)
 
     def changed_files(self) -> list[tuple[int, SideFile]] | None:
         """Return the files of the changelog with their blocks, None where no block keeps any.
@@ -174,7 +167,7 @@ class InputReading:
                 continue
             is_kept = True
             if changelog.is_begun:
-                if self.first != NONE_YET:
+                if self.chain.has_data_in(NONE_YET, self.first):
                     raise self._broken(
                         number, "begins the changelog anew, behind rows that were read"
                     )
@@ -194,18 +187,38 @@ class InputReading:
         """
         first = NONE_YET if self.reads_whole else self.first
         found: dict[str, tuple[int, SideFile]] = {}
-        for number, event in self._late_events(first):
-            late = event.late
-            assert late is not None  # noqa: S101 - _late_events gives no others
-            for path in late.removes:
-                if found.pop(path, None) is None and first != NONE_YET:
-                    raise self._broken(number, "takes late rows away that were read before")
+        gone: list[tuple[int, str]] = []
+        for number, late in self._late_rows(first, self.last):
+            gone += [(number, path) for path in late.removes if found.pop(path, None) is None]
             found.update((file.path, (number, file)) for file in late.parts)
+        if gone and first != NONE_YET:
+            self._leave_out_what_is_back(gone, found)
         return list(found.values())
 
-    def _late_events(self, first: int) -> Iterator[tuple[int, DataEvent]]:
-        events = self.chain.data_events(first, self.last)
-        return ((number, event) for number, event in events if event.late is not None)
+    def _leave_out_what_is_back(
+        self, gone: Iterable[tuple[int, str]], found: dict[str, tuple[int, SideFile]]
+    ) -> None:
+        """Leave files out that were read before, went, and came back as they were, by an undo.
+
+        Each row has the run that read it, so files of one content hold the same rows.
+        """
+        read = {
+            file.path: file.physical_hash
+            for _, late in self._late_rows(NONE_YET, self.first)
+            for file in late.parts
+        }
+        for number, path in gone:
+            content = read.get(path)
+            same = (each for each, (_, file) in found.items() if file.physical_hash == content)
+            back = next(same, None)
+            if back is None:
+                raise self._broken(number, "takes late rows away that were read before")
+            del found[back]
+
+    def _late_rows(self, first: int, last: int) -> Iterator[tuple[int, SideFiles]]:
+        for number, event in self.chain.data_events(first, last):
+            if event.late is not None:
+                yield number, event.late
 
     def _broken(self, number: int, what: str) -> StateError:
         name = json.dumps(self.chain.dataset_id)
