@@ -92,9 +92,9 @@ def _without_repeats(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from dil.execution.queries.repeats import PLACE, PUBLISHED, TIME, Repeats, require_keys
+    from dil.execution.queries.repeats import PLACE, PUBLISHED, TIME, Repeats, require_columns
 
-    require_keys(rows.schema, spec)
+    require_columns(rows.schema, spec)
     numbered = rows.append_column(PLACE, pa.array(range(rows.num_rows), pa.int64()))
     judged = _judged(numbered, spec, numbered[PLACE])
     if not judged.num_rows:

@@ -219,6 +219,7 @@ def test_keys_of_several_columns_and_times_as_dates_and_numbers(lake: Events) ->
         ("SELECT id, seen FROM orders", "no column sensor, which ms.dedupe.keys names"),
         ("SELECT id, [sensor] AS sensor, seen FROM orders", "needs single values"),
         ("SELECT id, sensor, sensor AS seen FROM orders", "holds no times"),
+        ("SELECT id, sensor FROM orders", "no column seen, which ms.dedupe.column names"),
     ],
 )
 def test_a_result_that_cannot_be_compared_is_refused(lake: Events, sql: str, said: str) -> None:
@@ -228,6 +229,7 @@ def test_a_result_that_cannot_be_compared_is_refused(lake: Events, sql: str, sai
 
     assert report.exit_code == 1
     assert said in report.failures[0].error
+    assert "__dil" not in report.failures[0].fix
 
 
 def test_what_does_not_go_with_it_is_said_at_once(lake: Events) -> None:
@@ -244,6 +246,10 @@ def test_what_does_not_go_with_it_is_said_at_once(lake: Events) -> None:
     assert len(said) == 3
     assert any("ms.publish.mode=merge" in each for each in said)
     assert any("ms.dedupe.within is not" in each for each in said)
+    malformed = once(lake, ms__dedupe__within="1 hour")
+    with pytest.raises(ConfigError) as caught:
+        lake.job(malformed)
+    assert [each.key for each in caught.value.problems] == ["ms.dedupe.within"]
     windowed = once(lake, "w", ms__query__mode="windowed", ms__query__sql="")
     with pytest.raises(ConfigError, match="Let a job of its own leave repeats out"):
         lake.job(windowed)

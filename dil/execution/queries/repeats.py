@@ -24,18 +24,20 @@ PUBLISHED = -1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def require_keys(schema: pa.Schema, spec: DedupeSpec) -> None:
-    """Refuse a result that lacks a key, or whose keys cannot be compared.
+def require_columns(schema: pa.Schema, spec: DedupeSpec) -> None:
+    """Refuse a result that lacks a key or the time, or whose keys cannot be compared.
 
     Raises:
         QueryError: a column is not there, or its values have parts.
     """
-    for name in spec.keys:
+    named = [*((name, KEYS) for name in spec.keys), (spec.column, COLUMN)]
+    for name, key in named:
         if name not in schema.names:
             raise QueryError(
-                f"the query gives no column {name}, which {KEYS} names",
-                f"Name columns of the result in {KEYS}: {', '.join(schema.names)}.",
+                f"the query gives no column {name}, which {key} names",
+                f"Name a column of the result: {', '.join(schema.names)}.",
             )
+    for name in spec.keys:
         kind = schema.field(name).type
         if pa.types.is_nested(kind):
             raise QueryError(

@@ -33,7 +33,7 @@ from dil.execution.jvm_errors import stopping_error
 from dil.execution.memory import workers_at_once
 from dil.execution.queries.deduped import without_repeats
 from dil.execution.queries.query import Query, QueryResult, View, in_order, part_of
-from dil.execution.queries.repeats import require_keys
+from dil.execution.queries.repeats import require_columns
 from dil.execution.queries.windowed import emitted, with_event_time
 from dil.execution.spark_types import arrow_schema, spark_schema
 from dil.model.dedupe import TimeSpan
@@ -166,7 +166,7 @@ def _result(
         _refuse_more_than_rows(result)
     if spec.dedupe is None:
         return result, None
-    require_keys(arrow_schema(result.schema), spec.dedupe)
+    require_columns(arrow_schema(result.schema), spec.dedupe)
     found = without_repeats(result, spec.dedupe, query.published, partial(frame_of, session))
     kept.callback(found.release)
     return found.frame, found.span

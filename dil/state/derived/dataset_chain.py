@@ -319,8 +319,8 @@ class _Added:
     def _taken_away(self, number: int, files: int) -> StateError:
         return StateError(
             f"block {number} of job {json.dumps(self.dataset)} takes rows away that were read"
-            f" before, {files} files of them: reading what is new since does not show which"
-            " rows changed",
+            f" before (files: {files}): reading what is new since does not show which rows"
+            " changed",
             f"{_ANEW} New rows alone come from jobs with ms.publish.mode=append.",
         )
 
