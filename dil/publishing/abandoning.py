@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dil.errors import WriteError
-from dil.model.dataset import Commit, Intent, Lease, Move, OperatorAct, PublishedFile
+from dil.model.dataset import Commit, Intent, Lease, Move, OperatorAct, PublishedFile, RunWork
 from dil.model.job import PublishingSpec, PublishMode
+from dil.model.stream import STREAM
 from dil.model.work_unit import unit_hash
 from dil.publishing import withdrawal
 from dil.publishing.destination import destination_for
@@ -61,6 +62,7 @@ def finish_without_lost(
         return intent
     if not (rest.commit.moves or rest.commit.removes):
         _fence(intent, destination)
+    rest = _with_event_time_of_before(rest, store)
     # This comes before the intent changes: a repeat after a crash here finds the same work units
     # lost.
     for move in withdrawal.keep_copies(filesystem, spec, _dropped(intent, rest)):
@@ -168,6 +170,7 @@ def abandon(
             _forget_beside(aside, commit, filesystem)
         own = replace(own, removes=tuple(file for file in own.removes if file.uri in kept))
         rest = _without(replace(intent, commit=own), lost, spec.mode, kept)
+        rest = _with_event_time_of_before(rest, store)
         # A publish of put-aside rows alone may have deleted the older ones.
         gone = [uri for uri in going if not filesystem.exists(filesystem.path_of(uri))]
         rest = replace(rest, commit=replace(rest.commit, act=None, quarantine_removes=tuple(gone)))
@@ -176,6 +179,18 @@ def abandon(
             carry_out(rest, spec, filesystem)
     store.commit(lease, rest.commit)
     return rest
+
+
+def _with_event_time_of_before(rest: Intent, store: StateStore) -> Intent:
+    """Return the rest of a publish with the checkpoints of event time from before it.
+
+    Rows that are read again would be late for a watermark that they moved themselves.
+    """
+    checkpoints = {
+        kind: members if kind == STREAM else store.checkpoint(kind)
+        for kind, members in rest.commit.checkpoints.items()
+    }
+    return replace(rest, commit=replace(rest.commit, checkpoints=checkpoints))
 
 
 def _fence(intent: Intent, destination: Destination) -> None:
@@ -333,7 +348,8 @@ def _without(
 ) -> Intent:
     commit = intent.commit
     is_whole = mode is PublishMode.MERGE or (mode is PublishMode.REPLACE and commit.act is None)
-    gives_up = is_whole or commit.is_compaction
+    # A query says that all rows of its inputs were taken.
+    gives_up = is_whole or commit.is_compaction or commit.query is not None
     if gives_up:
         # Files of rewritten rows belong to no work unit.
         moved = _all_units(move.target for move in commit.all_moves)
@@ -376,6 +392,9 @@ def _without(
         else tuple(uri for uri in commit.quarantine_removes if unit_hash_in(uri) not in hashes),
         run=replace(commit.run, outcomes=outcomes, left_low=min(starts, default=None)),
     )
+    if commit.query is not None:
+        # The next run takes the same of its inputs: their places and the watermark stay.
+        rest = replace(rest, query=None, checkpoints={}, run=RunWork(watermarks=False))
     act = None if commit.act is None or gives_up else _act_without(commit.act, lost)
     has_files = bool(rest.moves or rest.removes or rest.quarantine)
     is_empty = act is None or not (has_files or act.changed or act.removed)

@@ -232,11 +232,10 @@ class DatasetChain:
         found: dict[int, str] = {}
         after = first - 1
         while True:
-            page = self.chain.tx.rows(_PAGE_OF_RESETS, self.dataset, after, last, PAGE)
+            page = self.chain.tx.rows(_PAGE_OF_RESETS, self.dataset, after, last - 1, PAGE)
             for number, stored_hash, payload in page:
                 event = read_stored(self.dataset, number, stored_hash, payload).event
                 if isinstance(event, ConfigEvent) and "act" in event.body:
-                    # The files are in the next block.
                     found[number + 1] = str(event.body["act"])
                 after = number
             if len(page) < PAGE:
@@ -321,7 +320,7 @@ class _Added:
     def _taken_away(self, number: int, files: int) -> StateError:
         return StateError(
             f"block {number} of job {json.dumps(self.dataset)} takes rows away that were read"
-            f" before, in {files} files: the new rows since do not show which rows"
+            f" before (files: {files}): reading what is new since does not show which rows"
             " changed",
             f"{_ANEW} Only jobs with ms.publish.mode=append always have new rows only.",
         )

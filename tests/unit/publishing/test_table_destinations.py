@@ -245,7 +245,7 @@ def test_a_commit_that_replaces_what_is_gone_is_refused_before_it_is_decided(sho
     shop.publish("r1", orders(1))
     old = shop.live()["r1"]
     shop.remove_elsewhere(old)
-    with pytest.raises(CommitConflictError, match="is not in the"):
+    with pytest.raises(CommitConflictError, match="is no longer in the"):
         shop.require_fit(shop.intent("r2", shop.move("r2", orders(2)), removes=[old]))
 
 

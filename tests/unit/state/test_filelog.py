@@ -418,9 +418,9 @@ def test_the_folder_of_another_job_is_refused(written: Log) -> None:
     there = written.directory / folder_name("other")
     shutil.copytree(written.folder, there)
     with open_file_log(str(written.directory), "other", clock=lambda: NOW) as store:
-        with pytest.raises(StateError, match='is of job "orders", not of "other"'):
+        with pytest.raises(StateError, match='belongs to job "orders", not to "other"'):
             store.head()
-        with pytest.raises(StateError, match='is of job "orders", not of "other"'):
+        with pytest.raises(StateError, match='belongs to job "orders", not to "other"'):
             store.acquire_lease("r9", lease_s=60)
 
 
@@ -429,7 +429,7 @@ def test_the_snapshots_of_another_job_are_refused(log: Log) -> None:
     shutil.copytree(log.folder, log.directory / folder_name("other"))
     with (
         open_file_log(str(log.directory), "other", clock=lambda: NOW) as store,
-        pytest.raises(StateError, match='is of job "orders", not of "other"'),
+        pytest.raises(StateError, match='belongs to job "orders", not to "other"'),
     ):
         store.head()
 
