@@ -117,7 +117,7 @@ def test_check_looks_at_all_places_and_makes_nothing(
     assert main(["check", str(local.folder / "rows.conf")]) == 1
     told = capsys.readouterr().err
     assert "rows.conf:" in told
-    assert "state.store.dir exists" in told
+    assert "state.store.dir is" in told
 
 
 def test_check_names_what_of_a_destination_it_does_not_look_at(
