@@ -271,7 +271,7 @@ class _Column:
         values = batch.column(place)
         if not _can_name_folders(values.type):
             raise ConversionError(
-                f'{_KEY} names "{name}", a column of type {values.type}',
+                f'{_KEY} names "{name}", which holds {values.type}',
                 "Name columns of text, whole numbers, decimals, booleans or dates.",
             )
         known = values.dictionary_encode(null_encoding="encode")
