@@ -1,4 +1,4 @@
-"""The column types of warehouses, as Arrow types, and which of them hold the values of others.
+"""The column types of warehouses as Arrow types, and whether one holds the values of another.
 
 The types that a column can have: bool, int16, int32, int64, float, double, decimal, text, binary,
 date32, time64[us], timestamp[us] with UTC or without a zone, and JSON, which is text.
@@ -24,9 +24,9 @@ _INTEGERS = {
     pa.uint32(): pa.int64(),
     pa.uint64(): pa.decimal128(20, 0),
 }
-# Decimals are not here: their digits are part of their words. What MySQL's own JSON type rounds,
-# text keeps, and MariaDB's is text anyway; its FLOAT shows six digits. SQLite keeps the words and
-# goes by what is in them: TIMESTAMPTZ and DATE leave text as it is.
+# Decimals are missing here, because their words contain their digits. JSON is text in MySQL, whose
+# JSON type rounds numbers; MariaDB's JSON type is text anyway. MySQL's FLOAT shows six digits only.
+# SQLite stores the words and derives the storage from them: TIMESTAMPTZ and DATE keep text as text.
 _WORDS: tuple[tuple[pa.DataType, str, str, str, str], ...] = (
     # type, PostgreSQL, MySQL, SQLite, DuckDB
     (pa.bool_(), "boolean", "tinyint(1)", "BOOLEAN", "BOOLEAN"),
@@ -53,12 +53,12 @@ DUCKDB_WORDS = {kind: word for kind, _, _, _, word in _WORDS}
 class TableColumn:
     """A column of a table that exists.
 
-    ``type`` is None where rows cannot be loaded into the column, ``words`` is how the database
-    calls it. ``limit`` is how many characters of text it holds, None for any number.
-    ``is_required`` says that it must be given a value, ``takes_null`` that null is kept as null.
-    ``is_computed`` is a column whose values the database makes itself, and ``is_fixed`` one whose
-    values are given to new rows only. ``attributes`` is what follows the type in its definition,
-    where a change of the type has to repeat it, None where that is not known.
+    ``type`` is None if rows cannot be loaded into the column; ``words`` is the database's name of
+    the type. ``limit`` is how many characters of text the column holds, None for any number.
+    ``is_required`` says that rows must give a value, ``takes_null`` that null is kept as null.
+    ``is_computed`` says that the database computes the values, ``is_fixed`` that only new rows
+    may give a value. ``attributes`` is the text after the type in the definition, which a change
+    of the type has to repeat, None if it is not known.
     """
 
     name: str
@@ -76,8 +76,8 @@ class TableColumn:
 class Table:
     """A table that exists; ``unique`` are the columns of each primary key or unique index.
 
-    ``problem`` says why rows cannot be published to it, empty where they can. ``heir`` is a table
-    that inherits from it, whose rows are among its own to whoever reads or deletes them.
+    ``problem`` is the reason why rows cannot be published to it, empty if they can. ``heir`` is a
+    table that inherits from it, whose rows are read and deleted with its own rows.
     """
 
     columns: tuple[TableColumn, ...]
@@ -87,7 +87,7 @@ class Table:
 
 
 def column_type(staged: pa.DataType) -> pa.DataType | None:
-    """Return the type of the column that keeps staged values exactly, None where there is none."""
+    """Return the type of the column that keeps staged values exactly, None if there is none."""
     if pt.is_dictionary(staged):
         return column_type(staged.value_type)
     if staged in _INTEGERS:
