@@ -59,7 +59,6 @@ class Reshaping:
     says that the run read all rows of the source. At most ``bucket_rows`` changed keys are in
     memory at once. With ``keeps_others`` a work unit whose rows do not fit those of other units
     fails alone. ``event_times`` finds the event times of rows, None if lateness is not measured.
-    ``begins_changelog`` says that the job's changelog, if it keeps one, starts again.
     """
 
     job: Job
@@ -70,7 +69,6 @@ class Reshaping:
     bucket_rows: int = BUCKET_ROWS
     keeps_others: bool = False
     event_times: EventTimes | None = None
-    begins_changelog: bool = False
 
     @property
     def folder(self) -> str:

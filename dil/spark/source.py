@@ -41,7 +41,7 @@ class DilDataSource(DataSource):
         """Return the columns; called where the user names none.
 
         Raises:
-            DilQueryError: the job file is wrong, or nothing tells the columns.
+            DilQueryError: the job file is wrong, or the columns are unknown.
         """
         self._is_inferred = not self._options.columns
         found = self._source_schema() if self._options.conf else self._dataset_schema()

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from dil.databases.faults import Diagnosis, Fault, LoginProperties
 from dil.databases.statements import MARK, quoted
-from dil.types.warehouse import Table, TableColumn
 
 # How long to wait, in seconds: for a connection; for another writer's lock, which is then tried
 # again; and how long a client may be silent inside a transaction before the server ends it.
@@ -33,6 +32,43 @@ ADVICE: Mapping[Fault, str] = dict.fromkeys(BUSY, _BUSY) | {
 }
 Value = str | int | bytes | None
 Row = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column of a table that exists.
+
+    ``type`` is None if rows cannot be loaded into the column; ``words`` is the database's name of
+    the type. ``limit`` is how many characters of text the column holds, None for any number.
+    ``is_required`` says that rows must give a value, ``takes_null`` that null is kept as null.
+    ``is_computed`` says that the database computes the values, ``is_fixed`` that only new rows
+    may give a value. ``attributes`` is the text after the type in the definition, which a change
+    of the type has to repeat, None if it is not known.
+    """
+
+    name: str
+    type: pa.DataType | None
+    words: str
+    limit: int | None = None
+    is_required: bool = False
+    takes_null: bool = True
+    is_computed: bool = False
+    is_fixed: bool = False
+    attributes: str | None = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that exists; ``unique`` are the columns of each primary key or unique index.
+
+    ``problem`` is the reason why rows cannot be published to it, empty if they can. ``heir`` is a
+    table that inherits from it, whose rows are read and deleted with its own rows.
+    """
+
+    columns: tuple[TableColumn, ...]
+    unique: frozenset[frozenset[str]] = frozenset()
+    problem: str = ""
+    heir: str = ""
 
 
 class Connection(ABC):
