@@ -212,7 +212,7 @@ def _unpacker(codec: str, longest: int) -> Callable[[bytes], bytes]:
     }
     if codec not in known:
         raise SourceContractError(
-            f"the file is packed with the codec {codec}, which is not supported",
+            f"the file is packed with {codec}, which is not supported",
             f"Supported are {', '.join(known)}. Write it with deflate or snappy at the source.",
         )
     return known[codec]
