@@ -1,10 +1,10 @@
-"""The error of every connector for a text that is no address of its protocol."""
+"""The error of all connectors for a text that is no address of their protocol."""
 
 from __future__ import annotations
 
 
 class AddressError(ValueError):
-    """A text that names no place: ``what`` is wrong with it, ``fix`` is what to write."""
+    """A text is no address: ``what`` is the problem, ``fix`` the advice."""
 
     def __init__(self, what: str, fix: str) -> None:
         super().__init__(what, fix)

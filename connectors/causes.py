@@ -8,9 +8,9 @@ _DEPTH = 20  # causes may form a ring
 
 
 def causes_of(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and what it came from, the nearest first.
+    """Yield an error and its causes, the nearest first.
 
-    urllib3 keeps that in ``reason`` or in arguments, botocore in ``kwargs``.
+    urllib3 keeps causes in ``reason`` or in arguments, botocore in ``kwargs``.
     """
     waiting = [error]
     for _ in range(_DEPTH):

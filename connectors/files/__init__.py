@@ -1,1 +1,1 @@
-"""The common part of connectors for files: names, bodies that go on after a cut, payload files."""
+"""The common part of connectors for files: names, bodies that survive a cut, payload files."""

@@ -1,7 +1,7 @@
-"""The bytes of a file that is fetched from afar: complete, unchanged, or an error.
+"""The bytes of a remote file: complete and unchanged, or an error.
 
-A connection that is cut is opened again where it was cut, a bounded number of times. That the
-bytes before and behind the cut are of the same file is the business of ``RemoteFile.open_at``.
+A connection that is cut is opened again at the position of the cut, a bounded number of times.
+``RemoteFile.open_at`` has to make sure that the file before and behind the cut is the same.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dil.errors import SourceContractError, TransientSourceError
 from dil.extraction.streams import ReadStream
 
 _LOG = logging.getLogger(__name__)
-# What one call asks for: of a call that fails everything is asked for once more.
+# How much one call asks for: a call that fails is repeated as a whole.
 _PIECE = 1 << 16
-# Tries in a row that bring less than a MiB each; a transfer that goes on is not given up.
+# Tries in a row that bring less than a MiB each; a transfer that makes progress is not given up.
 _TRIES = 5
 _PROGRESS = 1 << 20
 CHANGED_FIX = (
@@ -27,13 +27,13 @@ CHANGED_FIX = (
 
 
 class FileStream(Protocol):
-    """An open stream over the rest of a file; every error of its own is one of ours."""
+    """An open stream over the rest of a file; it raises errors of ours only."""
 
     def read(self, size: int, /) -> bytes:
-        """Return up to ``size`` bytes, empty where the stream ends.
+        """Return up to ``size`` bytes, empty at the end of the stream.
 
         Raises:
-            TransientSourceError: the connection is gone; going on from here may help.
+            TransientSourceError: the connection is gone; opening it again here may help.
         """
 
     def close(self) -> None:
@@ -41,38 +41,38 @@ class FileStream(Protocol):
 
 
 class RemoteFile(ABC):
-    """One state of one file: ``size`` bytes, of which any part may be asked for."""
+    """One state of one file of ``size`` bytes, which can be opened at any position."""
 
     size: int
     shown: str
 
     @abstractmethod
     def open_at(self, position: int) -> FileStream:
-        """Open the file's rest.
+        """Return a stream over the rest of the file from a position on.
 
         Raises:
-            TransientSourceError: it cannot be reached now.
-            SourceContractError: it is another state of the file.
-            SourceError: it is gone, or refused.
+            TransientSourceError: the file cannot be reached now.
+            SourceContractError: the file has changed.
+            SourceError: the file is gone, or access is refused.
         """
 
     @abstractmethod
     def taken(self, data: bytes) -> None:
-        """Take note of the bytes that were read, in order, each once."""
+        """Record bytes that were read; called in order, once for each byte."""
 
     @abstractmethod
     def check_end(self) -> None:
-        """Check what can be checked once all bytes were read.
+        """Check the whole content, after all bytes were read.
 
         Raises:
-            SourceContractError: they are not those of the file.
+            SourceContractError: the bytes are not the file's.
         """
 
 
 class FileBody(ReadStream):
-    """A file as one stream. The last bytes are given only when the whole was checked.
+    """A file as one stream, which returns the last bytes only after the whole file was checked.
 
-    ``wait`` takes the seconds to wait before the connection is opened once more.
+    ``wait`` waits for a number of seconds, before the connection is opened once more.
     """
 
     def __init__(self, file: RemoteFile, wait: Callable[[float], None], first: FileStream) -> None:
@@ -91,8 +91,8 @@ class FileBody(ReadStream):
 
         Raises:
             TransientSourceError: the connection is cut again and again.
-            SourceContractError: the file changed while it was read, or is damaged.
-            SourceError: it is gone, or refused.
+                SourceContractError: the file changed while it was read, or is damaged.
+                SourceError: the file is gone, or access is refused.
         """
         if size < 0:
             return self.readall()
@@ -109,7 +109,7 @@ class FileBody(ReadStream):
         super().close()
 
     def _some(self, wanted: int) -> bytes:
-        """Return some bytes; none where the connection was cut and is to be opened again."""
+        """Return some bytes; none if the connection was cut and has to be opened again."""
         try:
             data = self._taken(wanted)
         except TransientSourceError as error:
@@ -134,7 +134,7 @@ class FileBody(ReadStream):
         return data
 
     def _go_on(self, error: TransientSourceError) -> None:
-        """Wait before the next try; the first one follows at once."""
+        """Wait before the next try; the first try follows at once."""
         if self._position - self._last_try_at >= _PROGRESS:
             self._tries = 0
         self._tries += 1
@@ -157,7 +157,7 @@ class FileBody(ReadStream):
 
 @contextmanager
 def closing_on_error(part: FileStream) -> Iterator[None]:
-    """Free a connection when what comes next fails."""
+    """Free a connection if the block fails."""
     try:
         yield
     except BaseException:
@@ -166,5 +166,5 @@ def closing_on_error(part: FileStream) -> Iterator[None]:
 
 
 def changed(shown: str, what: str) -> SourceContractError:
-    """Return the error of a file that is not what it was when its reading began."""
+    """Return the error for a file that changed after its reading began."""
     return SourceContractError(f"{shown}: the file changed while it was read: {what}", CHANGED_FIX)

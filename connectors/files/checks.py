@@ -1,4 +1,4 @@
-"""What is wrong with a job that lists, reads or sends files, before any I/O."""
+"""Finds problems of jobs that list, read or send files, before any I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dil.model.properties import Properties
 
 
 def file_problems(properties: Properties, *, lists: bool) -> Iterator[Problem]:
-    """Yield what keeps files from being read once, or names from being listed.
+    """Yield problems that prevent reading files once, or listing names.
 
     ``lists`` says whether the job asks for names instead of contents.
     """
@@ -23,7 +23,7 @@ def file_problems(properties: Properties, *, lists: bool) -> Iterator[Problem]:
 
 
 def remote_file_problems(properties: Properties) -> Iterator[Problem]:
-    """Yield the same for a protocol that puts files too, and what is wrong with those to send."""
+    """Yield the problems of ``file_problems`` and, if files are put, of files to send."""
     yield from payload_problems(properties)
     lists = not reads_one_file(properties) and not sends_file(properties)
     yield from file_problems(properties, lists=lists)

@@ -34,9 +34,9 @@ class FileConnector(Connector):
     @classmethod
     @abstractmethod
     def session(cls, job: Job, file: UnitFile | None) -> FileSession:
-        """Return a session of one attempt, which reads ``file`` alone where one is given.
+        """Return a session of one attempt, which reads only ``file`` if that is given.
 
-        Nothing is asked of the source before the first request.
+        The session sends nothing before the first request.
         """
 
     @classmethod
@@ -53,11 +53,11 @@ class FileConnector(Connector):
 
     @classmethod
     def changes(cls, job: Job) -> Problem | None:
-        """Say that sending a file changes the source."""
+        """Return the problem that sending a file changes the source."""
         return sending_problem(job.properties)
 
     @classmethod
     def may_repeat_rows(cls, job: Job) -> bool:
-        """Say that a put may be repeated: it is the same file under the same name."""
+        """Return True: a repeated put writes the same file under the same name."""
         del job
         return True

@@ -1,4 +1,4 @@
-"""The names of files as the body of an answer, in the form that the job's extractor reads.
+"""Makes the body of an answer from names of files, in the form that the job's extractor reads.
 
 See docs/object-stores.md, docs/files.md. Names are taken while the body is read, so a list of
 any length needs little memory.
@@ -31,10 +31,10 @@ _RENAME = "Rename the file, or read the list with ms.extractor.class=json."
 
 
 def listing_response(names: Iterable[str], job: Job, location: str = "") -> Response:
-    """Return the answer that has these names: a JSON array of ``values``, or one in each line.
+    """Return the answer with these names: a JSON array of ``values``, or a name in each line.
 
-    No name gives no row. ``names`` is consumed while the body is read, and closed with it when it
-    is a generator; what it raises leaves through ``read``.
+    Without names there are no rows. ``names`` is consumed while the body is read, and closed with
+    it if it is a generator; ``read`` raises its errors.
 
     Args:
         names: The names, in the order in which they become rows.
@@ -55,7 +55,7 @@ def listing_response(names: Iterable[str], job: Job, location: str = "") -> Resp
 
 
 def listing_problems(properties: Properties) -> Iterator[Problem]:
-    """Yield what keeps the job's extractor from reading a list of names, before any I/O."""
+    """Yield problems that prevent the job's extractor from reading a list of names, before I/O."""
     name = properties.section(ExtractionSection).extractor
     try:
         form = _form(resolve(PluginKind.EXTRACTOR, name, Extractor))
@@ -67,7 +67,7 @@ def listing_problems(properties: Properties) -> Iterator[Problem]:
 
 
 def _form(extractor: ClassRef) -> str | None:
-    """Return the media type of the form that an extractor reads, None when it reads none.
+    """Return the media type of lists that an extractor reads, None if it reads no list.
 
     The content types of a user's own class decide: text/csv or else JSON.
     """
@@ -89,7 +89,7 @@ def _array(names: Iterable[str]) -> Iterator[str]:
 
 
 def _lines(names: Iterable[str], form: str, spec: ExtractionSpec) -> Iterator[str]:
-    """Yield a line for each name, below those that ``ms.csv`` passes over, so that none is lost."""
+    """Yield a line for each name, below the lines that ``ms.csv`` skips, so that none is lost."""
     line: Callable[[str], str] = _text_line
     if form == _CSV:
         line = _csv_cell(spec.csv.settings)
@@ -100,7 +100,7 @@ def _lines(names: Iterable[str], form: str, spec: ExtractionSpec) -> Iterator[st
 
 
 def _header(spec: ExtractionSpec) -> str:
-    """Return the name of the one column: that of the schema, else that of a list in JSON."""
+    """Return the name of the only column: from the schema, else the one of a list in JSON."""
     columns = spec.output_schema or ()
     return next((each.name for each in columns if each.name.lower() not in spec.csv.made_up), _NAME)
 
@@ -147,7 +147,7 @@ class _Listing(ReadStream):
         self._ready = memoryview(b"")
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to ``size`` bytes, taking as many names as that needs."""
+        """Return up to ``size`` bytes, and consume only as many names as needed."""
         if size < 0:
             return self.readall()
         while not self._ready and self._pieces is not None and size:
@@ -156,13 +156,13 @@ class _Listing(ReadStream):
         return bytes(taken)
 
     def close(self) -> None:
-        """Close what the names come from."""
+        """Close the generator of the names."""
         if not self.closed and hasattr(self._names, "close"):
             cast("Generator[str]", self._names).close()
         super().close()
 
     def _block(self) -> bytes:
-        """Return the next names as bytes; empty at the end, and ``_pieces`` ends there as well."""
+        """Return the next names as bytes, empty at the end, when ``_pieces`` ends as well."""
         pieces = cast("Iterator[str]", self._pieces)
         text = []
         try:

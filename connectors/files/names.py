@@ -1,4 +1,4 @@
-"""Names of files: templates with values, the pattern that keeps some, kinds of content."""
+"""Names of files: templates with values, the pattern that selects names, kinds of content."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dil.text.variables import substitute
 _LOG = logging.getLogger(__name__)
 _PATTERN = "ms.source.files.pattern"
 _SETTLE = "ms.source.files.settle"
-# By the end of the name; what is not here is left to the extractor.
+# The kinds by the ending of the name; the extractor decides about other endings.
 _KINDS = {
     ".gz": "application/gzip",
     ".json": "application/json",
@@ -38,7 +38,7 @@ class FoundFile(Protocol):
 
     @property
     def modified_ms(self) -> int | None:
-        """Return when it was written last, epoch ms UTC; None where the source does not say."""
+        """Return the time of the last change, epoch ms UTC; None if the source does not give it."""
 
 
 _F = TypeVar("_F", bound=FoundFile)
@@ -46,9 +46,9 @@ _F = TypeVar("_F", bound=FoundFile)
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A file as a server lists it; ``version`` distinguishes its content from an earlier one's.
+    """A file as a server lists it; ``version`` distinguishes its content from earlier content.
 
-    ``leads_to`` is the path of the file behind a link, empty for what is none.
+    ``leads_to`` is the path of the file that a link leads to, empty for a file that is no link.
     """
 
     path: str
@@ -58,12 +58,12 @@ class Listed:
 
 
 def filled(template: str, variables: Mapping[str, JsonValue]) -> str:
-    """Return ``ms.source.uri`` or a part of it with its variables, put in as they are.
+    """Return ``ms.source.uri``, or a part of it, with its variables replaced unchanged.
 
     See docs/files.md.
 
     Raises:
-        ConfigError: nothing gives a value to one of them; the name would lead elsewhere.
+        ConfigError: a variable has no value, or the name would lead out of its folder.
     """
     result = substitute(template, variables)
     if result.missing:
@@ -77,7 +77,7 @@ def filled(template: str, variables: Mapping[str, JsonValue]) -> str:
 
 
 def reads_one_file(properties: Properties) -> bool:
-    """Return whether a job reads files, one in a work unit; else it lists names."""
+    """Return whether a job reads one file in a work unit; else it lists names."""
     return bool(properties.section(DumpSection).file_name.strip()) or reads_once(properties)
 
 
@@ -85,7 +85,7 @@ def matching(items: Iterable[_F], properties: Properties) -> Iterator[_F]:
     """Yield the files whose path ``ms.source.files.pattern`` matches as a whole, in their order."""
     pattern = properties.section(FilesSection).pattern
     if pattern == ".*":
-        # A name may have a line break, which a dot does not match; no job means that.
+        # A dot does not match a line break in a name, which no job intends.
         yield from items
         return
     matches = compile_java(pattern).fullmatch
@@ -95,7 +95,7 @@ def matching(items: Iterable[_F], properties: Properties) -> Iterator[_F]:
 
 
 def without_doubles(items: Iterable[Listed], location: str) -> list[Listed]:
-    """Leave out links to files that are listed themselves, and all but the first link to a file.
+    """Return items without links to files that are listed, and with one link to any other file.
 
     Otherwise the rows of such a file would be read twice.
     """
@@ -116,10 +116,9 @@ def without_doubles(items: Iterable[Listed], location: str) -> list[Listed]:
 def stable_files(
     items: Iterable[_F], properties: Properties, location: str, now_ms: int
 ) -> Iterator[_F]:
-    """Yield the files that were not written to for ``ms.source.files.settle``; report the others.
+    """Yield the files unchanged for ``ms.source.files.settle``; log how many are left out.
 
-    ``now_ms`` is the real time, epoch ms UTC. A file whose time the source does not give has
-    settled.
+    ``now_ms`` is the real time, epoch ms UTC. A file without a time counts as settled.
     """
     settle_ms = properties.section(FilesSection).settle_ms
     young = 0
@@ -138,8 +137,8 @@ def require_all_stable(
     """Return the files if all of them have settled; ``now_ms`` is the real time, epoch ms UTC.
 
     Raises:
-        TransientSourceError: some have not. Read without them, the work unit would count as done,
-            and no run would come back for them.
+        TransientSourceError: some files have not settled. If they were skipped, the work unit would
+            count as done, and no later run would read them.
     """
     found, settle_ms = list(items), properties.section(FilesSection).settle_ms
     young = sum(_is_young(item, settle_ms, now_ms) for item in found)
@@ -155,19 +154,19 @@ def require_all_stable(
 def chosen(
     items: Iterable[Listed], asked: str, properties: Properties, location: str, now_ms: int
 ) -> Listed:
-    """Return the one file to read: that named ``asked``, else the first; more are noted.
+    """Return the file to read: the one named ``asked``, else the first; log that there are more.
 
     Args:
-        items: What is there and the pattern keeps, sorted; no more is taken than needed.
-        asked: The path that the job names; sorted, it comes before all that begin with it.
-        properties: The job's.
+        items: The files that exist and match the pattern, sorted; consumed as far as needed.
+        asked: The path that the job names; it sorts before all paths that begin with it.
+        properties: The properties of the job.
         location: Names the place in messages.
         now_ms: The real time, epoch ms UTC.
 
     Raises:
-        SourceError: there is none. Taken for success it would move the watermark past a file that
+        SourceError: there is no file. As a success this would move the watermark past a file that
             was never read.
-        TransientSourceError: it was written to just now (``ms.source.files.settle``).
+        TransientSourceError: the file was written to just now (``ms.source.files.settle``).
     """
     found = iter(items)
     first = next(found, None)
@@ -195,6 +194,6 @@ def _is_young(item: FoundFile, settle_ms: int | None, now_ms: int) -> bool:
 
 
 def media_type(name: str) -> str:
-    """Return the media type that the end of a name shows, empty text for none."""
+    """Return the media type by the ending of a name, empty if it is not known."""
     lower = name.lower()
     return next((kind for ending, kind in _KINDS.items() if lower.endswith(ending)), "")

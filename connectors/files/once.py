@@ -1,4 +1,4 @@
-"""Files as units: each is a work unit of its own and read once (``ms.source.files.once``)."""
+"""Files as units: each file is a work unit and read once (``ms.source.files.once``)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _FILE, _VERSION = "file", "version"
 
 @dataclass(frozen=True, slots=True)
 class UnitFile:
-    """The file of a work unit; ``version`` is empty where any version of it will do."""
+    """The file of a work unit; ``version`` is empty if any version may be read."""
 
     path: str
     version: str = ""
 
     def check(self, version: str) -> None:
-        """Compare with the version that is there now.
+        """Compare the listed version with the present one.
 
         Raises:
-            SourceContractError: it is another one.
+            SourceContractError: the file has another version now.
         """
         if self.version and self.version != version:
             raise SourceContractError(
@@ -43,7 +43,7 @@ def file_unit(path: str, version: str, properties: Properties) -> JsonObject:
     """Return the unit of a file; equal units are read once in all runs.
 
     Raises:
-        SourceError: its name is not UTF-8, which state cannot keep.
+        SourceError: the file's name is not UTF-8, so that the state cannot keep it.
     """
     try:
         path.encode()
@@ -59,7 +59,7 @@ def file_unit(path: str, version: str, properties: Properties) -> JsonObject:
 
 
 def unit_file(properties: Properties, work_unit: WorkUnit) -> UnitFile | None:
-    """Return the file of a work unit, None where work units are no files."""
+    """Return the file of a work unit, None if work units are no files."""
     if not reads_once(properties):
         return None
     unit = work_unit.unit
@@ -67,7 +67,7 @@ def unit_file(properties: Properties, work_unit: WorkUnit) -> UnitFile | None:
 
 
 def once_problems(properties: Properties, *, lists: bool) -> Iterator[Problem]:
-    """Yield what keeps files from being units, before any I/O.
+    """Yield problems that prevent files from being units, before any I/O.
 
     ``lists`` says whether the job asks for names instead of contents.
     """

@@ -26,7 +26,7 @@ _NAME = "uploadS3Key"
 
 @dataclass(frozen=True, slots=True)
 class PayloadFile:
-    """A file of this machine that is to be sent, and the name that it gets."""
+    """A file of this machine to send, and its name at the receiver."""
 
     path: str
     name: str
@@ -36,7 +36,7 @@ class PayloadFile:
         """Open the file.
 
         Raises:
-            SourceError: it is not there or cannot be read.
+            SourceError: the file is missing or cannot be read.
         """
         try:
             with Path(self.path).open("rb") as stream:
@@ -62,7 +62,7 @@ class OpenPayload:
         """Yield the content in blocks of ``size`` bytes, the last one shorter.
 
         Raises:
-            SourceContractError: the file changed meanwhile; what was sent must not stay.
+            SourceContractError: the file changed meanwhile; the part that was sent must not stay.
         """
         left = self.size
         while left:
@@ -89,7 +89,7 @@ def sends_file(properties: Properties) -> bool:
 
 
 def sending_problem(properties: Properties) -> Problem | None:
-    """Return what says that a look at the source would send a file, None for other jobs."""
+    """Return the problem that a preview of the source would send a file, None for other jobs."""
     if not sends_file(properties):
         return None
     return Problem(
@@ -101,7 +101,7 @@ def sending_problem(properties: Properties) -> Problem | None:
 
 
 def payload_file(properties: Properties, values: RequestValues) -> PayloadFile | None:
-    """Return the file that a request sends, None where the job sends none.
+    """Return the file that a request sends, None if the job sends no file.
 
     Raises:
         SourceContractError: a variable of its path has no value.
@@ -125,7 +125,7 @@ def payload_file(properties: Properties, values: RequestValues) -> PayloadFile |
 
 
 def payload_problems(properties: Properties) -> Iterator[Problem]:
-    """Yield what is wrong with the files to send, before any I/O."""
+    """Yield the problems of files to send, before any I/O."""
     entries = properties.section(SecondarySection).payload
     if entries and not all(each.format == "binary" for each in entries):
         yield Problem(

@@ -1,4 +1,4 @@
-"""The requests of a session of files, in words."""
+"""Describes the requests of a session of files."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dil.spi.request_view import RequestView
 def file_view(
     place: str, unit: UnitFile | None, properties: Properties, *, lists: bool | None = None
 ) -> RequestView:
-    """Return the listing, the one file of a work unit, or the place where a file is put.
+    """Return the view of a listing, of a work unit's file, or of the place where a file is put.
 
     Args:
         place: Address of the folder, prefix or file, without a password.
-        unit: The file of the work unit, None where work units are no files.
-        properties: Those of the job.
-        lists: Whether the names are the rows; where that is not given, the job's template says it.
+        unit: The file of the work unit, None if work units are no files.
+        properties: The properties of the job.
+        lists: Whether the names are the rows; if it is None, the job's template decides.
     """
     if sends_file(properties):
         return RequestView("put", place)

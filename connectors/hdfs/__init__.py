@@ -1,4 +1,4 @@
-"""Files of this machine, of HDFS and of what else Arrow reaches: ``source.class=hdfs``."""
+"""Files of this machine, of HDFS and of Arrow's other file systems: ``source.class=hdfs``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of HDFS by libhdfs, and of every other system that Arrow has a client for."""
+"""Reads files of HDFS by libhdfs, and of other file systems that Arrow has a client for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dil.errors import SourceError
 
 
 class ArrowStore(FileStore):
-    """One of Arrow's file systems; ``root`` is the part of its paths that ours leave out."""
+    """One of Arrow's file systems; ``root`` is the beginning of its paths that our paths lack."""
 
     def __init__(self, filesystem: fs.FileSystem, prefix: str, root: str = "") -> None:
         self._filesystem = filesystem
@@ -35,7 +35,7 @@ class ArrowStore(FileStore):
 
     def open(self, path: str, position: int) -> FileStream:
         """Open a file from a position on."""
-        # As it is: Arrow would look at the name and unpack.
+        # No compression: else Arrow would unpack the file if its name shows one.
         if not position:
             whole: FileStream = self._filesystem.open_input_stream(
                 f"{self._root}{path}", compression=None
@@ -56,7 +56,7 @@ class ArrowStore(FileStore):
 
 
 def hadoop_store(host: str, port: int, user: str, prefix: str) -> ArrowStore | None:
-    """Return HDFS by libhdfs, None where the library or its Java is not there."""
+    """Return a store for HDFS by libhdfs, None if the library or Java is not installed."""
     try:
         found = fs.HadoopFileSystem(host, port, user=user or None)
     except OSError as error:
@@ -67,10 +67,10 @@ def hadoop_store(host: str, port: int, user: str, prefix: str) -> ArrowStore | N
 
 
 def store_of_uri(scheme: str, authority: str, prefix: str) -> ArrowStore:
-    """Return the file system that Arrow has for a scheme, such as gs and abfss.
+    """Return a store on Arrow's file system for a scheme, such as gs and abfss.
 
     Raises:
-        SourceError: it has none, or cannot begin to speak to it.
+        SourceError: Arrow has no such file system, or cannot open it.
     """
     uri = f"{scheme}://{authority}/"
     try:

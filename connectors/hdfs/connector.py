@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class HdfsConnector(FileConnector):
-    """Lists and reads files of this machine, of HDFS, and of what Arrow reaches."""
+    """Lists and reads files of this machine, of HDFS, and of Arrow's other file systems."""
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
@@ -34,7 +34,7 @@ class HdfsConnector(FileConnector):
 
     @classmethod
     def session(cls, job: Job, file: UnitFile | None) -> FilesSession:
-        """Return a session; nothing is looked at before the first request."""
+        """Return a session, which opens nothing before the first request."""
         from connectors.hdfs.session import FileSettings, FilesSession
 
         return FilesSession(FileSettings.of(job), file)

@@ -1,4 +1,4 @@
-"""Files that are packed, as their names show, to plain bytes (docs/files.md)."""
+"""Unpacks files whose names show a compression (docs/files.md)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SNAPPY = ".snappy"
 
 
 def plain_name(name: str) -> str:
-    """Return a file name without the ending of a compression, the name itself where it has none.
+    """Return a file name without the ending of a compression, or unchanged without one.
 
     >>> plain_name("a.csv.GZ"), plain_name("a.snappy.parquet")
     ('a.csv', 'a.snappy.parquet')
@@ -34,7 +34,7 @@ def plain_name(name: str) -> str:
 
 
 def decompressed(stream: BinaryIO, name: str, shown: str, limit: ExpansionSpec) -> BinaryIO:
-    """Return the plain bytes of a file; it owns ``stream``.
+    """Return a stream of the plain bytes of a file, which owns ``stream``.
 
     Data that is cut is an error, and so are more plain bytes than the limit allows.
     """

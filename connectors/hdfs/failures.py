@@ -1,4 +1,4 @@
-"""Why a file cannot be read, in words; errors of systems become ours here and nowhere else."""
+"""Translates errors of file systems into our errors; it is done here and nowhere else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RIGHTS_FIX = "Let the user that runs tasks read it, and the folders on the way.
 
 @contextmanager
 def translated_errors(shown: str, *, listed: bool = False) -> Iterator[None]:
-    """Translate what a system raises; ``listed`` says that the file was there a moment ago."""
+    """Translate errors of a file system; ``listed`` says that the file was there a moment ago."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -43,7 +43,7 @@ def translated_errors(shown: str, *, listed: bool = False) -> Iterator[None]:
 
 
 def _missing_fix(shown: str) -> str:
-    """Return what to do about a missing path; a pattern of a shell is another way to name files."""
+    """Return the advice for a missing path, also for one that is a pattern of a shell."""
     folder, _, name = shown.rpartition("/")
     if not set("*?") & set(name):
         return _MISSING_FIX
@@ -57,5 +57,5 @@ def _missing_fix(shown: str) -> str:
 
 
 def _named(error: OSError, shown: str) -> str:
-    """Return the path that the system says; it may be one in the folder that was asked for."""
+    """Return the path in the system's error, which may be inside the requested folder."""
     return error.filename if isinstance(error.filename, str) else shown

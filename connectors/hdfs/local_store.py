@@ -18,10 +18,10 @@ class LocalStore(FileStore):
         return _status(path, os.stat(path), "")
 
     def entries(self, path: str) -> list[FileStatus]:
-        """Return files and folders; pipes, sockets and devices are none."""
+        """Return files and folders, without pipes, sockets and devices."""
         folder = os.path.realpath(path).rstrip("/")
         with os.scandir(path) as found:
-            # Hidden ones are not asked for: the link of an editor's lock leads nowhere.
+            # Hidden entries are left out first: the link of an editor's lock leads nowhere.
             wanted = [entry for entry in found if not entry.name.startswith(HIDDEN)]
             states = [(entry, entry.stat()) for entry in wanted]
         return [
@@ -39,7 +39,7 @@ class LocalStore(FileStore):
 
 
 def _real_path(folder: str, entry: os.DirEntry[str]) -> str:
-    """Return the path without links of what lies in a folder, given without links too."""
+    """Return the path without links of an entry in ``folder``, which has no links either."""
     return os.path.realpath(entry.path) if entry.is_symlink() else f"{folder}/{entry.name}"
 
 

@@ -1,4 +1,4 @@
-"""Which client reads a place."""
+"""Chooses the client for a place."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _LOG = logging.getLogger(__name__)
 
 
 def open_store(place: HdfsSourcePath, user: str = "") -> FileStore:
-    """Return the store that has a place; its client is loaded now.
+    """Return the store of a place; its client is loaded now.
 
-    HDFS is read by libhdfs where Hadoop's native library and a Java are there, else by WebHDFS.
+    HDFS is read by libhdfs if Hadoop's native library and Java are installed, else by WebHDFS.
 
     Raises:
         SourceError: no client can be made.

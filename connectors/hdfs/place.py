@@ -1,4 +1,4 @@
-"""``ms.source.uri`` of a job that reads files: which system, which path, which pattern."""
+"""Reads ``ms.source.uri`` of a job for files: the file system, the path, the pattern."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class HdfsSourcePath:
     """A path of a file system.
 
     ``scheme`` is ``file`` for this machine. ``prefix`` is the text before paths that are
-    listed: scheme and host where the job's URI has them. ``pattern`` is what whole paths of a
-    listing must match, None where files are read.
+    listed: scheme and host if the job's URI has them. ``pattern`` is the regular expression that
+    whole paths of a listing must match, None if files are read.
     """
 
     scheme: str
@@ -62,13 +62,13 @@ def place_of(
     """Return the place of one work unit.
 
     Args:
-        template: ``ms.source.uri``. What is written of a ``file:`` address may hold ``%20`` and
-            the like. Values are put into the path as they are, into a pattern as text that
+        template: ``ms.source.uri``. The written part of a ``file:`` address may hold ``%20`` and
+            the like. Values are put into the path unchanged, and into a pattern as text that
             matches itself.
-        variables: What ``{{name}}`` may stand for.
-        folder: Where relative paths of this machine begin.
-        base: ``source.filebased.fs.uri``, for paths without a scheme; where it has a path itself,
-            values do not lead out of that folder.
+        variables: The values for ``{{name}}``.
+        folder: The folder in which relative paths of this machine begin.
+        base: ``source.filebased.fs.uri``, for paths without a scheme; if it has a path itself,
+            values must not lead out of that folder.
         hosts: Other systems that values may name.
 
     Raises:
@@ -97,7 +97,7 @@ def place_of(
 
 
 def _refuse_outside(place: HdfsSourcePath, fence: HdfsSourcePath) -> None:
-    """Refuse a path that values lead out of the folder of ``source.filebased.fs.uri``."""
+    """Refuse a path whose values lead out of the folder of ``source.filebased.fs.uri``."""
     if not f"{place.path}/".startswith(f"{fence.path.rstrip('/')}/"):
         raise ConfigError.single(
             URI,
@@ -107,7 +107,7 @@ def _refuse_outside(place: HdfsSourcePath, fence: HdfsSourcePath) -> None:
 
 
 def place_problems(properties: Properties) -> Iterator[Problem]:
-    """Yield what is wrong with the address, as far as it is written out."""
+    """Yield the problems of the address, as far as variables do not hide them."""
     template = properties.section(SourceSection).uri
     base, base_key = base_of(properties), _base_key(properties)
     written, is_list, expression = template.partition(_LIST)
@@ -127,7 +127,7 @@ def place_problems(properties: Properties) -> Iterator[Problem]:
 
 
 def base_of(properties: Properties) -> str:
-    """Return the file system of paths that name none, empty for this machine."""
+    """Return the file system for paths that name none, empty for this machine."""
     here, every = properties.section(HdfsSection), properties.section(FileSystemsSection).every
     return here.file_system or ("" if is_this_machine(every) else every)
 
@@ -137,12 +137,12 @@ def _base_key(properties: Properties) -> str:
 
 
 def _exemplified(text: str) -> str:
-    """Return a text with something in place of each variable."""
+    """Return a text with an example value for each variable."""
     return substitute(text, dict.fromkeys(placeholders(text), "0")).text
 
 
 def _unescaped(template: str) -> str:
-    """Decode the path of a ``file:`` address before it is filled: values have no escapes."""
+    """Return a ``file:`` address with its path decoded before values, which have no escapes."""
     match = _WRITTEN.fullmatch(template)
     if match is None or match[1].lower() != "file":
         return template

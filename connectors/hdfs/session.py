@@ -1,4 +1,4 @@
-"""One attempt's files: listed first, then read one after the other (docs/files.md)."""
+"""Lists the files of one attempt, then reads one after the other (docs/files.md)."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _DECOMPRESS = "ms.source.files.decompress"
 class FileSettings:
     """The connector's view of a job.
 
-    ``unpacks`` is whether names show which files are packed. ``polls`` says that the job waits for
-    a condition: what was read to its end is listed and read again.
+    ``unpacks`` says that files whose names show a compression are unpacked. ``polls`` says that the
+    job waits for a condition: after the last file, the files are listed and read again.
     """
 
     job: Job
@@ -64,7 +64,7 @@ class FileSettings:
 class FilesSession(FileSession):
     """Answers the first request with a list or with the first file, later ones with the next.
 
-    With a ``file`` that is the only one that is read.
+    If ``file`` is given, only this file is read.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class FilesSession(FileSession):
         self.seconds_waited = 0.0
 
     def close(self) -> None:
-        """Close what the store holds open."""
+        """Close the store."""
         if self._store is not None:
             self._store.close()
 
@@ -101,13 +101,13 @@ class FilesSession(FileSession):
         return file_view(shown, self._only, self._settings.job.properties, lists=lists)
 
     def fetch(self, values: RequestValues) -> Response:
-        """Return the list, or the next file; no body where there is none.
+        """Return the list, or the next file; without a body if there is no file left.
 
         Raises:
             SourceError: the path is missing.
             TransientSourceError: a file or folder vanished, the system cannot be reached.
             AuthenticationError: permission denied.
-            SourceContractError: an earlier attempt had read a part of the files.
+            SourceContractError: an earlier attempt has read a part of the files.
         """
         place, is_due = self._place, self._settings.polls
         if place is None:
@@ -126,17 +126,17 @@ class FilesSession(FileSession):
         return self._file(self._left.popleft())
 
     def units(self) -> Iterator[JsonObject]:
-        """Yield a unit for each file that is wanted and has settled, in the order of their paths.
+        """Yield a unit for each file that matches and has settled, in the order of paths.
 
         Raises:
-            SourceError: as ``fetch``.
+            SourceError: as in ``fetch``.
         """
         found, properties = self._found(self._open({})), self._settings.job.properties
         for each in stable_files(found, properties, self._shown, self._now_ms()):
             yield file_unit(self._known_store.shown(each.path), each.version, properties)
 
     def _one(self, file: UnitFile) -> Response:
-        """Return the file of the work unit, if it is still the one that was listed."""
+        """Return the file of the work unit, if it has not changed since it was listed."""
         if self._was_read:
             return Response(None, location=self._shown)
         self._was_read = True
@@ -211,7 +211,7 @@ def _folder_of(job_path: str) -> Path:
 
 
 def _unpacks(job: Job) -> bool:
-    """Return whether packed files are unpacked; a dump is a copy, unless the job asks for more."""
+    """Return whether to unpack packed files; a dump copies them unless the job says otherwise."""
     is_copy = bool(job.writing.file_name)
     if is_copy and _DECOMPRESS not in job.properties.explicit:
         return False

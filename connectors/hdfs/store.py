@@ -1,4 +1,4 @@
-"""The seam to file systems that are read from, and the way through their folders."""
+"""The seam to file systems for reading, and the walk through their folders."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _NS_PER_MS = 1_000_000
 class FileStatus:
     """One state of a file or folder.
 
-    ``modified_ns`` is epoch nanoseconds UTC. ``identity`` distinguishes a file from another one
-    that took its name; empty where the store does not. ``changed_ns`` is when anything of it
-    changed, which no user can set back, epoch nanoseconds; 0 where the store does not say.
-    ``real_path`` is the path without links, empty where the store was not asked for a folder or has
-    no links.
+    ``modified_ns`` is epoch nanoseconds UTC. ``identity`` distinguishes a file from another file
+    that took its name; empty if the store has no identities. ``changed_ns`` is the time of the last
+    change of content or metadata, which users cannot set back, epoch nanoseconds; 0 if the store
+    does not give it. ``real_path`` is the path without links, empty if the store has no links or
+    the status is no entry of a folder.
     """
 
     path: str
@@ -40,20 +40,19 @@ class FileStatus:
 
     @property
     def modified_ms(self) -> int:
-        """Return epoch milliseconds UTC, rounded up: a file is never taken for an older one."""
+        """Return the last change, epoch ms UTC, rounded up so that no file seems older."""
         return -(-self.modified_ns // _NS_PER_MS)
 
     @property
     def version(self) -> str:
-        """Return what distinguishes the content from an earlier one's."""
+        """Return a text that distinguishes the content from earlier content."""
         return f"{self.size}-{self.modified_ns}"
 
 
 class FileStore(ABC):
-    """Files by absolute paths with slashes. What goes wrong is an OSError, or one of ours.
+    """Reads files by absolute paths with slashes; raises OSError or errors of ours.
 
-    ``prefix`` precedes a path where it is shown or listed: scheme and host, if the job wrote
-    them.
+    ``prefix`` is put before paths that are shown or listed: scheme and host, if the job has them.
     """
 
     prefix: str = ""
@@ -85,13 +84,13 @@ class FileStore(ABC):
 def files_below(store: FileStore, path: str) -> Iterator[FileStatus]:
     """Yield a file, or all files below a folder, in the order of their paths.
 
-    What begins with a dot or an underscore is left out, but not the path itself. One folder of
+    Names that begin with a dot or an underscore are left out, except the path itself. One folder of
     each level is in memory.
 
     Raises:
-        SourceError: the path does not exist, a link leads around in a circle.
+        SourceError: the path does not exist, or links form a circle.
         TransientSourceError: a folder vanished meanwhile.
-        AuthenticationError: something may not be read.
+        AuthenticationError: a file or folder may not be read.
     """
     with translated_errors(store.shown(path)):
         begin = store.status(path)
@@ -111,7 +110,7 @@ def _below(store: FileStore, folder: FileStatus, above: frozenset[str]) -> Itera
         above |= {folder.identity}
     with translated_errors(store.shown(folder.path), listed=True):
         found = [each for each in store.entries(folder.path) if not each.name.startswith(HIDDEN)]
-    # As a folder's files stand behind "name/", this is the order of whole paths.
+    # The paths of a folder's files begin with "name/", so this is the order of whole paths.
     for each in sorted(found, key=lambda each: f"{each.name}/" if each.is_folder else each.name):
         if each.is_folder:
             yield from _below(store, each, above)
@@ -120,10 +119,10 @@ def _below(store: FileStore, folder: FileStatus, above: frozenset[str]) -> Itera
 
 
 def each_once(store: FileStore, files: Iterable[FileStatus]) -> Iterator[FileStatus]:
-    """Yield files, of which links must not show one under two paths. Hard links are two files.
+    """Yield files, and refuse a file that links show under two paths; hard links are two files.
 
     Raises:
-        SourceContractError: there is one, whose rows would be read twice.
+        SourceContractError: there is such a file, whose rows would be read twice.
     """
     seen: dict[str, str] = {}
     for each in files:

@@ -1,4 +1,4 @@
-"""A file that must be, when it was read, what it was when it was listed."""
+"""A file that must not change between its listing and the end of its reading."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class WatchedFile(RemoteFile):
         return self._part
 
     def taken(self, data: bytes) -> None:
-        """Take no note: file systems give no checksum of the whole."""
+        """Do nothing: file systems give no checksum to compare with."""
 
     def check_end(self) -> None:
-        """Look whether the file is still what was listed, and has no byte more.
+        """Check that the file has not changed since it was listed, and has no more bytes.
 
         A file of HDFS that is still written to has more bytes than HDFS says.
 
         Raises:
-            SourceContractError: it changed.
-            TransientSourceError: it is gone.
+            SourceContractError: the file changed.
+                TransientSourceError: the file is gone.
         """
         if self._part is not None and self._part.read(1):
             raise changed(self.shown, f"it has more than the {self.size} bytes that were listed")

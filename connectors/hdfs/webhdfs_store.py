@@ -35,11 +35,11 @@ _REFUSED = frozenset({"AccessControlException", "SecurityException", "Authorizat
 class WebHdfsStore(FileStore):
     """The REST interface of a cluster's name nodes; data nodes are reached by its redirects.
 
-    ``servers`` are ``http://host:port``, of which one is active. ``user`` is sent as
-    ``user.name``, where the cluster does not ask for a Kerberos ticket, which says it then.
+    ``servers`` are ``http://host:port``, one of which is active. ``user`` is sent as ``user.name``,
+    unless the cluster asks for a Kerberos ticket, which names the user then.
 
     Raises:
-        SourceError: they are https, and REQUESTS_CA_BUNDLE names nothing that can be read.
+        SourceError: the servers are https, and REQUESTS_CA_BUNDLE names no readable file.
     """
 
     def __init__(self, servers: Sequence[str], user: str, prefix: str) -> None:
@@ -109,7 +109,7 @@ class WebHdfsStore(FileStore):
         return self._accepted(self._answer(path, words), path)
 
     def _answer(self, path: str, words: str) -> requests.Response:
-        """Return the answer of one name node; the request has a user's name or a ticket."""
+        """Return the answer of one name node to a request with a user's name or a ticket."""
         try:
             if not self._is_secured and not uses_kerberos():
                 named = f"{words}&{urlencode({'user.name': self._user})}" if self._user else words
@@ -140,7 +140,7 @@ class WebHdfsStore(FileStore):
             ) from None
 
     def _accepted(self, answer: requests.Response, path: str) -> requests.Response:
-        """Return an answer, which is no refusal."""
+        """Return an answer if it is no refusal, else raise."""
         if answer.status_code != http.HTTPStatus.OK:
             with answer:
                 raise _refusal(answer, self.shown(path))
@@ -148,7 +148,7 @@ class WebHdfsStore(FileStore):
 
 
 class _WebStream:
-    """The body of an answer, whose cut is an error that may pass."""
+    """The body of an answer; a cut raises a transient error."""
 
     def __init__(self, answer: requests.Response, shown: str) -> None:
         self._answer = answer
@@ -181,7 +181,7 @@ def _status(path: str, found: dict[str, Any]) -> FileStatus:
 
 
 def _refusal(answer: requests.Response, shown: str) -> Exception:
-    """Return the error of an answer that is none; what HDFS says of it is a JSON object."""
+    """Return the error for a refusal, with the words of HDFS in its JSON object."""
     found = remote_exception(answer)
     kind = found.kind if found else ""
     status = answer.status_code
@@ -190,7 +190,7 @@ def _refusal(answer: requests.Response, shown: str) -> Exception:
         return FileNotFoundError(shown)
     if kind in _REFUSED:
         return PermissionError(shown)
-    # Safe mode ends as well, if not in a moment: attempts of a task are further apart.
+    # Safe mode ends as well, perhaps later, but attempts of a task are further apart.
     if is_passing(answer) or kind == "SafeModeException":
         return TransientSourceError(what, _NETWORK_FIX)
     if (why := ticket_refusal(answer)) is not None:

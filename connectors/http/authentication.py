@@ -25,9 +25,9 @@ def authentication_header(
     Variables are replaced before encoding. The name is empty when there is no header.
 
     Args:
-        settings: What the job says.
+        settings: The settings of the job.
         variables: Values for ``{{name}}``.
-        token: The token that the coordinator gave, of method oauth2; sent as it is.
+        token: The token of method oauth2 from the coordinator; sent unchanged.
     """
     authentication = settings.authentication
     if authentication is None:

@@ -1,4 +1,4 @@
-"""What ``ms.authentication`` needs of other properties; imports no client library."""
+"""Checks the other properties that ``ms.authentication`` needs; imports no client library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WRITTEN = frozenset({"basic", "bearer", "oauth", "custom"})
 
 
 def authentication_problems(properties: Properties) -> Iterator[Problem]:
-    """Yield what is missing for the method or the grant."""
+    """Yield problems of properties that the method or the grant needs and the job lacks."""
     settings = properties.section(HttpSection).authentication
     if settings is None:
         return

@@ -1,4 +1,4 @@
-"""``ms.authentication`` as a frozen model; which members go together (docs/http.md)."""
+"""``ms.authentication`` as a frozen model, with the check of its members (docs/http.md)."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _missing(settings: Authentication, given: Set[str]) -> Iterator[Finding]:
 
 
 def _uri(settings: Authentication, given: Set[str]) -> Iterator[Finding]:
-    """Yield what is wrong with the token address: secrets travel there."""
+    """Yield the problems of the token address, to which secrets are sent."""
     if "tokenUri" not in given or not settings.is_fetched:
         return
     scheme, host = _scheme_and_host(settings.token_uri)
@@ -136,7 +136,7 @@ def _uri(settings: Authentication, given: Set[str]) -> Iterator[Finding]:
 
 
 def _scheme_and_host(uri: str) -> tuple[str, str]:
-    """Return both in lower case, empty where the URI is none or holds a user."""
+    """Return scheme and host in lower case, empty if the text is no URI or holds a user."""
     try:
         parts = urlsplit(uri)
         host = parts.hostname or ""
@@ -153,7 +153,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _located(settings: Authentication, around: ReadContext) -> str:
-    """Return the absolute path of the refresh token's file; relative, it is beside the job."""
+    """Return the absolute path of the refresh token's file, relative to the job file's folder."""
     if not settings.refresh_token_file:
         return ""
     try:

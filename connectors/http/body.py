@@ -30,7 +30,7 @@ _CHUNK = 64 * 1024
 _MIB = 1024 * 1024
 _GZIP = frozenset({"gzip", "x-gzip"})
 _DEFLATE = "deflate"
-# Codings of the IANA registry that are not decoded here; they were never asked for.
+# Codings of the IANA registry that are not decoded here, and never requested.
 _FOREIGN = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz"})
 _ZLIB_METHOD = 8
 _USUAL_LIMIT = ExpansionSpec()
@@ -120,7 +120,7 @@ class _TrickleError(Exception):
 
 
 class _Patience:
-    """How long to wait for each MiB of a body; only the time spent waiting for it counts."""
+    """Limits the wait for each MiB of a body; only time spent waiting for bytes counts."""
 
     def __init__(self, wait_s: float, monotonic: Callable[[], float]) -> None:
         self._wait_s = wait_s
@@ -134,7 +134,7 @@ class _Patience:
         self._begun = self._monotonic()
 
     def end(self, size: int) -> None:
-        """Take note of how many came.
+        """Record that ``size`` bytes came.
 
         Raises:
             _TrickleError: the wait for this MiB has been too long.
@@ -150,7 +150,7 @@ class _Patience:
 
 
 class _RawBody(ReadStream):
-    """The bytes as they came, without the transfer's own framing."""
+    """The bytes of the body without the transfer's framing, still encoded."""
 
     def __init__(self, response: requests.Response, patience: _Patience) -> None:
         self._raw: urllib3.response.HTTPResponse = response.raw
@@ -159,8 +159,8 @@ class _RawBody(ReadStream):
     def read(self, size: int = -1, /) -> bytes:
         """Return ``size`` bytes, fewer at the end only; all that is left with -1.
 
-        Patience is asked after each packet: one call of the library's would wait through any
-        number of time-outs until it has them all.
+        The patience is checked after each packet, because one call of the library could wait for
+        any time until it has all bytes.
         """
         found = io.BytesIO()  # gives its buffer away without a copy
         left = size
@@ -225,7 +225,7 @@ def _has_zlib_header(packed: bytes) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason of the break, in words without body or address."""
+    """Return the reason of the break, without body or address."""
     if isinstance(error, EOFError):
         return "the compressed data has no end"
     if isinstance(error, zlib.error | gzip.BadGzipFile):

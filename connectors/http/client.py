@@ -19,7 +19,7 @@ from dil import __version__
 if TYPE_CHECKING:
     from dil.model.settings import TlsSettings
 
-# What goes to another origin: it says what is understood, and no secret or value of the job.
+# The headers for another origin: they name formats, and hold no secret or value of the job.
 _BARE = {
     "Accept": "*/*",
     "Accept-Encoding": "gzip, deflate",
@@ -83,7 +83,7 @@ class _Adapter(HTTPAdapter):
         return manager
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:  # noqa: ANN401
-        """Verify always; ``requests`` would add the authorities of certifi to our context."""
+        """Verify always, without the authorities of certifi, which ``requests`` would add."""
         super().cert_verify(conn, url, verify, cert)  # type: ignore[no-untyped-call]
         if self._trusts_only_context and url.lower().startswith("https"):
             conn.ca_certs = conn.ca_cert_dir = None
@@ -122,13 +122,13 @@ class Client(requests.Session):
             self._stranger = _Adapter(settings.pool_size, unnamed, trusts_only_context=own_trust)
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # noqa: ANN401
-        """Send a request and what its redirects lead to; the certificate is for the first."""
+        """Send a request and follow redirects; the client certificate is for the first origin."""
         if options.get("allow_redirects"):
             self._asked = request.url or ""
         return super().send(request, **options)
 
     def get_adapter(self, url: Any) -> Any:  # noqa: ANN401 - as requests has it
-        """Return the sender to an address: to another origin without the client certificate."""
+        """Return the adapter for an address, without the client certificate for another origin."""
         if self._stranger is not None and self._asked and not is_same_origin(self._asked, url):
             return self._stranger
         return super().get_adapter(url)
@@ -142,10 +142,10 @@ class Client(requests.Session):
     def rebuild_auth(
         self, prepared_request: requests.PreparedRequest, response: requests.Response
     ) -> None:
-        """Leave a request bare where a redirect leads to another origin.
+        """Remove the job's headers from a request that is redirected to another origin.
 
         Raises:
-            PlainRedirectError: it leads from https to http.
+            PlainRedirectError: the redirect leads from https to http.
         """
         before, after = response.request.url or "", prepared_request.url or ""
         if before.lower().startswith("https:") and not after.lower().startswith("https:"):

@@ -64,12 +64,12 @@ class HttpConnector(Connector):
 
     @classmethod
     def may_repeat_rows(cls, job: Job) -> bool:
-        """Return whether the method, a key for each row or the job itself allows it."""
+        """Return whether the method, a key for each row or the job itself allows repeating."""
         return repeats_rows(HttpSettings.of(job))
 
     @classmethod
     def changes(cls, job: Job) -> Problem | None:
-        """Return a problem of the method where HTTP does not call it safe."""
+        """Return a problem if HTTP does not define the job's method as safe."""
         sending = job.properties.section(SendingSection)
         if sending.is_safe:
             return None

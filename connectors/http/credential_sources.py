@@ -1,4 +1,4 @@
-"""Where a request's credentials come from: what to look at when the source refuses them."""
+"""The properties that a request's credentials come from, for advice when they are refused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CredentialSources:
 
     @property
     def advice(self) -> str:
-        """Return the advice for when the source refuses them."""
+        """Return the advice for credentials that the source refuses."""
         if not self.places:
             return _NONE_SENT
         *others, last = self.places
@@ -46,7 +46,7 @@ class CredentialSources:
         return f"Check {listed}: the request's credentials come from there."
 
     def giver(self, own: str, variables: frozenset[str]) -> str:
-        """Return the property that gives these variables; of none of them it is ``own``."""
+        """Return the property that gives these variables, ``own`` if none does."""
         if variables & self.fields:
             return SECONDARY
         return PARAMETERS if variables & self.declared else own

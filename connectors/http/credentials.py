@@ -15,7 +15,7 @@ _UNAUTHORIZED = 401
 
 
 class Credentials:
-    """What a session's requests show who they are with, beside what the job file says.
+    """The credentials of a session's requests that are not in the job file.
 
     Fields of a renewed authentication input hold for all later requests. Of tokens only the last
     is known; the coordinator hands out the one that counts. ``has_grant`` says that
@@ -32,7 +32,7 @@ class Credentials:
         self._rejected: Secret | None = None
 
     def overlaid(self, values: RequestValues) -> RequestValues:
-        """Return the values of a request with renewed fields in place of those of their names."""
+        """Return the values of a request with renewed fields instead of the old ones."""
         if not self._fields:
             return values
         sent = {name: self._fields.get(name, value) for name, value in values.parameters.items()}
@@ -42,7 +42,7 @@ class Credentials:
         """Return the token to send, None for jobs without a grant.
 
         Raises:
-            AuthenticationError: no token is to be had.
+            AuthenticationError: no token can be got.
         """
         if not self.has_grant:
             return None
@@ -63,7 +63,7 @@ class Credentials:
         return self._around.renewed is not None and status in self._stale
 
     def renew_input(self) -> None:
-        """Read the authentication input again; its fields count from now on."""
+        """Read the authentication input again; its fields are used from now on."""
         if self._around.renewed is not None:
             found = self._around.renewed()
             for secret in found.values():

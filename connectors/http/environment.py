@@ -1,4 +1,4 @@
-"""What a session meets outside itself: the other tasks, clocks, chance; tests bring their own."""
+"""The environment of a session: other tasks, clocks, chance; tests pass their own."""
 
 from __future__ import annotations
 

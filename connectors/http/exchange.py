@@ -90,7 +90,7 @@ class Exchange:
         ).error()
 
     def _judged(self, answer: requests.Response) -> StatusVerdict:
-        """Classify an answer; a used up rate limit is none of the credentials' business."""
+        """Return the verdict on an answer; a used up rate limit is no problem of credentials."""
         settings, code = self._settings, answer.status_code
         verdict = judge(code, answer.reason or "", settings.statuses, settings.reasons)
         if verdict is StatusVerdict.AUTHENTICATION and is_rate_limited(code, answer.headers):
@@ -101,7 +101,7 @@ class Exchange:
         return verdict
 
     def _renews(self, answer: requests.Response) -> bool:
-        """Return whether the answer was due to old credentials, and there are new ones now."""
+        """Return whether old credentials caused the answer, and there are new ones now."""
         status, retry = answer.status_code, self._settings.renewal
         what = answer_words(answer, self.outgoing.shown)
         if self._credentials.is_token_refused(status) and not self._is_replayed:
@@ -125,7 +125,7 @@ class Exchange:
         return True
 
     def _waits_for(self, answer: requests.Response, verdict: StatusVerdict) -> bool:
-        """Wait where the request may be sent again; say whether it may.
+        """Wait if the request may be sent again; return whether it may.
 
         Raises:
             QuotaError: the source wants a longer wait than the budget of retries has seconds.
@@ -173,7 +173,7 @@ class Exchange:
         self._wait(wait)
 
     def _spent(self, answer: requests.Response, asked: float | None) -> QuotaError:
-        """Let all tasks know that the quota is spent; return the error to raise."""
+        """Inform all tasks that the quota is spent; return the error to raise."""
         answer.close()
         what = answer_words(answer, self.outgoing.shown)
         error = quota_error(what, asked, self._around.wall_clock())

@@ -1,4 +1,4 @@
-"""Why a request got no answer, in words; the client library's own may hold the whole address."""
+"""Explains why a request got no answer, without the library's texts, which may hold secrets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _UNKNOWN_FIX = (
 )
 _PROXY_FIX = "Check source.conn.use.proxy.url, and whether the proxy lets this host through."
 _TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: ([1-4][0-9]{2})")
-# What is found in an error or behind it; the first that applies. RemoteDisconnected is a
+# The kinds of an error or its causes; the first match counts. RemoteDisconnected is a
 # ConnectionResetError, a failed connection is a time-out to urllib3: order matters.
 _REASONS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
     ((socket.gaierror,), "host name not found", _ADDRESS_FIX),
@@ -37,7 +37,7 @@ _REASONS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
     ((TimeoutError, urllib3.exceptions.TimeoutError, requests.Timeout), "timed out", _TIMEOUT_FIX),
     ((http.client.HTTPException,), "the answer is not HTTP", _ADDRESS_FIX),
 )
-# Words of OpenSSL that will be the same next time, what they mean, and what to do.
+# Words of OpenSSL for lasting failures, their meaning, and the advice.
 _TLS_REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("CERTIFICATE_VERIFY_FAILED",),
@@ -63,7 +63,7 @@ _TLS_REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
         "Check the scheme and port of ms.source.uri, and version of ms.ssl.",
     ),
 )  # fmt: skip
-# What fails before a byte of the request is sent.
+# Errors that are raised before a byte of the request is sent.
 _CONNECTING = (
     urllib3.exceptions.NewConnectionError,
     urllib3.exceptions.ConnectTimeoutError,
@@ -72,7 +72,7 @@ _CONNECTING = (
 
 
 def connection_failure(error: Exception, shown: str) -> SourceError:
-    """Return our error for one of ``requests``; ``shown`` names the request without secrets."""
+    """Return our error for an error of ``requests``; ``shown`` names the request."""
     text = str(error)
     for words, reason, fix in _TLS_REASONS:
         if any(word in text for word in words):

@@ -83,7 +83,7 @@ class OAuthSource(CredentialSource):
         }
 
     def _refreshed(self, refresh: Secret | None) -> Granted | Denied:
-        """Use a refresh token; without a file a new one lasts as long as this run."""
+        """Use a refresh token; without a file, a new refresh token is lost when this run ends."""
         if refresh is None:
             raise AuthenticationError(
                 f"{self._file} holds no refresh token, and ms.authentication has no refreshToken",
@@ -100,7 +100,7 @@ class OAuthSource(CredentialSource):
             self._warn_of_loss("and refreshTokenFile names no file to keep it in")
 
     def _refreshed_by_file(self, file: RefreshTokenFile) -> Granted | Denied:
-        """Use the token of the file, and write the one that replaces it."""
+        """Use the token of the file, and write the token that replaces it."""
         before = file.read()
         used = self._unsaved or before or self._refresh
         found = self._refreshed(used)

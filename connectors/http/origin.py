@@ -1,4 +1,4 @@
-"""Whom an HTTP address asks (RFC 6454), and which step to another one keeps credentials."""
+"""Origins of HTTP addresses (RFC 6454), and whether another address gets the credentials."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _shown(uri: str) -> str:
 
 
 def is_same_origin(before: str, after: str) -> bool:
-    """Return whether credentials for one address are meant for another as well.
+    """Return whether credentials for one address may be sent to another address.
 
     So is the same host by https in place of http, on the usual ports; user names in an address,
     which nothing sends, do not count.

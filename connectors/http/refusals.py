@@ -1,4 +1,4 @@
-"""The errors of requests that the source refused, in words for a person."""
+"""The errors for requests that the source refused."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _QUOTA_FIX = (
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A refused request: what the answer was, what it means, what was tried.
+    """A refused request: the answer, its meaning, and the retries.
 
     ``asked_s`` are the seconds that the source asks to wait, ``login_fix`` is what to look at
     where the credentials were refused.
@@ -119,7 +119,7 @@ def in_doubt(answer: requests.Response, shown: str) -> UnknownOutcomeError:
 
 
 def answer_words(answer: requests.Response, shown: str) -> str:
-    """Return in words what was asked and what came."""
+    """Return words for the request and the status of its answer."""
     return f"{shown}: HTTP status {answer.status_code} {answer.reason}".rstrip()
 
 

@@ -36,7 +36,7 @@ class Sender:
         self._client = Client(settings)
 
     def forget(self) -> None:
-        """Drop the cookies of the sessions before, which are not the next one's."""
+        """Drop the cookies of earlier sessions, which the next session must not send."""
         self._client.cookies.clear()
 
     def close(self) -> None:

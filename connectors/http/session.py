@@ -1,4 +1,4 @@
-"""One attempt's requests: sent, judged, their answers handed on (docs/http.md)."""
+"""Sends the requests of one attempt, judges the answers and returns them (docs/http.md)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class HttpSession(ByteSession):
         return RequestView(found.method, found.uri, found.headers, body, is_http=True)
 
     def fetch(self, values: RequestValues) -> Response:
-        """Send one request; try again what may pass within the retry budget.
+        """Send one request and return its answer; retry failures that may pass, within the budget.
 
         Raises:
             TransientSourceError: 408, 425, 429, 5xx, connection errors, time-outs.
@@ -150,14 +150,14 @@ class HttpSession(ByteSession):
         )
 
     def _warn_of_unknown(self, names: frozenset[str], place: str) -> None:
-        """Say once for each name that it has no value (rule G31)."""
+        """Warn once for each name that it has no value (rule G31)."""
         for name in sorted(names - self._warned):
             _LOG.warning("no value for {{%s}} in %s; it is sent as it is written", name, place)
         self._warned |= names
 
 
 def _warning(answer: requests.Response, outgoing: OutgoingRequest) -> Response:
-    """Return an answer without a body, which is no failure."""
+    """Return the response for a status that is a warning: no body, and no failure."""
     return Response(
         body=None,
         headers=_headers_of(answer),

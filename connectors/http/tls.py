@@ -1,4 +1,4 @@
-"""The TLS context of a client: whom it trusts, and who it says it is (``ms.ssl``)."""
+"""The TLS context of a client: its trusted authorities and its own certificate (``ms.ssl``)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _show_identity(context: ssl.SSLContext, tls: TlsSettings) -> None:
 
 
 def _load_pkcs12(context: ssl.SSLContext, store: PKCS12KeyAndCertificates, path: str) -> None:
-    """Hand key and certificates to the ssl module, which only reads files.
+    """Load key and certificates into the context by a file, as the ssl module reads only files.
 
     The file lives for that moment, only its owner may read it, and the key in it is encrypted with
     a password that nothing else knows.

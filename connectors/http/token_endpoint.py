@@ -50,7 +50,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """The server's no; ``reason`` is the word of RFC 6749 section 5.2, empty where none came."""
+    """The server's refusal; ``reason`` is the word of RFC 6749 section 5.2, or empty."""
 
     message: str
     reason: str = ""
@@ -75,7 +75,7 @@ class TokenEndpoint:
         self._shown = shown_uri(self._grant.token_uri)
 
     def ask(self, form: Mapping[str, str | Secret]) -> Granted | Denied:
-        """Send a form, together with what the client shows itself with; return what came.
+        """Send a form with the client's own credentials; return the server's answer.
 
         Tries again what may pass: 429, 5xx, broken connections, three times in a minute.
 

@@ -1,4 +1,4 @@
-"""Where a database is, as a ``jdbc:`` URL of a Java job file names it; pure.
+"""Reads the address of a database in a ``jdbc:`` URL of a Java job file; without side effects.
 
 No error shows the URL, because it may hold a password. Options of the URL have their meaning here
 or are refused by name; tuning of the Java driver that changes no row is ignored.
@@ -28,7 +28,7 @@ FORMS = (
     " jdbc:sqlserver://host:1433;databaseName=name or jdbc:oracle:thin:@//host:1521/service."
 )
 _KINDS = ", ".join(f"jdbc:{kind}:" for kind in Kind)
-# What tunes the Java driver and changes no value that is read.
+# Options that tune the Java driver and change no value that is read.
 _TUNING = frozenset(
     name.lower()
     for name in (
@@ -69,7 +69,7 @@ class JdbcAddress:
     """One database. ``path`` is a file's, empty for one in memory; ``server`` is a server's.
 
     ``timeout_s`` is the longest silence of a server, 0 where the URL does not say. ``nulls_dates``
-    says that dates no calendar has become null, ``has_flags`` that a tinyint(1) is a boolean.
+    says that dates which no calendar has become null, ``has_flags`` that a tinyint(1) is a boolean.
     ``options`` are for drivers of other servers.
     ``ignored`` are names of options without a meaning here.
     """
@@ -94,7 +94,7 @@ class JdbcAddress:
 
 
 def filled_address(template: str, known: Mapping[str, JsonValue], hosts: Iterable[str] = ()) -> str:
-    """Return ``ms.source.uri`` with the values of its variables, which name a database or a file.
+    """Return ``ms.source.uri`` with its variables replaced, which may name a database or a file.
 
     Args:
         template: The address; values in it are encoded if its reader decodes them.
@@ -153,7 +153,7 @@ def read_address(text: str) -> JdbcAddress:
     """Return the database that a ``jdbc:`` URL names.
 
     Raises:
-        AddressError: it names none, or has an option that cannot be kept.
+        AddressError: the URL names no database, or has an option that cannot be kept.
     """
     match = re.fullmatch(r"jdbc:([A-Za-z0-9]+):(.*)", text.strip(), re.DOTALL)
     if match is None:

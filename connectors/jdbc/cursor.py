@@ -52,7 +52,7 @@ class KeyWatch:
         self._rows = 0
 
     def see(self, batch: pa.RecordBatch) -> None:
-        """Take note of a batch that was handed on.
+        """Record the keys of a batch that was passed on.
 
         Raises:
             SourceContractError: the result has no such column, or begins with the row before.
@@ -106,7 +106,7 @@ class KeyWatch:
         return bool(self._rows) and (self._page_size is None or self._rows >= self._page_size)
 
     def check(self) -> None:
-        """Refuse a page that another page cannot be asked for behind.
+        """Refuse a page if the next page cannot be requested by its last key.
 
         Raises:
             SourceContractError: the last key is null, or is that of the row before too.

@@ -59,7 +59,7 @@ class SourceConnection(ABC):
     @property
     @abstractmethod
     def syntax(self) -> SqlSyntax:
-        """Return how SQL is written there."""
+        """Return the SQL syntax of the database."""
 
     @abstractmethod
     def run(
@@ -70,17 +70,17 @@ class SourceConnection(ABC):
         Raises:
             TransientSourceError: the server is gone, or was too slow.
             AuthenticationError: the server refused the user.
-            SourceContractError: a value has no form that would keep it.
+            SourceContractError: no Arrow type keeps a value.
             SourceError: the server refused the statement.
         """
 
     @abstractmethod
     def look_again(self) -> None:
-        """End the transaction: the next query sees what was changed meanwhile."""
+        """End the transaction, so that the next query sees changes made meanwhile."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close the connection, whatever state it is in."""
+        """Close the connection in any state."""
 
 
 def distinct(names: list[str]) -> list[str]:

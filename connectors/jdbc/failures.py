@@ -1,4 +1,4 @@
-"""Failures of a database, in the errors that say what happens next."""
+"""The errors for failures of a database, by whether another attempt may help."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGEST = 300
 
 
 class RefusedError(SourceError):
-    """What the database refuses, and would refuse as often as it were asked."""
+    """The database refuses a request, and would refuse it again."""
 
     retryable = False
 
@@ -59,7 +59,7 @@ def refused_login(address: JdbcAddress, reason: str, fix: str = "") -> Authentic
 
 
 def unopened(address: JdbcAddress, reason: str, fix: str) -> RefusedError:
-    """Return the error for a database that is not there, or not to be had in this way."""
+    """Return the error for a database that does not exist or cannot be opened in this way."""
     return RefusedError(f"{address} cannot be opened: {_line(reason)}", fix)
 
 
@@ -72,19 +72,19 @@ def failed(address: JdbcAddress, reason: str, fix: str = "") -> SourceError:
 
 
 def refused(address: JdbcAddress, reason: str, fix: str = "") -> RefusedError:
-    """Return the error for a statement that the server does not take."""
+    """Return the error for a statement that the server refuses."""
     return RefusedError(
         f"{address} refused the statement: {_line(reason)}", fix or "Correct ms.jdbc.statement."
     )
 
 
 def denied(address: JdbcAddress, reason: str) -> RefusedError:
-    """Return the error for a user who may not read what the statement reads."""
+    """Return the error for a user without the right to read the statement's tables."""
     return refused(address, reason, "Give the user the right: GRANT SELECT ON <table> TO <user>.")
 
 
 def writes(address: JdbcAddress, reason: str) -> RefusedError:
-    """Return the error for a query that changes something."""
+    """Return the error for a query that tries to write."""
     return refused(
         address,
         reason,
@@ -141,7 +141,7 @@ def missing_driver(package: str, kind: str) -> SourceError:
 
 
 def unfit(column: str, what: str, fix: str) -> SourceContractError:
-    """Return the error for a value that no type keeps."""
+    """Return the error for a value that no type of a column keeps."""
     return SourceContractError(f'column "{column}": {what}', fix)
 
 

@@ -67,7 +67,7 @@ class KeptConnection:
 
 
 def _file_of(login: Login) -> tuple[int, int] | None:
-    """Return which file a database is, if it is one: another may take its name at any time."""
+    """Return the identity of a database's file, None for a server: a file may be replaced."""
     if not login.address.path:
         return None
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Exact decimals out of their text, as a database writes them."""
+"""Exact decimals from the texts that a database writes for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns out of Python values, for drivers that know nothing of Arrow.
+"""Columns from Python values, for drivers without support for Arrow.
 
 The type of a column is that of its values in a batch. Batches may differ: writers widen.
 """

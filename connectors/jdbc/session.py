@@ -1,4 +1,4 @@
-"""One attempt's statements: sent, their rows handed on in types that keep them."""
+"""Runs the statements of one attempt, and yields their rows in types that keep the values."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class JdbcSession(RowSession):
         self._asked: list[tuple[str, str]] | None = None
 
     def close(self) -> None:
-        """Close the connection, and what was not read of the last page.
+        """Close the connection and an unfinished result of the last page.
 
         DuckDB waits for ever for a file of which an earlier reader of this process is left.
         A connection whose rows were all read is left to the next session of this thread.

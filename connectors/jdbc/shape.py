@@ -1,4 +1,4 @@
-"""The columns of a result as the job wants them: their names, their order, which of them.
+"""Brings the columns of a result into the job's form: names, order and selection.
 
 See docs/formats.md, docs/databases.md.
 """

@@ -1,4 +1,4 @@
-"""The queries that find the ranges of a key column, and those that read one range.
+"""The queries that find the ranges of a key column, and the queries that read one range.
 
 The bounds are those of the rows at the time of planning. ``quantile`` bounds hold equal numbers of
 rows, at the price of one pass over the column; ``range`` bounds need only its least and greatest
@@ -79,7 +79,7 @@ def narrowed(syntax: SqlSyntax, sql: str, column: str, unit: JsonObject) -> str:
 
 
 def refuse_unknown(connection: SourceConnection, sql: str, column: str) -> None:
-    """Refuse a column that a query has not, once the database refused to cut its rows by it.
+    """Refuse a column that a query lacks, after the database refused to cut its rows by it.
 
     Args:
         connection: A connection that has run nothing yet.
@@ -133,7 +133,7 @@ def _quantiles(connection: SourceConnection, source: str, name: str, count: int)
 
 
 def _check_order(connection: SourceConnection, source: str, column: str, bounds: list[Key]) -> None:
-    """Refuse keys that are sorted otherwise than they are compared, such as those of an enum.
+    """Refuse keys whose sort order differs from their comparison, for example those of an enum.
 
     Raises:
         SourceContractError: a row would be in two ranges, or in none.

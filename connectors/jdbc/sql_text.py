@@ -1,6 +1,6 @@
-"""A statement cut into code, texts, quoted names, comments and placeholders; pure.
+"""Cuts a statement into code, texts, quoted names, comments and placeholders; no side effects.
 
-Only as much of SQL is understood as says where a value would stand (rule S9).
+It understands only as much of SQL as is needed to see where a value is put (rule S9).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LINE = re.compile(r"[^\n]*")
 
 
 class SqlTextError(ValueError):
-    """A statement that cannot be cut up, with the reason as a sentence's end."""
+    """A statement cannot be cut into pieces; the reason continues a sentence about it."""
 
 
 class SqlPart(Enum):
@@ -105,7 +105,7 @@ class _Cutter:
         return found
 
     def _special(self) -> SqlPiece | None:
-        """Return what begins here if that is no plain code, and go behind it."""
+        """Return the text, name or comment that begins here and move behind it; None for code."""
         match = PLACEHOLDER.match(self._sql, self._at)
         if match:
             self._at = match.end()

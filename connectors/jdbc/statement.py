@@ -70,7 +70,7 @@ class Statement:
 
     @cached_property
     def reads(self) -> bool:
-        """Return whether it is a query, as far as its words show."""
+        """Return whether it is a query, by its words."""
         found = words(self._pieces)
         if not found or found[0] not in _READING:
             return False
@@ -78,7 +78,7 @@ class Statement:
 
     @cached_property
     def is_query(self) -> bool:
-        """Return whether it can stand in parentheses, as a table of another query."""
+        """Return whether it can be put in parentheses, as a table of another query."""
         found = words(self._pieces)
         return self.reads and found[0] in {"select", "with", "values", "table", "from"}
 
@@ -90,7 +90,7 @@ class Statement:
 
     @property
     def groups(self) -> bool:
-        """Return whether its rows come of several rows each, as far as its words show.
+        """Return whether each of its rows may be made of several rows, by its words.
 
         A database may then have to read all of them to find one.
         """
@@ -183,7 +183,7 @@ class Statement:
 
 
 def misspelt(cut: Sequence[SqlPiece]) -> tuple[str, str] | None:
-    """Return the first word of a statement where it is none, and the nearest one that is."""
+    """Return the first word of a statement if it is misspelt, and the nearest right word."""
     found = words(tuple(cut))[:1]
     known = _READING | _WRITING | _OTHERS
     if not found or found[0] in known:

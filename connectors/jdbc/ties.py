@@ -1,4 +1,4 @@
-"""Rows behind the edge of a page that share the key of its last row; the database is asked.
+"""Asks the database for rows behind the edge of a page that share the key of its last row.
 
 Only the database knows which keys it holds to be equal: a collation may ignore case, accents, or
 blanks at the end. The cursor would pass over all of them.
@@ -115,6 +115,6 @@ def repeated_keys(names: Iterable[str], whole: str) -> str:
 
 
 def _end(value: JsonValue, kind: Kind) -> JsonValue:
-    """Return a part of a key as the next page would bind it."""
+    """Return a part of a key in the form in which the next page binds it."""
     is_text = not isinstance(value, bool | int | float | Decimal)
     return KeyText(as_text(value)) if is_text or kind.adapts_texts else value

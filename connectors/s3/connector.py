@@ -44,7 +44,7 @@ class S3Connector(FileConnector):
 
 
 def _uri_problems(properties: Properties) -> Iterator[Problem]:
-    """Yield what is wrong with the address, as far as no variable hides it."""
+    """Yield the problems of the address, as far as variables do not hide them."""
     uri, settings = properties.section(SourceSection).uri, properties.section(S3Section).parameters
     host = uri.partition("://")[2].partition("/")[0]
     if uri.startswith("{{") or placeholders(host):

@@ -1,4 +1,4 @@
-"""Why S3 refused, in words; the client library's errors become ours here and nowhere else."""
+"""Translates errors of S3 and its client library into our errors, here and nowhere else."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ObjectChangedError(SourceError):
 
 @contextmanager
 def translated_errors(shown: str, client: Any = None) -> Iterator[None]:  # noqa: ANN401 - no types
-    """Translate what the client library raises; its message ends with the service's address.
+    """Translate errors of the client library; messages end with the service's address.
 
     Args:
         shown: Names the place, without secrets.

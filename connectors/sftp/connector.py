@@ -50,7 +50,7 @@ class SftpConnector(FileConnector):
 
 
 def _uri_problems(properties: Properties) -> Iterator[Problem]:
-    """Yield what is wrong with the address, as far as no variable hides it."""
+    """Yield the problems of the address, as far as variables do not hide them."""
     uri = properties.section(SourceSection).uri
     authority = uri.partition("://")[2].partition("/")[0] if "://" in uri else ""
     if uri.startswith("{{") or placeholders(authority):

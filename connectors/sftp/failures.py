@@ -1,4 +1,4 @@
-"""Why an SFTP server refused, in words; the client library's errors become ours here."""
+"""Translates errors of an SFTP server and the client library into our errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class NotThereError(SourceError):
 
 @contextmanager
 def translated_errors(shown: str) -> Iterator[None]:
-    """Translate what the client library raises; ``shown`` names the place, without secrets."""
+    """Translate errors of the client library; ``shown`` names the place, without secrets."""
     try:
         yield
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Whether the server that answers is the one that is meant (rule S10)."""
+"""Checks that the answering server is the intended one (rule S10)."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class KnownHost:
                 *(kind for kind in offered if kind not in known)]  # fmt: skip
 
     def check(self, key: paramiko.PKey) -> None:
-        """Refuse a server whose key is not the one that is known.
+        """Refuse a server whose key is not the known key.
 
         Raises:
-            AuthenticationError: it is unknown, or another one.
+            AuthenticationError: the server's key is unknown, or differs from the known key.
         """
         if not self._rules.checks:
             return

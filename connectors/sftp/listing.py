@@ -48,7 +48,7 @@ def listed_files(
 
 
 def has_wildcards(text: str) -> bool:
-    """Return whether a path has characters that stand for others."""
+    """Return whether a path has wildcard characters."""
     return "*" in text or "?" in text
 
 
@@ -102,7 +102,7 @@ def _linked(client: paramiko.SFTPClient, folder: str, links: list[str]) -> Itera
 
 
 def _real(client: paramiko.SFTPClient, path: str) -> str:
-    """Return a path without links; itself where the server does not say, or it is gone."""
+    """Return a path without links; unchanged if the server does not give it, or it is gone."""
     try:
         return client.normalize(path) or path
     except FileNotFoundError:
@@ -110,7 +110,7 @@ def _real(client: paramiko.SFTPClient, path: str) -> str:
 
 
 def _looked_at(client: paramiko.SFTPClient, path: str) -> Listed | None:
-    """Return a file of which the list does not say what it is, None when it is none."""
+    """Return a listed entry of unknown kind if it is a file, else None."""
     try:
         status = client.stat(path)
     except FileNotFoundError:

@@ -54,10 +54,10 @@ class SftpFile(RemoteFile):
         return _SftpStream(self, handle, position)
 
     def taken(self, data: bytes) -> None:
-        """Take no note: the protocol has no checksum to compare with."""
+        """Do nothing: the protocol has no checksum to compare with."""
 
     def check_end(self) -> None:
-        """Look whether the file is what it was, and has no byte more.
+        """Check that the file has not changed, and has no more bytes.
 
         A file that a system makes while it is read, as Linux below /proc, has more bytes than it
         says.
@@ -112,7 +112,7 @@ class _SftpStream(FileStream):
             raise
 
     def close(self) -> None:
-        """Close the file, or the connection where that is gone."""
+        """Close the file, or drop the connection if it is gone."""
         if self._is_broken:
             self._file.drop()
             return

@@ -21,12 +21,12 @@ _BLOCK = 1024 * 1024
 def put(connection: SftpConnection, payload: PayloadFile, folder: str) -> JsonObject:
     """Send one file into a folder; return its path, size and MD5.
 
-    Readers of the folder see the whole file under its name, or what was there before.
+    Readers of the folder see the whole new file under its name, or the file that was there before.
 
     Raises:
         SourceError: the file is not there, or the server refuses.
-        SourceContractError: it changed meanwhile.
-        TransientSourceError: the connection broke off; the file's name is as it was.
+        SourceContractError: the file changed meanwhile.
+        TransientSourceError: the connection broke off; the old file on the server is unchanged.
     """
     target = f"{folder.rstrip('/')}/{payload.name}".removeprefix("./")
     parent, _, name = target.rpartition("/")
@@ -51,7 +51,7 @@ def put(connection: SftpConnection, payload: PayloadFile, folder: str) -> JsonOb
 
 
 def _write(client: paramiko.SFTPClient, opened: OpenPayload, path: str, shown: str) -> None:
-    """Write a new file and look whether all of it is there."""
+    """Write a new file and check that it is complete."""
     with translated_errors(shown):
         with client.open(path, "wx") as handle:
             handle.set_pipelined(True)
@@ -66,7 +66,7 @@ def _write(client: paramiko.SFTPClient, opened: OpenPayload, path: str, shown: s
 
 
 def _rename(client: paramiko.SFTPClient, temporary: str, target: str) -> None:
-    """Rename over what is there; servers without OpenSSH's extension need it out of the way."""
+    """Rename over an existing file; without OpenSSH's extension that file is moved first."""
     try:
         client.posix_rename(temporary, target)
     except OSError as error:
@@ -76,7 +76,7 @@ def _rename(client: paramiko.SFTPClient, temporary: str, target: str) -> None:
 
 
 def _swap(client: paramiko.SFTPClient, temporary: str, target: str) -> None:
-    """Put a file in the place of another one, which comes back where that fails."""
+    """Replace a file by another one; the old file is restored if that fails."""
     aside = f"{temporary}.old"
     try:
         client.rename(target, aside)

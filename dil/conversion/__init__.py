@@ -1,1 +1,1 @@
-"""Record batches to record batches."""
+"""Converts record batches between extractor and writer."""

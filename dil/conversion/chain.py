@@ -1,4 +1,4 @@
-"""The way of rows from extractor to writer: encryption, derived fields, converters, types.
+"""The steps of rows between extractor and writer: encryption, derived fields, converters, types.
 
 See docs/rows.md.
 """
@@ -30,7 +30,7 @@ _NO_PAGE = PageFacts(Page(iter(()), lambda _path: MISSING), {})
 
 
 class ConversionChain:
-    """The converters of one attempt, in order. Lazy: a batch goes through before the next comes."""
+    """The converters of one attempt, in order; a batch passes all of them before the next one."""
 
     def __init__(self, steps: Sequence[Converter], rejects: Rejects | None = None) -> None:
         self._steps = tuple(steps)
@@ -42,16 +42,16 @@ class ConversionChain:
 
         Raises:
             ConversionError: more rows failed than the job tolerates.
-            PluginFailureError: a converter of the job raised something that is not ours.
+            PluginFailureError: a converter of the job raised an error that is no DilError.
         """
         self._facts = facts
         self._rejects.begin(facts.number, batch.num_rows)
         return self._from(0, batch)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """Yield rows that converters held back, after the last row of the work unit; called once.
+        """Yield the rows that converters held back; called once, after the work unit's last row.
 
-        A converter that comes later sees the rest of those before it, then finishes itself.
+        Each converter first gets the rows that the converters before it held back, then finishes.
         """
         self._rejects.begin(0, 0)
         for index, step in enumerate(self._steps):
@@ -60,12 +60,12 @@ class ConversionChain:
 
     @property
     def dropped(self) -> int:
-        """Return how many rows were dropped as failures so far."""
+        """Return the number of rows dropped as failures so far."""
         return sum(step.dropped for step in self._steps)
 
     @property
     def warnings(self) -> int:
-        """Return how many derived values fell back to 0."""
+        """Return the number of derived values that fell back to 0."""
         return sum(step.warnings for step in self._steps if isinstance(step, DerivedFields))
 
     @property
@@ -92,11 +92,11 @@ def build_chain(context: ConverterContext) -> ConversionChain:
         PluginFailureError: a converter class cannot be made.
     """
     if context.job.writing.file_name:
-        # Bytes of files are no rows; all there is to do is to name the files.
+        # Bytes of files are no rows; the only step is to name the files.
         return ConversionChain([FileNames(context)], context.rejects)
     steps: list[Converter] = []
     if context.job.conversion.encrypted_fields:
-        # Loading cryptography takes longer than many a task; few jobs need it.
+        # Loading cryptography takes longer than many tasks, and few jobs need it.
         from dil.conversion.encryption import EncryptedFields
 
         steps.append(EncryptedFields(context))
@@ -114,7 +114,7 @@ def build_chain(context: ConverterContext) -> ConversionChain:
 
 
 def _describing(steps: Sequence[Converter], context: ConverterContext) -> ConverterContext:
-    """Return the context with the schema that rows have behind the steps."""
+    """Return the context with the schema that rows have after these steps."""
     for step in reversed(steps):
         if isinstance(step, JsonNormalizer | AvroNormalizer | RangeGenerator):
             job = context.job
@@ -142,7 +142,7 @@ def _create(reference: ClassRef, context: ConverterContext) -> Converter:
 def _guarded(
     step: Converter, run: Callable[[], Iterator[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a converter's batches; what it raises leaves as our own error with its name."""
+    """Yield a converter's batches; its errors become our own errors, which name the converter."""
     try:
         yield from run()
     except DilError:

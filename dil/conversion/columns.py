@@ -1,4 +1,4 @@
-"""Typed columns, nested ones included: what each is to become, and the walk that makes it so."""
+"""Types columns, nested ones too: the target of each column, and the walk that converts it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from dil.types.containers import (
 
 @dataclass(frozen=True, slots=True)
 class ColumnTarget:
-    """What a column, member or item becomes.
+    """The target of a column, member or item.
 
     ``children`` are the members of a record, or the one item of a list or map. ``is_plain`` says
-    that values of the raw type are right as they are, but for nulls at the top.
+    that values of the raw type need no conversion, only a check for nulls at the top.
     """
 
     path: str
@@ -39,7 +39,7 @@ class ColumnTarget:
 
 
 def column_target(field: pa.Field, declared: Column | None, values: Values) -> ColumnTarget:
-    """Return the typed form of a raw field; what the job's schema declares about it wins."""
+    """Return the target of a raw field; the declaration in the job's schema comes first."""
     nullable = declared.nullable if declared else field.nullable
     data_type = declared.type if declared else None
     return _target(field.with_nullable(nullable), data_type, field.name, values)
@@ -109,7 +109,7 @@ _NULL = FailureReason("null, but the column is not nullable")
 
 
 class ColumnReader:
-    """Brings the columns of one batch to their targets, and notes the rows where that failed."""
+    """Converts the columns of one batch to their targets, and records the rows that failed."""
 
     def __init__(self, values: Values, failures: RowFailures) -> None:
         self._values = values
@@ -117,7 +117,7 @@ class ColumnReader:
         self._rows: pa.Array | None = None
 
     def read(self, array: pa.Array, target: ColumnTarget) -> pa.Array:
-        """Return the typed column; the value of a row that failed means nothing."""
+        """Return the typed column; the values of failed rows have no meaning."""
         if target.is_plain and (target.field.nullable or array.null_count == 0):
             return array
         if self._rows is None:
@@ -125,7 +125,7 @@ class ColumnReader:
         return self._read(array, target, self._rows)
 
     def _read(self, array: pa.Array, target: ColumnTarget, rows: pa.Array) -> pa.Array:
-        """Read a part of a column; ``rows`` is the batch's row of each position."""
+        """Return a part of a column, typed; ``rows`` has the batch's row for each position."""
         stored = self._values.unpack(array)
         if not target.children:
             result = self._leaf(stored, target, rows)
@@ -134,7 +134,7 @@ class ColumnReader:
         else:
             result = self._items(stored, target, rows)
         if not target.field.nullable and result.null_count:
-            # A value that failed to convert was noted already, and the first reason counts.
+            # A value that failed to convert is recorded already, and only the first reason counts.
             self._failures.add(target.path, _NULL, rows.filter(result.is_null()))
         return result
 
@@ -154,7 +154,7 @@ class ColumnReader:
             columns.append(self._read(inside, member, there))
         if not array.null_count:
             return pa.StructArray.from_arrays(columns, fields=list(target.field.type))
-        # Members were read without the rows that have no record.
+        # The members were read for the rows that have a record only.
         dense = pa.StructArray.from_arrays(columns, fields=list(target.field.type))
         return spread(dense, valid)
 

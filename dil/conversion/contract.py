@@ -1,8 +1,8 @@
-"""The schema contract: what a new column or a value of another type does to rows.
+"""The schema contract: it decides about rows with a new column or a value of another type.
 
-The known schema is the job's ``ms.output.schema`` or, without one, what the dataset's chain has
-recorded. Values fit a known type as widening has it (rule F17), and are written in the known type,
-so that files stay of one schema (rule U20).
+The known schema is the job's ``ms.output.schema`` or, without one, the schema that the dataset's
+chain has recorded. A value fits if its type widens to the known type (rule F17). It is written in
+the known type, so that all files have one schema (rule U20).
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _DECLARED_FIX = (
 
 @dataclass(frozen=True, slots=True)
 class KnownSchema:
-    """What rows are measured by.
+    """The schema that rows are compared with.
 
-    ``is_declared`` says that a person wrote it, in the raw form: numbers may be rounded into
-    float and double then. ``checks_types`` False leaves the values of known columns alone.
+    ``is_declared`` says that a person wrote it, in the raw form; then numbers may be rounded into
+    float and double. If ``checks_types`` is False, values of known columns are not checked.
     """
 
     schema: pa.Schema
@@ -51,10 +51,10 @@ class KnownSchema:
 
 
 class SchemaContract(Converter):
-    """Lets rows of the known schema pass, in its types and order, and acts on all others.
+    """Passes rows that fit the known schema, in its types and order, and acts on all other rows.
 
-    A column that is missing is null. A null where none may be costs the row, except under freeze,
-    which fails.
+    A missing column is null. A row with a null in a column that is not nullable is put aside,
+    except under freeze, which fails.
     """
 
     def __init__(self, context: ConverterContext, known: KnownSchema) -> None:
@@ -68,7 +68,7 @@ class SchemaContract(Converter):
 
     @property
     def dropped(self) -> int:
-        """Return how many rows were put aside so far."""
+        """Return the number of rows put aside so far."""
         return self._dropped
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
@@ -88,7 +88,7 @@ class SchemaContract(Converter):
         self._rows += batch.num_rows
 
     def _named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch of the known types with the declared type words, if they are declared."""
+        """Return a batch of the known types, with the declared type words if there are any."""
         if not self._known.is_declared or not self._known.checks_types:
             return batch
         return pa.RecordBatch.from_arrays(batch.columns, schema=self._known.schema)
@@ -97,7 +97,7 @@ class SchemaContract(Converter):
         return any(batch.column(name).null_count for name in self._must)
 
     def _fitted(self, batch: pa.RecordBatch, failures: RowFailures) -> pa.RecordBatch:
-        """Return the batch in the known schema; where a row failed its values mean nothing."""
+        """Return the batch in the known schema; the values of failed rows have no meaning."""
         rows = positions(batch.num_rows)
 
         def unknown(path: str, values: pa.Array, of_rows: pa.Array) -> None:
@@ -123,15 +123,15 @@ class SchemaContract(Converter):
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
     def _is_native(self, column: pa.Array, field: pa.Field) -> bool:
-        """Return whether a column has a type of its own where the raw form has the source's text.
+        """Return whether a column has a real type although the raw form would be the source's text.
 
-        Dates of a database are no text: the typing behind this step judges them.
+        Dates of a database, for example, are no text: the typing after this step checks them.
         """
         is_text = pa.types.is_string(field.type) and type_word(field) not in _TEXTS
         return self._known.is_declared and is_text and not pa.types.is_string(column.type)
 
     def _unknown(self, path: str, values: pa.Array, rows: pa.Array, failures: RowFailures) -> None:
-        """Act on a column that is not in the schema and holds values."""
+        """Act on a column that holds values and is not in the schema."""
         if self._mode is ContractMode.DISCARD_VALUE:
             self.context.rejects.discard(path, len(values) - values.null_count)
             return
@@ -143,7 +143,7 @@ class SchemaContract(Converter):
             failures.add(path, reason, rows.filter(there))
 
     def _settled(self, batch: pa.RecordBatch, failures: RowFailures) -> RowFailures:
-        """Act on what failed; return the failures that cost their row."""
+        """Act on the failures; return those whose rows are put aside."""
         if not len(failures):
             return failures
         if self._mode is ContractMode.FREEZE:
@@ -168,7 +168,7 @@ class SchemaContract(Converter):
 
 
 def source_contract(context: ConverterContext) -> SchemaContract | None:
-    """Return the step before all others that measures rows by ``ms.output.schema``, if any."""
+    """Return the first step, which compares rows with ``ms.output.schema``; None without it."""
     job = context.job
     declared = job.extraction.output_schema
     if job.conversion.contract is ContractMode.EVOLVE or not declared:
@@ -178,7 +178,7 @@ def source_contract(context: ConverterContext) -> SchemaContract | None:
 
 
 def dataset_contract(context: ConverterContext) -> Converter | None:
-    """Return the step behind all others that measures rows by the dataset's schema, if any.
+    """Return the last step, which compares rows with the dataset's schema; None if not needed.
 
     Raises:
         ConversionError: the recorded schema cannot be read.
@@ -192,15 +192,15 @@ def dataset_contract(context: ConverterContext) -> Converter | None:
 
 
 def extraction_of(job: Job, known_schema: str = "") -> ExtractionSpec:
-    """Return how an extractor is to read the rows of a job; ``known_schema`` is RunContext's.
+    """Return the spec by which an extractor reads a job's rows; ``known_schema`` is RunContext's.
 
-    Under a contract JSON is read without the given schema: only so is every member seen, and one
-    unfit value kept apart from the rows around it. ``source_contract`` brings the types back.
+    Under a contract JSON is read without the given schema: else members that it lacks would not be
+    seen, and one unfit value would fail the rows around it. ``source_contract`` applies the types.
 
-    Columns that the dataset has as text are read as the text of the source: as numbers first,
-    ``1e0`` would come as ``1``. Keys are: whether a number came beside texts, or in a run before
-    there were any, its row is the same. With converters between, it is unknown which column is
-    which.
+    Columns that are text in the dataset are read as the text of the source: read as a number
+    first, ``1e0`` would become ``1``. Keys are read as numbers, so that a number makes the same
+    row whether texts came with it or not. If the job has converters, columns of the dataset are
+    not known at the source.
     """
     extraction = replace(job.extraction, key_columns=_key_columns(job))
     if not _reads_freely(job):
@@ -215,7 +215,7 @@ def extraction_of(job: Job, known_schema: str = "") -> ExtractionSpec:
 
 
 def _key_columns(job: Job) -> frozenset[str] | None:
-    """Return the columns of the source that rows are distinguished by, None where it may be any."""
+    """Return the columns of the source that distinguish rows; None if any column may do so."""
     keys = frozenset(job.extraction.primary_keys)
     if keys and job.conversion.converters:
         return None
@@ -226,12 +226,12 @@ def _key_columns(job: Job) -> frozenset[str] | None:
 def _known_fields(known_schema: str) -> tuple[pa.Field, ...]:
     try:
         return tuple(parse_schema(known_schema))
-    except ConversionError:  # as KnownTypes: what cannot be read is not known
+    except ConversionError:  # as in KnownTypes, a schema that cannot be read is not known
         return ()
 
 
 def _reads_freely(job: Job) -> bool:
-    """Return whether rows are read as they are; not where members are keys of a map."""
+    """Return whether rows are read without the given schema; not if it has maps."""
     declared = job.extraction.output_schema
     if job.conversion.contract is ContractMode.EVOLVE or not declared or _has_map(declared):
         return False
@@ -255,7 +255,7 @@ def _is_map(data_type: DataType) -> bool:
 
 
 def _described(field: pa.Field, schema: pa.Schema) -> pa.Field:
-    """Return the field with the type word of the batch's own column, where it has none."""
+    """Return the field with the type word of the batch's column, if the field has none."""
     at = schema.get_field_index(field.name)
     if field.metadata or at < 0 or schema.field(at).type != field.type:
         return field

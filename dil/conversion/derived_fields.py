@@ -1,4 +1,4 @@
-"""Derived fields: columns calculated for each row, added after the source's.
+"""Derived fields: columns that are calculated for each row and added after the source's columns.
 
 See docs/rows.md.
 """
@@ -30,11 +30,11 @@ _DAYS_AGO = re.compile(r"P\d+D")
 
 
 class DerivedFields(Converter):
-    """Adds the job's derived fields. A field never sees another one.
+    """Adds the job's derived fields; a field cannot use the value of another derived field.
 
-    A column of the same name, in any letter case, keeps its place and its declared type and takes
-    the derived value. ``warnings`` counts rows in which an epoc formula without a format met
-    something that is no integer, which gives 0.
+    If a column has the field's name, in any letter case, it keeps its place and declared type and
+    gets the derived values. ``warnings`` counts the rows in which the value for an epoc formula
+    without a format is no integer, so that the result is 0.
     """
 
     def __init__(self, context: ConverterContext) -> None:
@@ -83,7 +83,7 @@ class DerivedFields(Converter):
 
 
 def _made_zero(plan: _Plan, base: pa.Array, result: pa.Array) -> int:
-    """Return how many values became 0 for want of anything better."""
+    """Return the number of values that became 0 because they are no integers."""
     if not plan.counts_zeros or pa.types.is_integer(base.type) or pa.types.is_temporal(base.type):
         return 0
     made = pc.and_(pc.equal(result, 0), pc.not_equal(text_of(base), "0"))
@@ -127,7 +127,7 @@ def _is_clock(source: str) -> bool:
 
 
 def _base(derived: DerivedField, context: ConverterContext, zone: str) -> Base:
-    """Return where base values come from: the first that there is (docs/rows.md)."""
+    """Return the function for base values: the first source that exists (docs/rows.md)."""
     formula = derived.formula
     source = formula.source.strip()
     if not source:
@@ -173,7 +173,7 @@ def _variable(
 def _pushed_down(
     batch: pa.RecordBatch, facts: PageFacts, path: str, default: str, own: Base
 ) -> pa.Array | int | str | None:
-    """Return the value of the response's root where it has the path, else the field's own."""
+    """Return the value at a path of the response's root; without it, the field's own base value."""
     value: JsonValue | Missing = facts.page.lookup(path)
     if isinstance(value, Missing):
         return own(batch, facts)

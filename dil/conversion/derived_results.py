@@ -36,7 +36,7 @@ _RESULTS: dict[str, tuple[pa.DataType, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class DerivedValues:
-    """What a formula's type makes of base values: ``data_type``, its type word, and how."""
+    """The results of a formula: their ``data_type``, its type word, and the function for them."""
 
     data_type: pa.DataType
     word: str
@@ -44,7 +44,7 @@ class DerivedValues:
 
 
 class BadValueError(Exception):
-    """A base value that the formula cannot take: its position and the reason."""
+    """A base value does not fit the formula; has its position and the reason."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(position, reason)
@@ -53,9 +53,9 @@ class BadValueError(Exception):
 
 
 def results_of(formula: Formula, zone: str) -> DerivedValues:
-    """Return the conversion of a formula; ``zone`` is for texts that name none.
+    """Return the conversion of a formula; ``zone`` is the zone of texts that name no zone.
 
-    The conversion keeps nulls and raises BadValueError.
+    The conversion keeps nulls, and raises BadValueError for a value that does not fit.
 
     Raises:
         ValueError: the format is no Java regular expression or no Joda pattern.
@@ -142,7 +142,7 @@ def _epoc(pattern: str, zone: str) -> Callable[[pa.Array], pa.Array]:
 
 
 def _by_pattern(texts: pa.Array, joda: JodaPattern, zone: str) -> pa.Array:
-    # Text beyond the pattern's length, quotes included, is cut off, as the reference does.
+    # Text beyond the pattern's length, with its quotes, is cut off, as DIL does.
     head = pc.utf8_slice_codeunits(texts, 0, len(joda.pattern))
     parsed = parse_pattern(head, joda, zone)
     if parsed.null_count == texts.null_count:
@@ -151,7 +151,7 @@ def _by_pattern(texts: pa.Array, joda: JodaPattern, zone: str) -> pa.Array:
 
 
 def _milliseconds(values: pa.Array) -> pa.Array:
-    """Return integer text and integers as they are, instants as milliseconds, anything else 0."""
+    """Return integers and texts of integers as int64, instants as milliseconds, others as 0."""
     if pa.types.is_integer(values.type):
         return values.cast(pa.int64())
     if pa.types.is_temporal(values.type):

@@ -1,4 +1,4 @@
-"""Values that are replaced by ``ENC(...)`` of their text, before anything else sees them.
+"""Replaces values by ``ENC(...)`` of their text, before any other step gets the rows.
 
 See docs/rows.md.
 """
@@ -28,9 +28,9 @@ _FIX = f"Correct {_KEY}: paths lead through objects to single values."
 class EncryptedFields(Converter):
     """Encrypts the job's fields under its first master password, in the form ``ENC(v1:...)``.
 
-    That form names no purpose: later jobs and other tools read the columns under other names.
-    The key is derived once for each attempt: rows share its salt, each text has a nonce of its
-    own. Null stays null; a path that a page does not have changes nothing.
+    This form names no purpose, because later jobs and other tools read the columns under other
+    names. The key is derived once in each attempt: all texts share its salt, and each text has a
+    nonce of its own. Null stays null; a path that a page does not have changes nothing.
     """
 
     def __init__(self, context: ConverterContext) -> None:
@@ -70,7 +70,7 @@ class EncryptedFields(Converter):
     def _replaced(
         self, field: pa.Field, array: pa.Array, names: Sequence[str], path: str
     ) -> tuple[pa.Field, pa.Array]:
-        """Return a column in which what lies at ``names`` is encrypted."""
+        """Return a column in which the value at the path ``names`` is encrypted."""
         if array.null_count == len(array) and (names or pa.types.is_nested(array.type)):
             return field, array
         if not names:
@@ -119,7 +119,7 @@ class EncryptedFields(Converter):
 
 
 def _cleansed(name: str, cleansing: SchemaCleansing | None) -> str:
-    """Return the name under which rows hold a name of the source."""
+    """Return the cleansed form of a source's name, which rows have."""
     if cleansing is None or not cleansing.enabled:
         return name
     return compile_java(cleansing.pattern).sub(lambda _: cleansing.replacement, name)

@@ -1,4 +1,4 @@
-"""Rows that cannot be converted: counted, put aside up to the limit, then the work unit fails.
+"""Counts rows that cannot be converted; beyond the limit the work unit fails.
 
 See docs/rows.md.
 """
@@ -19,7 +19,7 @@ from dil.types.containers import positions
 _HINT_LENGTH = 35
 _FIX = "Correct the source or the column's type in ms.output.schema."
 _DROP = "To put such rows aside instead, raise converter.avro.max.conversion.failures."
-# Shapes of text that can mean only one thing, and the pattern that reads it.
+# Shapes of text that have one meaning only, and the patterns that read them.
 _PATTERNS = {"9999-99-99": "yyyy-MM-dd", "99999999": "yyyyMMdd"}
 _ISO_SHAPE = re.compile(r"(?:9999-99-99([a ]))?99:99(:99(?:\.(9+))?)?(a|[+-]99(?::?99)?)?")
 _MILLI_DIGITS = 3
@@ -27,11 +27,10 @@ _MILLI_DIGITS = 3
 
 @dataclass(frozen=True, slots=True)
 class FailureReason:
-    """Why values could not be converted.
+    """The reason why values could not be converted.
 
-    ``pattern_property`` is the property that says how such text is read, if there is one, and
-    ``tried`` the patterns that it holds. ``exact`` are the shapes of texts that were read without
-    any pattern.
+    ``pattern_property`` is the property with patterns for such text, if there is one, and ``tried``
+    are the patterns in it. ``exact`` matches the shapes of texts that are read without a pattern.
     """
 
     text: str
@@ -42,10 +41,10 @@ class FailureReason:
 
 @dataclass(frozen=True, slots=True)
 class RowFailure:
-    """One row of a batch that cannot be converted: the column, the reason, what to do.
+    """One row of a batch that cannot be converted: the column, the reason, the advice.
 
     ``kind`` is the reason without the shape of the value. ``is_fatal`` says that the row lacks a
-    value that it must have, so that leaving the unfit values out does not mend it.
+    required value, so that leaving out unfit values does not help.
     """
 
     row: int
@@ -57,24 +56,24 @@ class RowFailure:
 
     @property
     def rejected(self) -> RejectedRow:
-        """Return the failure in the form in which rows are put aside."""
+        """Return the failure as the record that is put aside."""
         return RejectedRow(self.row, self.column, self.reason, self.kind)
 
 
 def shape_of(value: object) -> str:
-    """Return what a value looks like, without the value: ``2020-13-01`` becomes ``9999-99-99``."""
+    """Return the shape of a value: ``2020-13-01`` becomes ``9999-99-99``."""
     text = str(value)
     shape = re.sub(r"\d", "9", re.sub(r"[^\W\d_]", "a", text[:_HINT_LENGTH]))
     return shape + ("..." if len(text) > _HINT_LENGTH else "")
 
 
 def looks_like(shape: str) -> str:
-    """Return the words that show a shape and say how to read it."""
+    """Return words that show a shape and explain its letters."""
     return f'it looks like "{shape}" (9 means a digit, a means a letter)'
 
 
 class RowFailures:
-    """The failures of one batch: the first one of each row, with column and reason."""
+    """The failures of one batch: the first failure of each row, with column and reason."""
 
     def __init__(self) -> None:
         self._first: dict[int, RowFailure] = {}
@@ -86,9 +85,9 @@ class RowFailures:
     def add(
         self, column: str, reason: FailureReason, rows: pa.Array, values: pa.Array | None = None
     ) -> None:
-        """Record failures of rows of the batch; ``values`` are theirs, shown by shape only.
+        """Record failures of rows of the batch; only the shapes of ``values`` are shown.
 
-        Without values they are nulls where none may be.
+        Without ``values`` the failures are nulls in a column that is not nullable.
         """
         if values is not None:
             self._values[column] += len(values)
@@ -115,11 +114,11 @@ class RowFailures:
         return [self._first[row] for row in sorted(self._first)]
 
     def values(self) -> dict[str, int]:
-        """Return how many values of each column did not fit."""
+        """Return the number of unfit values by column."""
         return dict(self._values)
 
     def only_fatal(self) -> RowFailures:
-        """Return those that stay when the unfit values are left out."""
+        """Return the failures that remain if unfit values are left out."""
         fatal = RowFailures()
         fatal._first = {row: each for row, each in self._first.items() if each.is_fatal}
         return fatal
@@ -135,7 +134,7 @@ def _fix(reason: FailureReason, shape: str) -> str:
             f"Set {reason.pattern_property} to the pattern of the source's text, in Joda letters."
         )
     if pattern in reason.tried or (reason.exact and reason.exact.fullmatch(shape)):
-        return _FIX  # it is of the right form and names no date or time that exists
+        return _FIX  # the text has the right form, but no such date or time exists
     loss = _loss_of(iso, reason.pattern_property) if iso else ""
     return f"Set {reason.pattern_property}={pattern}{loss}."
 
@@ -149,7 +148,7 @@ def _pattern_of(iso: re.Match[str]) -> str:
 
 
 def _loss_of(iso: re.Match[str], pattern_property: str) -> str:
-    """Return what the pattern cuts off, and how to keep it."""
+    """Return words about the part that the pattern cuts off, and the advice to keep it."""
     if pattern_property.endswith(".date.format"):
         return ", which cuts the time off, or declare the column as timestamp"
     if len(iso[3] or "") > _MILLI_DIGITS:
@@ -158,17 +157,17 @@ def _loss_of(iso: re.Match[str], pattern_property: str) -> str:
 
 
 class FailureBudget:
-    """How many rows of a work unit may still be put aside; a ``limit`` of None is no limit."""
+    """Counts the rows of a work unit that may still be put aside; a ``limit`` of None is none."""
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
         self.dropped = 0
 
     def spend(self, failures: RowFailures, rows_before: int) -> None:
-        """Count the failures of a batch whose first row follows ``rows_before`` others.
+        """Count the failures of a batch; ``rows_before`` rows of the work unit came before it.
 
         Raises:
-            ConversionError: there are more than the limit; names the row that is one too many.
+            ConversionError: more rows failed than the limit; names the first row beyond it.
         """
         for failure in failures.in_order():
             if self.dropped == self._limit:

@@ -1,4 +1,4 @@
-"""Where the bytes of a response go: the name of a dumped file (rule U6)."""
+"""Makes the name of the file for the bytes of a response (rule U6)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ CUT = "a file name was longer than 255 bytes and was cut; a hash of the whole na
 
 
 class FileNames(Converter):
-    """Adds to each piece the name of its file: as the only one, and as one of several.
+    """Adds to each piece two names of its file: for the only file, and for one of several files.
 
-    Preprocessors change names as they change bytes; what prepares output comes after the number.
+    Preprocessors change the names, as they change the bytes; those that prepare output do so after
+    the number was added.
     """
 
     def __init__(self, context: ConverterContext) -> None:
@@ -37,14 +38,14 @@ class FileNames(Converter):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return that a name was cut, if one was."""
+        """Return the note that a name was cut, if one was."""
         return (CUT,) if self._was_cut else ()
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
         """Yield the pieces with their names.
 
         Raises:
-            SourceContractError: the values of this request make no name that can be used.
+            SourceContractError: the name that the values of this request make cannot be used.
         """
         base = self._base(facts)
         numbered = self._final(f"{base}_{max(facts.number - 1, 0)}")
@@ -62,7 +63,7 @@ class FileNames(Converter):
             names = ", ".join(sorted(found.missing))
             raise SourceContractError(
                 f'{KEY} is "{self._template}", and {names} has no value',
-                "Name a parameter, a variable of the unit, or one of the authentication input.",
+                "Name a parameter, a variable of the unit, or an authentication field.",
             )
         return self._checked(_through(self._before, found.text))
 

@@ -1,7 +1,7 @@
-"""Columns brought to the types of a known schema; what does not fit becomes null and is noted.
+"""Converts columns to the types of a known schema; unfit values become null and are recorded.
 
-A value fits when the known type holds it exactly as it is, as widening does (rule F17):
-int in long, decimal, double and text. A text of a number fits a number type that a person
+A value fits if the known type holds it exactly, as in widening (rule F17): an int fits
+long, decimal, double and text. A text of a number fits a number type that a person
 declared. It fits an inferred one only if it is how DIL writes that number: "1.5", not "1.50".
 """
 
@@ -25,11 +25,11 @@ Unknown = Callable[[str, pa.Array, pa.Array], None]
 
 
 class Fitting:
-    """Fits the columns of one batch; failures are noted by the batch's rows.
+    """Converts the columns of one batch, and records failures with their rows.
 
     ``declared`` says that a person wrote the known types: numbers may be rounded into float and
-    double, and a text may be any form of its number. ``keys`` are columns by which rows are
-    distinguished: there a text never becomes a number, since rows of two texts would become one.
+    double, and a text may be any form of its number. ``keys`` are columns that distinguish rows:
+    a text in them never becomes a number, because two texts, and so two rows, could become one.
     ``unknown`` is called with members of records that are not in the schema and hold values.
     """
 
@@ -47,7 +47,7 @@ class Fitting:
         self._keys = keys
 
     def fit(self, array: pa.Array, field: pa.Field, path: str, rows: pa.Array) -> pa.Array:
-        """Return a column in the type of ``field``; ``rows`` are the batch's rows of its values."""
+        """Return a column in the type of ``field``; ``rows`` has the batch's row of each value."""
         if array.null_count == len(array):
             fitted = pa.nulls(len(array), field.type)
         elif array.type == field.type and not has_not_null(field.type):
@@ -56,7 +56,7 @@ class Fitting:
             fitted = self._by_shape(array, field.type, path, rows)
             self._note(array, fitted, field.type, path, rows)
         if not field.nullable and fitted.null_count:
-            # A value that did not fit was noted already, and the first reason counts.
+            # A value that did not fit is recorded already, and only the first reason counts.
             self._failures.add(path, _NULL, rows.filter(fitted.is_null()))
         return fitted
 
@@ -103,7 +103,7 @@ class Fitting:
             if not array.null_count:
                 columns.append(self.fit(member, field, f"{path}.{field.name}", there))
                 continue
-            # Where there is no record its members miss nothing.
+            # A null record has no members that could be missing.
             inside = member.filter(array.is_valid())
             fitted = self.fit(inside, field, f"{path}.{field.name}", there)
             columns.append(spread(fitted, array.is_valid()))
@@ -129,7 +129,7 @@ class Fitting:
 
 
 def _empty_records(array: pa.MapArray, target: pa.StructType) -> pa.Array:
-    """Return records without members for objects without members, null for all others."""
+    """Return records without members for empty maps, null for all other maps."""
     is_empty = pc.equal(pc.list_value_length(array.cast(_pairs(array.type))), 0)
     columns = [pa.nulls(len(array), field.type) for field in target]
     mask = pc.invert(pc.fill_null(is_empty, fill_value=False))
@@ -141,7 +141,7 @@ def _pairs(data_type: pa.MapType) -> pa.DataType:
 
 
 def _short(data_type: pa.DataType) -> str:
-    """Return a type's word; of records and the like only what they are."""
+    """Return a type's word; for nested types only the word for their kind."""
     if pa.types.is_struct(data_type):
         return "record"
     if pa.types.is_list(data_type):

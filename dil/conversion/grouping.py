@@ -1,4 +1,4 @@
-"""Consecutive rows in groups that know no page: as many rows each, or fewer where a value changes.
+"""Cuts rows into groups across pages: of a fixed size, or fewer rows if a value changes.
 
 See docs/rows.md.
 """
@@ -35,8 +35,8 @@ class Groups:
 class Grouping:
     """Cuts a stream of batches into groups of ``size`` rows; the last one may have fewer.
 
-    With ``breaks_on`` a group also ends where the value of one of these columns changes. Less
-    than a group is held back, as the batches it came in.
+    A group also ends where the value of a column in ``breaks_on`` changes. The rows of a group that
+    is not whole yet are held back, as the batches in which they came.
     """
 
     def __init__(self, size: int, breaks_on: Sequence[str] = ()) -> None:
@@ -46,7 +46,7 @@ class Grouping:
         self._held_rows = 0
 
     def add(self, batch: pa.RecordBatch) -> Iterator[Groups]:
-        """Yield the groups that are whole now."""
+        """Yield the groups that this batch completes."""
         if not batch.num_rows:
             return
         is_whole = self._held_rows + batch.num_rows >= self._size
@@ -75,7 +75,7 @@ class Grouping:
         self._held_rows = sum(batch.num_rows for batch in batches)
 
     def _changes_within(self, batch: pa.RecordBatch) -> bool:
-        """Return whether a group ends by a change before or in a batch that does not fill it."""
+        """Return whether a change of values ends the open group before or in a batch."""
         if not self._breaks_on:
             return False
         before = [self._held[-1].slice(self._held[-1].num_rows - 1)] if self._held else []
@@ -99,7 +99,7 @@ def _groups(rows: pa.RecordBatch, starts: pa.Array) -> Groups:
 
 
 def _changes(rows: pa.RecordBatch, names: Sequence[str]) -> pa.Array:
-    """Return for each row whether a column differs from the row before; the first one does not."""
+    """Return for each row whether a column differs from the row before; False for the first row."""
     changes = pa.repeat(pa.scalar(value=False), rows.num_rows)
     for name in names:
         if name not in rows.schema.names:

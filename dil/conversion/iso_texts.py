@@ -1,7 +1,7 @@
-"""Texts of ISO 8601 of which a column's type holds every digit, as microseconds.
+"""Reads texts of ISO 8601 as microseconds if a column's type holds every digit.
 
-They are read beside the patterns of a job, so nothing of a text may get lost: digits of a fraction
-beyond those that the type holds must be zeros, and a date has no time but midnight.
+These texts are read in addition to the patterns of a job, so no part of a text may be lost: the
+digits of a fraction that the type does not hold must be zeros, and the time of a date midnight.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def exact_instants(texts: pa.Array, zone: str, digits: int) -> pa.Array:
     """Return epoch microseconds of dates, with a time or at midnight; null for any other text.
 
     Args:
-        texts: Their ``zone`` is the one given where they name no offset.
+        texts: Texts of ISO 8601; those that name no offset are in ``zone``.
         zone: A zone that ``find_zone`` knows; a time that its clocks skip is null.
-        digits: How many digits of a second the type holds, 3 or 6.
+        digits: How many digits of a second's fraction the type holds, 3 or 6.
     """
     return _instants(pc.extract_regex(texts, _MOMENT.replace("DIGITS", str(digits))), zone)
 
@@ -44,8 +44,8 @@ def exact_instants(texts: pa.Array, zone: str, digits: int) -> pa.Array:
 def exact_dates(texts: pa.Array, zone: str) -> pa.Array:
     """Return the midnight of dates in UTC, in microseconds; null for any other text.
 
-    A text with a time names a date where that time is midnight: as it is written, or in ``zone``
-    where the text names an offset.
+    A text with a time is a date if the time is midnight: the written time, or, if the text names
+    an offset, the time in ``zone``.
     """
     found = pc.extract_regex(texts, _MOMENT.replace("DIGITS", str(_MICRO_DIGITS)))
     names_offset = pc.not_equal(pc.struct_field(found, "offset"), "")
@@ -64,9 +64,9 @@ def exact_times(texts: pa.Array, zone: str, digits: int) -> pa.Array:
 
 
 def word_of_texts(texts: pa.Array, digits: int) -> str:
-    """Return ``date`` or ``timestamp`` where every text is one, as a whole; else no word.
+    """Return ``date`` or ``timestamp`` if every whole text is one, else an empty word.
 
-    Nulls say nothing. A date has no time beside it here, and a timestamp no date without a time.
+    Nulls are skipped. A date with a time is no ``date`` here, and one without no ``timestamp``.
     """
     values = texts.drop_null()
     if not len(values):
@@ -78,7 +78,7 @@ def word_of_texts(texts: pa.Array, digits: int) -> str:
 
 
 def exact_shapes(word: str, digits: int) -> re.Pattern[str]:
-    """Return what the shapes of texts look like that are read for ``word``, real or not."""
+    """Return a pattern for the shapes of texts that are read for ``word``, real dates or not."""
     clock = rf"99:99(:99(\.9{{1,{digits}}})?)?"
     offset = r"(a|[+-]99(:?99)?)?"
     forms = {"time": clock, "date": "9999-99-99", "timestamp": rf"9999-99-99([a ]{clock}{offset})?"}
@@ -86,7 +86,7 @@ def exact_shapes(word: str, digits: int) -> re.Pattern[str]:
 
 
 def _instants(found: pa.Array, zone: str) -> pa.Array:
-    """Return epoch microseconds of the parts that a form found."""
+    """Return epoch microseconds of the parts that a pattern found."""
     day, minute, second, fraction, offset = found.flatten()
     is_short = pc.equal(pc.utf8_length(offset), _HOURS_ONLY)
     offset = pc.if_else(is_short, pc.binary_join_element_wise(offset, "00", ":"), offset)

@@ -1,7 +1,7 @@
-"""Rows of several batches as one batch, although inference widened the types in between.
+"""Joins several batches into one, although inference widened the types in between.
 
-int widens to long, to decimal, to double, as the writers do it later; flat types that do not go
-together become text. A column that holds only null has no say. No value changes.
+int widens to long, to decimal, to double, as in the writers later; flat types that have no common
+wider type become text. A column of nulls does not affect the type. No value changes.
 
 See rules F16 and F17.
 """
@@ -24,7 +24,7 @@ FieldArray = tuple[pa.Field, pa.Array]
 
 
 def join_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return all rows in order, in a schema that has the columns of all.
+    """Return the rows of all batches in order, in a schema with the columns of all.
 
     Raises:
         ConversionError: a column holds records in some rows and plain values in others.
@@ -45,7 +45,7 @@ def _joined(parts: Sequence[FieldArray], path: str) -> FieldArray:
     field = telling[0][0].with_nullable(any(field.nullable for field, _ in parts))
     types = {part[1].type for part in telling}
     if len(types) == 1:
-        # Equal but for what nested fields say of themselves: the first one's word holds.
+        # The types differ in the metadata of nested fields only: the first type is kept.
         kind = field.type
         return field, pa.concat_arrays([_as(array, kind) for _, array in parts])
     if all(map(_is_record, telling)):
@@ -64,7 +64,7 @@ def _as(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _is_record(part: FieldArray) -> bool:
-    """Return whether a part holds records; ``{}`` alone is taken for a map without entries."""
+    """Return whether a part holds records; ``{}`` alone was read as a map without entries."""
     _, array = part
     if pa.types.is_map(array.type):
         return len(items_of(array)) == 0
@@ -106,7 +106,7 @@ def _joined_maps(parts: Sequence[FieldArray], path: str) -> pa.Array:
 
 
 def _items(array: pa.Array) -> FieldArray:
-    """Return the items of lists or maps; of an array of another type, all null, there are none."""
+    """Return the items of lists or maps; no items for an array of nulls of another type."""
     if pa.types.is_map(array.type):
         return array.type.item_field, items_of(array)
     if pa.types.is_list(array.type):

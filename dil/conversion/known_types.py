@@ -1,8 +1,8 @@
-"""Columns written in the types that the dataset has, where their values fit those exactly.
+"""Writes columns in the dataset's types if their values fit these types exactly.
 
 Inference looks at the rows of one work unit: a column of 1.5 and 2 may be an int tomorrow. Under
-the contract evolve such a column keeps its type, so that files stay of one schema; what does not
-fit is drift, and comes as it is.
+the contract evolve such a column keeps its type, so that all files have one schema. A column whose
+values do not fit is drift, and keeps the inferred type.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from dil.types.schema_text import parse_schema
 
 
 class KnownTypes(Converter):
-    """Passes every row; brings columns to the types of the recorded schema as far as that goes."""
+    """Passes every row, with its columns in the types of the recorded schema if values fit."""
 
     def __init__(self, context: ConverterContext) -> None:
         super().__init__(context)
         self._keys = context.job.extraction.primary_keys
         try:
             self._known = {field.name: field for field in parse_schema(context.known_schema)}
-        except ConversionError:  # of another version: every type is news then
+        except ConversionError:  # it is of another version: then no type is known
             self._known = {}
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
-        """Yield the batch with its columns in known types."""
+        """Yield the batch with its columns in known types if their values fit."""
         del facts
         if all(self._is_settled(field) for field in batch.schema):
             yield batch
@@ -48,12 +48,12 @@ class KnownTypes(Converter):
         yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, batch.schema.metadata))
 
     def _is_settled(self, field: pa.Field) -> bool:
-        """Return whether a column is news, or has its known type already."""
+        """Return whether a column is not known, or has its known type already."""
         known = self._known.get(field.name)
         return known is None or bool(known.type == field.type)
 
     def _fitted(self, column: pa.Array, known: pa.Field, rows: pa.Array) -> pa.Array | None:
-        """Return a column in its known type, None when a value or a member has no place there."""
+        """Return a column in its known type, None if a value or a member does not fit it."""
         failures, strangers = RowFailures(), []
 
         def unknown(path: str, values: pa.Array, of_rows: pa.Array) -> None:

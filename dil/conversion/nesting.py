@@ -1,4 +1,4 @@
-"""Columns moved into one: as records, as lists of records, or as maps.
+"""Moves columns into one new column of records, lists of records, or maps.
 
 See docs/rows.md.
 """
@@ -16,11 +16,11 @@ from dil.types.containers import items_of, members_of, positions, rebuilt, recor
 
 
 def conformed(array: pa.Array, kind: DataType) -> pa.Array:
-    """Return records with the members that a type declares, inside lists and maps as well.
+    """Return records with the members that a type declares, also inside lists and maps.
 
-    A member that the type does not have is left out, one that is missing becomes null; a record
-    where a map is declared becomes one, without its nulls. Flat values stay as they are, and so
-    does what is of another shape. A record type without columns takes every record.
+    A member that the type lacks is left out, and a missing member becomes null. If the type is a
+    map, a record becomes a map without its nulls. Flat values, and values of another shape than
+    the type, stay unchanged. A record type without columns fits every record.
     """
     if isinstance(kind, RecordType) and kind.columns and pa.types.is_struct(array.type):
         return _conformed_records(array, kind)
@@ -53,7 +53,7 @@ def as_lists(items: pa.Array, offsets: pa.Array) -> pa.Array:
 
 
 def as_maps(array: pa.StructArray, kind: MapType, *, keeps_nulls: bool) -> pa.Array:
-    """Return each record as a map from the names of its members to their values.
+    """Return for each record a map from its members' names to their values.
 
     Raises:
         ConversionError: a value does not fit the type of the map's values.
@@ -62,7 +62,7 @@ def as_maps(array: pa.StructArray, kind: MapType, *, keeps_nulls: bool) -> pa.Ar
     members = {name: column for name, (_, column) in members_of(array).items()}
     rows, width = len(array), len(members)
     columns = [_value(name, column, item.type) for name, column in members.items()]
-    # All of the first column, then all of the second: entry k is of row k / width.
+    # The values are column after column; entry k belongs to row k / width.
     entries = positions(rows * width)
     of_row = pc.divide(entries, width) if width else entries
     of_member = pc.subtract(entries, pc.multiply(of_row, width))

@@ -1,4 +1,4 @@
-"""Normalisers: several rows become one, columns of theirs move into one new column.
+"""Normalisers: several rows become one row, and some of their columns move into a new column.
 
 See docs/rows.md.
 """
@@ -59,7 +59,7 @@ class JsonNormalizer(Converter):
 
 
 class AvroNormalizer(Converter):
-    """Moves columns into an array of records, whatever the target schema calls it."""
+    """Moves columns into an array of records, whatever type the target schema gives."""
 
     def __init__(self, context: ConverterContext) -> None:
         super().__init__(context)
@@ -79,7 +79,7 @@ class AvroNormalizer(Converter):
         return self._normaliser.notes
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the batches that are full; raises as JsonNormalizer."""
+        """Yield the rows of the full batches; raises the errors of JsonNormalizer."""
         del facts
         return self._normaliser.add(batch)
 
@@ -96,7 +96,7 @@ class _Settings:
 
 
 class _Normaliser:
-    """What both have in common; ``nest`` makes the new column's values of the moved columns."""
+    """The common part of both; ``nest`` makes the new column's values of the moved columns."""
 
     def __init__(
         self, settings: _Settings, nest: Callable[[Column, pa.StructArray, pa.Array], pa.Array]
@@ -145,7 +145,7 @@ class _Normaliser:
         if not fields:
             raise ConversionError(
                 f'{_TARGET} has every column of the rows, so nothing goes into "{new.name}"',
-                f'Leave out the columns that belong into "{new.name}".',
+                f'Leave the columns that belong into "{new.name}" out of {_TARGET}.',
             )
         members = _members(new)
         if members:
@@ -154,16 +154,16 @@ class _Normaliser:
 
 
 def _members(column: Column) -> frozenset[str]:
-    """Return the members that the new column's records declare, none where that is left open."""
+    """Return the members that the new column's records declare, empty if they declare none."""
     inner = column.type.items if isinstance(column.type, ArrayType) else column.type
     columns = inner.columns if isinstance(inner, RecordType) else ()
     return frozenset(each.name for each in columns)
 
 
 def _new_column(target: Schema, names: list[str]) -> Column:
-    """Return the first column that the rows lack; one that can hold others goes first.
+    """Return the first column that the rows lack; nested columns come before flat ones.
 
-    The source may leave out a flat column as long as it has no value.
+    A source may leave out a flat column as long as it has no value.
     """
     lacking = [column for column in target if column.name not in names]
     holders = [
@@ -172,13 +172,13 @@ def _new_column(target: Schema, names: list[str]) -> Column:
     if not lacking:
         raise ConversionError(
             f"the rows have every column of {_TARGET}, so a normaliser has none to fill",
-            "Add the column that takes the others' values, of type array, map or record.",
+            "Add the column that gets the values of other columns, of type array, map or record.",
         )
     return (holders or lacking)[0]
 
 
 def _by_declaration(column: Column, moved: pa.StructArray, offsets: pa.Array) -> pa.Array:
-    """Return an array, map or record, as the new column is declared."""
+    """Return values of the declared type of the new column: arrays, maps or records."""
     kind = column.type
     if isinstance(kind, ArrayType):
         items = kind.items

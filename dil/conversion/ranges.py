@@ -1,4 +1,4 @@
-"""Rows to ranges over their first cell: the start and the end of each batch of rows.
+"""Turns rows into ranges over their first cell: the start and the end of each batch of rows.
 
 See docs/rows.md.
 """
@@ -17,10 +17,10 @@ from dil.spi.converter import Converter, ConverterContext, PageFacts
 
 
 class RangeGenerator(Converter):
-    """Makes one row of ``ms.range.generator.batch.size`` rows, which the source has sorted.
+    """Makes one row of each ``ms.range.generator.batch.size`` rows, which the source has sorted.
 
-    A range ends with the first cell of its last row; the last range of the work unit ends with
-    ``ms.range.generator.max.value``, be it full or not.
+    A range ends with the first cell of its last row. The last range of the work unit ends with
+    ``ms.range.generator.max.value``, even if it has as many rows as the others.
     """
 
     def __init__(self, context: ConverterContext) -> None:
@@ -36,12 +36,12 @@ class RangeGenerator(Converter):
         self._last = pa.nulls(1, pa.string())
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
-        """Yield the ranges behind which a row has come."""
+        """Yield the ranges that are followed by another row."""
         del facts
         cells = text_of(batch.column(0))
         begins = pa.array(range(-self._rows % self._size, len(cells), self._size), pa.int64())
         starts = pa.concat_arrays([self._start, cells.take(begins)])
-        # The cell in front of cell k is at place k; the very first range has no row before it.
+        # Index k has the cell before cell k; the very first range has no row before it.
         before = pa.concat_arrays([self._last, cells])
         ends = before.take(begins).slice(0 if self._rows else 1)
         self._rows += len(cells)

@@ -1,4 +1,4 @@
-"""Values inside rows, by the path to them (rule F12)."""
+"""Finds values inside rows by their paths (rule F12)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dil.text.paths import compile_path, find
 
 
 class SearchError(ValueError):
-    """JSONPath finds different values in a row, which is counted from 0 in the batch."""
+    """JSONPath finds different values in a row; ``row`` counts from 0 in the batch."""
 
     def __init__(self, row: int, reason: str) -> None:
         super().__init__(reason)
@@ -23,12 +23,12 @@ class SearchError(ValueError):
 
 
 def find_column(batch: pa.RecordBatch, text: str) -> pa.Array | None:
-    """Return the column at a path from the row, list items by index; None where there is none.
+    """Return the column at a path inside rows, list items by index; None if there is none.
 
-    What JSONPath searches for is found row by row, and comes as text.
+    JSONPath that searches is applied row by row, and its results are text.
 
     Raises:
-        SearchError: it finds different values in a row.
+        SearchError: JSONPath finds different values in a row.
     """
     if not is_jsonpath(text) and text in batch.schema.names:
         return batch.column(text)
@@ -47,7 +47,7 @@ def find_column(batch: pa.RecordBatch, text: str) -> pa.Array | None:
 
 
 def _is_from_end(step: Step) -> bool:
-    """Return whether a step counts from the end; in a dot path it does not, in rows."""
+    """Return whether a step counts from the end; a step of a dot path never does in rows."""
     return isinstance(step, int) and step < 0
 
 
@@ -55,7 +55,7 @@ def _member(array: pa.Array, step: Step) -> pa.Array | None:
     kind = array.type
     if pa.types.is_list(kind) and (isinstance(step, int) or (step.isascii() and step.isdigit())):
         index = int(step)
-        # As a list of fixed size: a list that is too short is filled with null, not refused.
+        # With a fixed size, Arrow fills a list that is too short with null, and does not refuse it.
         one = pc.list_slice(array, index, index + 1, return_fixed_size_list=True)
         return pc.list_element(one, 0)
     if isinstance(step, int):
@@ -68,7 +68,7 @@ def _member(array: pa.Array, step: Step) -> pa.Array | None:
 
 
 def _searched(batch: pa.RecordBatch, path: Path) -> pa.Array:
-    """Return what a path finds in each row as text, null where it finds nothing."""
+    """Return the value at a path in each row as text, null if there is none."""
     part = batch.select([path.steps[0]]) if path.steps else batch
     rows = text_of(pa.StructArray.from_arrays(part.columns, fields=list(part.schema)))
     found: list[str | None] = []

@@ -1,8 +1,8 @@
 """The last step: rows in the source's form become rows in the typed form.
 
 Text of dates and times is parsed, text of bytes encoded, enum symbols and not-null columns are
-checked, types of databases are brought to ours. What becomes of a row that cannot be typed is the
-word of ``ms.schema.contract``.
+checked, types of databases are converted to ours. ``ms.schema.contract`` decides about a row that
+cannot be typed.
 
 See docs/rows.md, rule F19.
 """
@@ -24,16 +24,16 @@ from dil.spi.converter import Converter, ConverterContext, PageFacts
 
 
 class _Newest:
-    """The targets that were made last in this process; the attempts of a task make the same ones.
+    """Keeps the newest targets of this process, because the attempts of a task need the same ones.
 
-    They hold for the very same sections of a job, which all attempts of a task have.
+    They are valid for the identical section objects of a job, which all attempts of a task share.
     """
 
     def __init__(self) -> None:
         self._kept: tuple[tuple[object, ...], tuple[pa.Schema, list[ColumnTarget]]] | None = None
 
     def of(self, context: ConverterContext) -> tuple[pa.Schema, list[ColumnTarget]] | None:
-        """Return the raw schema and the targets, None where they are of another job."""
+        """Return the raw schema and the targets, None if they are of another job."""
         kept = self._kept
         if kept is None:
             return None
@@ -41,7 +41,7 @@ class _Newest:
         return kept[1] if is_same else None
 
     def keep(self, context: ConverterContext, found: tuple[pa.Schema, list[ColumnTarget]]) -> None:
-        """Take them in place of those before."""
+        """Keep these instead of the earlier schema and targets."""
         self._kept = (_origins(context), found)
 
 
@@ -57,7 +57,7 @@ class TypedRows(Converter):
     """Types every column.
 
     Rows that cannot be typed are put aside up to ``max_failures``, under discard_row without
-    limit. Under discard_value the values are left out, and only rows that must have them go.
+    limit. Under discard_value the values are left out, and rows that require them are put aside.
     """
 
     def __init__(self, context: ConverterContext) -> None:
@@ -74,14 +74,14 @@ class TypedRows(Converter):
 
     @property
     def dropped(self) -> int:
-        """Return how many rows were put aside so far."""
+        """Return the number of rows put aside so far."""
         return self._budget.dropped
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
         """Yield the batch in the typed form, without rows that failed.
 
         Raises:
-            ConversionError: one row more than ``max_failures`` failed.
+            ConversionError: more than ``max_failures`` rows failed.
         """
         del facts
         targets = self._targets(batch.schema)
@@ -102,7 +102,7 @@ class TypedRows(Converter):
         yield keep_good(typed, failures)
 
     def _settled(self, failures: RowFailures) -> RowFailures:
-        """Return the failures that cost their row; the others cost the value, which is null."""
+        """Return the failures whose rows are put aside; for the others only the value is null."""
         if self._mode is not ContractMode.DISCARD_VALUE:
             return failures
         for column, values in failures.values().items():
@@ -110,7 +110,7 @@ class TypedRows(Converter):
         return failures.only_fatal()
 
     def _targets(self, schema: pa.Schema) -> list[ColumnTarget]:
-        """Return the typed columns of a raw schema; pages mostly share one."""
+        """Return the targets of a raw schema; most pages share one schema."""
         if self._known is None or not self._known[0].equals(schema, check_metadata=True):
             targets = [
                 column_target(field, self._declaration(field), self._values) for field in schema
@@ -120,7 +120,7 @@ class TypedRows(Converter):
         return self._known[1]
 
     def _declaration(self, field: pa.Field) -> Column | None:
-        """Return what the job's schema says of a column, unless a converter made it another one."""
+        """Return a column's declaration in the job's schema, None if a converter has changed it."""
         declared = self._declared.get(field.name)
         if declared is None or not type_word(field):
             return declared

@@ -1,4 +1,4 @@
-"""In-flow validation: rows are counted, not passed on, and the count decides at the end.
+"""In-flow validation: rows are counted and not passed on; the final count passes or fails.
 
 See docs/rows.md.
 """
@@ -30,7 +30,7 @@ _NUMBER = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?\s*")
 
 @dataclass(frozen=True, slots=True)
 class ValidationVerdict:
-    """The outcome: how many rows counted, how many were expected, whether that passes."""
+    """The outcome: the counted and the expected number of rows, and whether it passes."""
 
     counted: int
     expected: Decimal
@@ -38,18 +38,18 @@ class ValidationVerdict:
 
     @property
     def percent(self) -> float:
-        """Return the counted rows in percent of the expected ones; of none, 0 or 100."""
+        """Return the counted rows in percent of the expected rows; 0 or 100 if none are."""
         if not self.expected:
             return 100.0 if self.counted else 0.0
         return float(self.counted * 100 / self.expected)
 
     @property
     def passes(self) -> bool:
-        """Return whether the rule holds."""
+        """Return whether the count fulfils the rule."""
         threshold = self.attributes.threshold
         if self.attributes.criteria == "success":
             return self.percent >= threshold
-        # Nothing expected and nothing counted is no failure, whatever the threshold.
+        # No rows expected and no rows counted is a pass, whatever the threshold.
         is_nothing = not self.expected and not self.counted
         return is_nothing or self.percent < threshold
 
@@ -65,8 +65,8 @@ class ValidationVerdict:
 class InFlowValidation(Converter):
     """Counts rows, or the items of the only column, and compares with the expected count.
 
-    With ``errorColumn`` only those count that have a value there, neither null nor blank. No row
-    goes on to the writer.
+    With ``errorColumn`` a row or item counts only if it has a value in this column, neither null
+    nor blank. No row is passed on to the writer.
     """
 
     def __init__(self, context: ConverterContext) -> None:
@@ -79,7 +79,7 @@ class InFlowValidation(Converter):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return the counts, once they were judged."""
+        """Return the counts as a note, after the validation passed."""
         return () if self._verdict is None else (f"in-flow validation passed: {self._verdict}",)
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
@@ -89,10 +89,10 @@ class InFlowValidation(Converter):
         return iter(())
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """Judge the count, of no rows as well; yields nothing.
+        """Compare the count with the rule, also if no row came; yields nothing.
 
         Raises:
-            ConversionError: the rule of ms.validation.attributes is broken.
+            ConversionError: the count breaks the rule of ms.validation.attributes.
         """
         rows = self.context.validation_rows
         expected = Decimal(1) if rows is None else expected_count(rows(), self._field)
@@ -100,18 +100,18 @@ class InFlowValidation(Converter):
         if not verdict.passes:
             raise ConversionError(
                 f"in-flow validation failed: {verdict}",
-                f"Look at the rows of the source; the rule is {_ATTRIBUTES}.",
+                f"Look at the rows of the source, or correct the rule in {_ATTRIBUTES}.",
             )
         self._verdict = verdict
         return iter(())
 
 
 def expected_count(rows: Iterable[JsonObject], field: str | None) -> Decimal:
-    """Return how many rows the validation input expects.
+    """Return the number of rows that the validation input expects.
 
-    The first row decides: an array in ``field`` makes it the sum of the arrays' sizes, a plain
-    value the sum of the numbers; anything else, a text that is no number, or no ``field`` makes
-    it the number of rows.
+    The first row's value of ``field`` decides: if it is an array, the result is the sum of the
+    arrays' sizes; if it is a number or its text, the sum of the numbers; else, or without
+    ``field``, the number of rows.
     """
     count = 0
     items: int | None = None
@@ -133,12 +133,12 @@ def expected_count(rows: Iterable[JsonObject], field: str | None) -> Decimal:
 
 
 def _size(value: JsonValue) -> int | None:
-    """Return the number of items of an array, None of anything else."""
+    """Return the number of items of an array, None for any other value."""
     return len(value) if isinstance(value, list | tuple) else None
 
 
 def _number(value: JsonValue) -> Decimal | None:
-    """Return a number, or a text that is one, exactly."""
+    """Return the exact number of a number or of its text, None for any other value."""
     if isinstance(value, bool):
         return None
     if isinstance(value, str):
@@ -171,12 +171,12 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _present_items(array: pa.Array) -> pa.Array:
-    """Return the items of the lists that are there; a null list may hide some."""
+    """Return the items of the lists that are not null; a null list may have hidden items."""
     return items_of(array.drop_null() if array.null_count else array)
 
 
 def _values_in(column: pa.Array) -> int:
-    """Return how many values are neither null nor blank text."""
+    """Return the number of values that are neither null nor blank text."""
     if pa.types.is_nested(column.type):
         return len(column) - int(column.null_count)
     texts = pc.utf8_trim_whitespace(text_of(column))

@@ -1,4 +1,4 @@
-"""Flat values in the typed form. What cannot be converted becomes null, with the reason beside it.
+"""Converts flat values to the typed form; unfit values become null, and a reason is returned.
 
 See docs/rows.md, rule F19.
 """
@@ -32,7 +32,7 @@ from dil.types.typed_form import INSTANT, typed_form
 _MILLIS = pa.timestamp("ms", tz="UTC")
 _US_PER_MS = 1000
 _MILLI_DIGITS, _MICRO_DIGITS = 3, 6
-# What fits one of these is read the same as ISO 8601, which is faster than value by value.
+# Texts that fit one of these mean the same in ISO 8601, which is read vectorised.
 _ISO_FORMS = frozenset({"yyyy-MM-dd", "yyyy-MM-dd HH:mm:ss", "yyyy-MM-dd'T'HH:mm:ss", "HH:mm:ss"})
 _TEMPORAL = frozenset({"date", "time", "timestamp"})
 _PATTERN_PROPERTIES = {
@@ -46,11 +46,11 @@ _Parse: TypeAlias = Callable[[pa.Array, JodaPattern, str], pa.Array]
 
 
 class Values:
-    """Conversion of flat values by one job's formats, zone and charset.
+    """Converts flat values by one job's formats, zone and charset.
 
-    In Avro a date or time of the source is a point in time: the whole text in the job's zone, as
-    milliseconds. So for Avro such text becomes an instant; for other formats the date or the time
-    of day that the text names.
+    In Avro a date or time of the source is a point in time: the milliseconds of the whole text in
+    the job's zone. So such text becomes an instant for Avro; for other formats it becomes the date
+    or the time of day that it names.
     """
 
     def __init__(self, spec: ConversionSpec, output_format: OutputFormat) -> None:
@@ -66,7 +66,7 @@ class Values:
     def leaf_type(
         self, word: str, stored: pa.DataType, declared: DataType | None, path: str
     ) -> pa.DataType:
-        """Return the typed form of a flat column: of its word, or of its Arrow type without one."""
+        """Return the typed form of a flat column, by its type word or, without one, Arrow type."""
         if word in _TEMPORAL:
             is_text = pa.types.is_string(stored) or pa.types.is_integer(stored)
             return INSTANT if is_text and self._keeps_instants else TYPED_WORDS[word]
@@ -75,7 +75,7 @@ class Values:
         return TYPED_WORDS.get(word) or typed_form(stored, path)
 
     def unpack(self, array: pa.Array) -> pa.Array:
-        """Return the values themselves, without dictionary, extension or exotic list around."""
+        """Return the values without a dictionary, an extension type or a special list type."""
         if isinstance(array, pa.ExtensionArray):
             return self.unpack(array.storage)
         if pa.types.is_run_end_encoded(array.type):
@@ -86,7 +86,7 @@ class Values:
     def convert(
         self, array: pa.Array, word: str, target: pa.DataType, symbols: tuple[str, ...]
     ) -> tuple[pa.Array, FailureReason]:
-        """Return the values in type ``target``, null where that failed, and why it failed."""
+        """Return the values in type ``target``, null for those that failed, and the reason."""
         is_text = pa.types.is_string(array.type)
         if is_text and word in self._patterns and pa.types.is_temporal(target):
             tried = tuple(pattern.pattern if pattern else ISO for pattern in self._patterns[word])
@@ -121,10 +121,10 @@ class Values:
         return micros.cast(INSTANT).cast(target)
 
     def _readings(self, word: str, target: pa.DataType) -> Iterator[_Reading]:
-        """Yield ways to read texts as microseconds; each is for what those before it left.
+        """Yield functions that read texts as microseconds; each gets the texts still unread.
 
-        Whole texts of ISO 8601 are read beside the patterns, unless one of them says that such
-        texts mean something else; a text that has the form of a pattern and fits none is no date.
+        Whole texts of ISO 8601 are read in addition to the patterns, unless a pattern gives such
+        texts another meaning; a text in the form of a pattern that fits none is no date.
         """
         patterns = self._patterns[word]
         named = [pattern for pattern in patterns if pattern is not None]
@@ -145,10 +145,10 @@ class Values:
     def _parse_by(
         self, pattern: JodaPattern, target: pa.DataType, parse: _Parse, texts: pa.Array
     ) -> pa.Array:
-        """Return microseconds: of the instant, of the date at midnight, or of the day so far."""
+        """Return microseconds of the instant, of the date at midnight, or of the time of day."""
         if pa.types.is_timestamp(target):
             return pc.multiply(parse(texts, pattern, self._spec.zone), _US_PER_MS)
-        # The date or time as it is written, unless the text has a zone of its own.
+        # In UTC the result is the written date or time, unless the text names a zone.
         local = parse(texts, pattern, "UTC")
         if pattern.reads_zone:
             placed = local.cast(pa.timestamp("ms", tz=self._spec.zone))
@@ -159,7 +159,7 @@ class Values:
         return pc.multiply(pc.subtract(local, days), _US_PER_MS)
 
     def _parse_exact(self, texts: pa.Array, *, word: str, target: pa.DataType) -> pa.Array:
-        """Return the same of texts of ISO 8601 of which the type holds everything."""
+        """Return microseconds of texts of ISO 8601 if the type holds every digit, else null."""
         if pa.types.is_date(target):
             return exact_dates(texts, self._spec.zone)
         if word != "time":
@@ -168,7 +168,7 @@ class Values:
         return exact_times(texts, zone, self._digits)
 
     def _parse_iso(self, texts: pa.Array, *, target: pa.DataType) -> pa.Array:
-        """Return the same of all texts of ISO 8601, cut to what the type holds."""
+        """Return microseconds of all texts of ISO 8601, cut to the digits that the type holds."""
         if pa.types.is_time(target):
             return pc.multiply(parse_iso_time(texts), _US_PER_MS)
         instants = parse_whole_iso(texts, self._spec.zone)
@@ -179,7 +179,7 @@ class Values:
 
 
 def _without_forms(texts: pa.Array, patterns: Sequence[JodaPattern]) -> pa.Array:
-    """Return texts that have the form of no pattern; others become null."""
+    """Return the texts with null for those in the form of a pattern."""
     has_form = per_unique(
         texts, lambda text: any(pattern.has_form(text) for pattern in patterns), pa.bool_()
     )
@@ -192,7 +192,7 @@ def _compiled(pattern: str) -> JodaPattern | None:
 
 
 def plain_storage(data_type: pa.DataType) -> pa.DataType:
-    """Return a type without dictionary, extension or exotic list around it."""
+    """Return a type without a dictionary, an extension type or a special list type."""
     if isinstance(data_type, pa.BaseExtensionType):
         return plain_storage(data_type.storage_type)
     if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
@@ -228,7 +228,7 @@ def _encode(texts: pa.Array, charset: str) -> pa.Array:
 
 
 def _cast(array: pa.Array, target: pa.DataType, zone: str) -> pa.Array:
-    """Return equal values; times finer than a microsecond are cut, floats are the nearest ones."""
+    """Return equal values of another type; times are cut to microseconds, floats are rounded."""
     if pa.types.is_boolean(target) and not pa.types.is_boolean(array.type):
         return _flags(array)
     try:
@@ -246,7 +246,7 @@ def _cast(array: pa.Array, target: pa.DataType, zone: str) -> pa.Array:
 def _floats(array: pa.Array, target: pa.DataType) -> pa.Array:
     """Return the nearest floats; null for a number beyond their range.
 
-    Other numbers become floats only where a person declared the column so, which asks for rounding.
+    Other numbers become floats only if a person declared the column so, which allows rounding.
     """
     made = fit_leaf(array, target, declared=True)
     if pa.types.is_floating(array.type):
@@ -255,7 +255,7 @@ def _floats(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _flags(array: pa.Array) -> pa.Array:
-    """Return 0 and 1, and the words for them, as booleans; other values are not theirs."""
+    """Return booleans for 0 and 1 and the words for them; null for other values."""
     texts = array.cast(pa.string())
     known = pc.is_in(texts, pa.array(["0", "1", "false", "true"]))
     return pc.if_else(known, texts, None).cast(pa.bool_())
@@ -275,9 +275,9 @@ def _cast_time(array: pa.Array, target: pa.DataType, zone: str) -> pa.Array:
 
 
 def _instants(array: pa.Array, zone: str) -> pa.Array:
-    """Return times without a zone as instants; null for one that the zone's clocks skipped.
+    """Return times without a zone as instants; null for a time that the zone's clocks skipped.
 
-    Of a time that came twice it is the first.
+    For a time that the clocks showed twice, it is the first instant.
     """
     local = array.cast(pa.timestamp("us"), safe=False)
     found = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest")
@@ -286,7 +286,7 @@ def _instants(array: pa.Array, zone: str) -> pa.Array:
 
 
 def _part_of(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return the date of times at midnight; any other part of a time would lose the rest."""
+    """Return the dates of times at midnight; null for other parts and times, which lose digits."""
     if not pa.types.is_date(target):
         return pa.nulls(len(array), target)
     moments = array.cast(pa.timestamp("us"), safe=False)

@@ -1,8 +1,8 @@
 """Columns that rows or ``ms.output.schema`` do not have: new, left out, or misspelled.
 
-A source may leave a column out (docs/formats.md), so that its values are null; one that is
-misspelled looks the same, and its values are lost. A column that the source has and the schema
-lacks is left out, which the run says too. The first rows of an attempt decide.
+A source may leave a column out (docs/formats.md): its values are null then. A misspelled column
+looks the same, and its values are lost. A column that the source has and the schema lacks is left
+out, and the run reports it. Only the first rows of an attempt are compared.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 from dil.errors import SourceContractError
 from dil.model.messages import shortened
 
-MORE = "more columns of ms.output.schema were in none of the first rows, and are null there"
+MORE = "the first rows had none of some more columns of ms.output.schema, which are null in them"
 _SHOWN = 10
 _CHARACTERS = 40
 WRONG_NAMES = "Correct the names in ms.output.schema, or ms.data.field, which leads to the rows."
@@ -24,10 +24,10 @@ WRONG_NAMES = "Correct the names in ms.output.schema, or ms.data.field, which le
 class AbsentColumns:
     """Compares the given columns with those of the first rows, once in an attempt.
 
-    ``is_settled`` says that there is nothing (more) to compare. ``notes`` are sentences for the
-    run's report about columns that rows do not have, ``left_out`` the names of those that the
-    schema lacks. Columns whose names are ``made_up`` (lower case) come from derived
-    fields: rows need not have them.
+    ``is_settled`` is true when there is nothing (more) to compare. ``notes`` are sentences for the
+    run's report about columns that the rows do not have. ``left_out`` are the names of columns that
+    the rows have and the schema lacks. ``made_up`` are names of columns, in lower case, that come
+    from derived fields: the rows need not have these columns.
     """
 
     def __init__(self, columns: Iterable[str], made_up: Collection[str] = ()) -> None:
@@ -50,8 +50,8 @@ class AbsentColumns:
         Args:
             known: Columns that the rows have for sure.
             names: Gives all names that the rows have.
-            fix: What to do when there is no column at all.
-            below: Gives the paths of members of records that are no columns.
+            fix: The advice of the error when the rows have none of the columns.
+            below: Gives the paths of those members of records that the schema leaves out.
 
         Raises:
             SourceContractError: the rows have members, and none is a column.
@@ -100,7 +100,7 @@ def left_out_below(
 def _unknown(
     value: object, kind: pa.DataType, path: str, clean: Callable[[str], str]
 ) -> Iterator[str]:
-    """Yield the paths inside of a value that its type does not have."""
+    """Yield the paths of members that a value has and its type lacks."""
     if pa.types.is_list(kind):
         for item in value if isinstance(value, list) else [value]:  # one element of XML
             yield from _unknown(item, kind.value_type, f"{path}[]", clean)
@@ -121,8 +121,8 @@ def _sentence(name: str, others: Collection[str]) -> str:
     near = _nearest(name, others)
     meant = f'; did you mean "{_shown(near)}"?' if near else ""
     return (
-        f'none of the first rows had "{_shown(name)}", a column of ms.output.schema, so it is null'
-        f" there{meant}"
+        f'none of the first rows had "{_shown(name)}", a column of ms.output.schema: it is null in'
+        f" these rows{meant}"
     )
 
 

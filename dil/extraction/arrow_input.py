@@ -1,10 +1,10 @@
 """Bytes and streams for readers of Arrow that work in threads of their own.
 
-Such a thread may keep what it has read a moment longer than the reader is used. If the stream
-belongs to Python and the interpreter has begun to end, Python ends the thread, and with it the
-process: "terminate called without an active exception", exit code 134 after all work was done. So
-such a thread gets no Python object here. Source: github.com/apache/arrow/issues/34314, read
-2026-11-24.
+Such a thread may hold its buffers a moment longer than the reader is used. If the stream is an
+object of Python and the interpreter is already shutting down, Python ends the thread and thereby
+the process: "terminate called without an active exception", exit code 134, after all work was done.
+So this module gives such threads no Python objects. Source: github.com/apache/arrow/issues/34314,
+read 2026-11-24.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 
 def arrow_file(*parts: bytes) -> pa.NativeFile:
-    """Return a file of some bytes, one part behind the other, copied into memory of Arrow."""
+    """Return a file of the joined parts, copied into memory of Arrow."""
     memory = pa.allocate_buffer(sum(map(len, parts)))
     with memoryview(memory).cast("B") as view:
         end = 0
@@ -29,6 +29,6 @@ def arrow_file(*parts: bytes) -> pa.NativeFile:
 
 @contextmanager
 def arrow_stream(opened: Callable[[], AbstractContextManager[BinaryIO]]) -> Iterator[pa.NativeFile]:
-    """Open a stream for Arrow, and close it here even if others still hold the file."""
+    """Yield an opened stream as a file of Arrow; close it even if Arrow still holds the file."""
     with opened() as stream, pa.PythonFile(stream, mode="r") as file:
         yield file

@@ -1,4 +1,4 @@
-"""Payload rows in batches: several in one request (DIL has none)."""
+"""Payload rows in batches: several rows in one request (DIL sends one row a request)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON values into declared column types, one by one: the path for values that need care.
+"""Converts JSON values one by one into declared column types, if Arrow's reader refused them.
 
 See docs/rows.md. Fractions arrive as their text (NumberText), so that nothing is
 rounded on the way.
@@ -39,9 +39,9 @@ Coerce: TypeAlias = Callable[[object], object]
 
 @dataclass(frozen=True, slots=True)
 class RowPosition:
-    """Where a stretch of values comes from: its page and first row, both counted from 1.
+    """The position of consecutive values: their page and first row, both counted from 1.
 
-    ``path`` ends with a point when it is not empty.
+    ``path`` is empty, or leads to the record that holds the values and ends with a point.
     """
 
     page: int
@@ -49,16 +49,16 @@ class RowPosition:
     path: str = ""
 
     def later(self, rows: int) -> RowPosition:
-        """Return the place so many rows later."""
+        """Return the position ``rows`` rows later."""
         return replace(self, first_row=self.first_row + rows)
 
     def below(self, name: str) -> RowPosition:
-        """Return the place of a member's values."""
+        """Return the position of the values of member ``name``."""
         return replace(self, path=f"{self.path}{name}.")
 
 
 class _UnfitError(ValueError):
-    """A value does not fit; ``path`` grows on the way out."""
+    """A value does not fit its type; each level adds its segment in front of ``path``."""
 
     def __init__(self, wanted: str, value: object, path: str = "") -> None:
         super().__init__(wanted)
@@ -68,7 +68,7 @@ class _UnfitError(ValueError):
         self.path = path
 
     def below(self, segment: str) -> _UnfitError:
-        """Return the same finding, seen from one level up."""
+        """Return this error with a segment put in front of its path."""
         self.path = f"{segment}.{self.path}" if self.path else segment
         return self
 
@@ -90,7 +90,7 @@ def coerced_batch(
 
 
 def _column(values: Sequence[Any], field: pa.Field, place: RowPosition) -> pa.Array:
-    """Return one column, nested ones member by member; ``values`` has one entry for each row."""
+    """Return a column of one value a row; nested columns are made member by member."""
     kinds = set(map(type, values)) - {type(None)}
     kind = field.type
     if _is_native(kinds, kind, values):
@@ -111,7 +111,7 @@ def _column(values: Sequence[Any], field: pa.Field, place: RowPosition) -> pa.Ar
 
 
 def _is_native(kinds: set[type], kind: pa.DataType, values: Sequence[Any]) -> bool:
-    """Return whether Arrow would take all values as they are, without changing any."""
+    """Return whether Arrow would accept all values and change none."""
     if pa.types.is_list(kind) and kinds <= {list}:
         elements = set(map(type, chain.from_iterable(value for value in values if value)))
         return elements - {type(None)} <= _NATIVE.get(kind.value_type, set())
@@ -182,7 +182,7 @@ def _boolean(value: object) -> object:
 
 
 def _number(value: object, wanted: str) -> Decimal:
-    """Return a number, or the number that a text is, with all its digits."""
+    """Return a number, or the number that a text spells, with all its digits."""
     if isinstance(value, int) and not isinstance(value, bool):
         return Decimal(value)
     if isinstance(value, str) and _NUMBER.fullmatch(value):

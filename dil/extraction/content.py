@@ -1,4 +1,4 @@
-"""What a response says it is: content types and character sets (docs/http.md, docs/formats.md)."""
+"""Content types and character sets of responses (docs/http.md, docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dil.errors import SourceContractError
 from dil.extraction.excerpt import glimpse
 from dil.spi.connector import Response
 
-# A note of extractors; where paging is strict it fails the work unit.
+# A note of extractors; if paging is strict, it fails the work unit.
 NO_DATA_FIELD = (
     "a later page had no ms.data.field and was taken as empty; it may have been an error document"
 )
@@ -25,7 +25,7 @@ def refuse_other_types(response: Response, accepted: Collection[str], *, suffix:
     ``suffix`` accepts structured types such as ``application/vnd.api+json`` (``+json``).
 
     Raises:
-        SourceContractError: the type is another one; the body is closed.
+        SourceContractError: the type is not accepted; the body is closed.
     """
     kind = response.content_type
     if not response.checks_content_type or not kind or kind in accepted:
@@ -43,7 +43,7 @@ def refuse_other_types(response: Response, accepted: Collection[str], *, suffix:
 
 
 def _fix(kind: str) -> str:
-    """Return what to do about a media type that is not accepted."""
+    """Return the advice for a media type that is not accepted."""
     if kind in _HTML:
         return "A login or error page? Check the address and the credentials."
     accepted = f'If the type is right, write ms.http.response.type={{"Content-Type": "{kind}"}}'
@@ -55,5 +55,5 @@ def _fix(kind: str) -> str:
 
 
 def is_utf8(charset: str) -> bool:
-    """Return whether text of a character set is UTF-8 as it is."""
+    """Return whether all text in a character set is valid UTF-8 too."""
     return codecs.lookup(charset).name in _UTF8

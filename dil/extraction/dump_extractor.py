@@ -1,4 +1,4 @@
-"""A response as it is: its bytes in pieces, for one file (rule U6)."""
+"""Copies the bytes of a response unchanged, in pieces, for one file (rule U6)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ ENOUGH_BYTES = 1024 * 1024
 
 
 class FileDumpExtractor(Extractor):
-    """One page for each response: rows are pieces of it, and the page counts as one row.
+    """Makes one page of each response: its rows are pieces of the body, and it counts as one row.
 
-    An empty response is one empty piece. Content types are not checked, look-ups find nothing.
-    With ``ms.pagination`` an empty response counts as no row: it is the end of the pages.
+    An empty response is one empty piece; with ``ms.pagination`` it counts as no row and is the
+    end of the pages. Content types are not checked, look-ups find nothing.
     """
 
     def __init__(self, spec: ExtractionSpec) -> None:
@@ -35,7 +35,7 @@ class FileDumpExtractor(Extractor):
         return self._schema
 
     def extract(self, response: Response) -> Page:
-        """Return the pieces of a response; its body is read when they are asked for."""
+        """Return the page of one response, which is read while the batches are consumed."""
         page = Page(iter(()), nothing_found, is_whole=True)
         if response.body is not None:
             page.batches = self._batches(response.body, page)
@@ -54,7 +54,7 @@ class FileDumpExtractor(Extractor):
 
 
 def _piece(body: BinaryIO) -> bytes:
-    """Return what comes next, empty at the end; small reads are put together."""
+    """Return the next piece of a body, empty at the end; small reads are joined."""
     parts, size = [], 0
     while size < ENOUGH_BYTES and (data := body.read(MOST_BYTES - size)):
         parts.append(data)

@@ -1,4 +1,4 @@
-"""How messages may show what a source sent: short, and without anything that could be a secret."""
+"""Shortens what a source sent for messages, and masks everything that could be a secret."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MEMBER = re.compile(r'("[^"\\]*")?(\s*:\s*)("(?:[^"\\]|\\.)*"?|-?[0-9][0-9.eE+-
 _SHOWN = re.compile(r"<!doctype html|<html|\{|\[\s*\{", re.IGNORECASE)
 # The text between and in the tags of XML.
 _CONTENT = re.compile(r"""<!\[CDATA\[.*|(>)[^<]*[^<\s][^<]*|(=\s*)(?:"[^"]*"?|'[^']*'?)""")
-# What answers say of errors (RFC 9457, RFC 6749 section 5.2): words for people, not data.
+# Members in which answers explain errors (RFC 9457, RFC 6749 section 5.2), for people.
 _TELLING = re.compile(
     r'"(?:error|message|detail|title|reason|code|status|type|description)', re.IGNORECASE
 )
@@ -29,10 +29,10 @@ _TELLING = re.compile(
 def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
     """Return the beginning of a body, at most 200 characters of one line.
 
-    Values of JSON members and words of 20 and more characters, as tokens are, are masked. Of the
-    body of a refusal, the members that say what is wrong are shown.
+    Values of JSON members are masked, and words of 20 and more characters, which may be tokens.
+    In the body of a refusal the members that say what is wrong are shown.
     """
-    # Secrets first: what is left of one by the masks below, or by a cut, would not be found.
+    # Secrets first: a part of one that the masks below, or a cut, leave would not be recognized.
     clean = masked(body[: 16 * _LIMIT].decode("utf-8", "replace"))
     text = _BLANKS.sub(" ", clean)[: 4 * _LIMIT].strip()
     hidden = _LONG_WORD.sub(
@@ -44,8 +44,8 @@ def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
 def glimpse(body: bytes) -> str:
     r"""Return the part of an unexpected body that may be shown: one line without values of rows.
 
-    For HTML and JSON objects it is an excerpt, for XML the names, for others the kinds of
-    characters, as in ``bracketed_form``.
+    It is an excerpt of HTML and JSON objects, the names in XML, and of other bodies the kinds of
+    their characters, as in ``bracketed_form``.
 
     >>> glimpse(b"id,name\n7,Zoe"), glimpse(b'<a k="v">Zoe</a>')
     ('aa,aaaa 9,Aaa', '<a k=***>***</a>')
@@ -73,7 +73,7 @@ def _masked_unless_telling(match: re.Match[str]) -> str:
 
 
 def kind_of(value: object) -> str:
-    """Name the kind and size of a JSON value, without showing it."""
+    """Return words for the kind and size of a JSON value, without the value."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -88,7 +88,7 @@ def kind_of(value: object) -> str:
 
 
 def bracketed_form(value: object) -> str:
-    """Return the form of a text or number in brackets: its characters' kinds, not themselves.
+    """Return the form of a text or number in brackets: the kinds of its characters.
 
     >>> bracketed_form("2020-13-01T0z"), bracketed_form("Zoé 7"), bracketed_form([1])
     (' ("9999-99-99A9a")', ' ("Aaa 9")', '')

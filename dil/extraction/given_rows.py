@@ -1,4 +1,4 @@
-"""The source of a job that reads datasets: rows that Spark makes by its query, and gives."""
+"""The source of a job that reads datasets: Spark runs its query and passes the rows in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class GivenRows(Connector):
-    """Takes the place of a connector; it asks no source."""
+    """A connector whose rows are in the context, so that it asks no source."""
 
     reads_window = False
 
@@ -23,7 +23,7 @@ class GivenRows(Connector):
 
 
 class _Rows(RowSession):
-    """Hands on rows, on one page."""
+    """Yields the rows that it was given, as one page."""
 
     def __init__(self, rows: Iterator[pa.RecordBatch] | None) -> None:
         if rows is None:
@@ -39,7 +39,7 @@ class _Rows(RowSession):
         """Yield the rows.
 
         Raises:
-            ExecutionError: they broke off; Spark knows why, and says it where it was asked.
+            ExecutionError: the rows broke off; the Spark job that makes them reports the cause.
         """
         import pyarrow as pa
 

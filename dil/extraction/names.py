@@ -30,11 +30,11 @@ class NameCleansing:
         return self._clean[name]
 
     def could_come_from_another(self, name: str) -> bool:
-        """Return whether a cleansed name can be the result of a replacement."""
+        """Return whether another name could become this cleansed name."""
         return self._replacement in name
 
     def register(self, names: Iterable[str], path: str) -> bool:
-        """Take note of names of one level; say whether any of them changes.
+        """Record the names of one level; return whether cleansing changes any of them.
 
         Raises:
             SourceContractError: two names of the level become equal.
@@ -53,7 +53,7 @@ class NameCleansing:
         return changes
 
     def register_levels(self, levels: Iterable[tuple[str, list[str]]]) -> bool:
-        """Take note of the names of many levels, each with its path; see ``register``."""
+        """Record the names of many levels, each with its path; see ``register`` for the result."""
         changes = [self.register(names, path) for path, names in levels]
         return any(changes)
 
@@ -72,9 +72,9 @@ class NameCleansing:
         return value
 
     def register_known(self, values: Iterable[Any], kind: pa.DataType, path: str = "") -> bool:
-        """Take note of names that lead to columns of a known type; say whether any changes.
+        """Record names that become columns of a known type; return whether any of them changes.
 
-        Names that are in no column are ignored: they are dropped anyway.
+        Names that become no column are ignored: their values are dropped anyway.
         """
         if pa.types.is_struct(kind):
             objects = [value for value in values if isinstance(value, dict)]
@@ -84,7 +84,7 @@ class NameCleansing:
             names: set[str] = set().union(*objects)
             items = (item for value in objects for item in value.values())
             changes = self.register(names, path)
-            # What is inside the values is another level than the keys.
+            # The names inside the values are another level than the keys.
             return self.register_known(items, kind.item_type, f"{path}*.") or changes
         if pa.types.is_list(kind):
             elements = (item for value in values if isinstance(value, list) for item in value)
@@ -106,7 +106,7 @@ class NameCleansing:
 
 
 def below(path: str, name: str) -> str:
-    """Return the path of the level below a name; no other level has it, dots in names or not.
+    """Return the path of the level below a name, unique even if names have dots.
 
     >>> below("", "a") + "b", below(below("", "a"), "b"), below("", "a.b")
     ('a.b', 'a.b.', '[a.b].')
@@ -115,9 +115,9 @@ def below(path: str, name: str) -> str:
 
 
 def suspicious_rows(batch: pa.RecordBatch, names: NameCleansing) -> list[int]:
-    """Return the positions of rows that may lack a value only because of an uncleansed name.
+    """Return the positions of rows that may have a value under an uncleansed name.
 
-    They have a null in a column whose name can be the result of a replacement.
+    Such a row has a null in a column whose name another name could become.
     """
     mask = _suspicious(batch.to_struct_array(), names)
     if mask is None:
@@ -127,7 +127,7 @@ def suspicious_rows(batch: pa.RecordBatch, names: NameCleansing) -> list[int]:
 
 
 def _suspicious(array: pa.Array, names: NameCleansing) -> pa.Array | None:
-    """Return a mask of the rows that need a look, None when there are none."""
+    """Return a mask of the suspicious rows, None if there are none."""
     if pa.types.is_list(array.type):
         inside = _suspicious(array.values, names)
         return None if inside is None else array.is_valid()

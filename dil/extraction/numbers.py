@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-EXACT_IN_DOUBLE = 2**53  # no integer up to here is without a double of its own
+EXACT_IN_DOUBLE = 2**53  # every integer up to here has a double of its own
 _SHORT = 16  # a number text of at most 15 digits, a point included, survives a double
 
 
@@ -15,7 +15,7 @@ class NumberText(str):
 
 
 def exact_number(text: str) -> float | Decimal:
-    """Return a fraction as a float when that keeps its value, else as a Decimal.
+    """Return a fraction as a float if that keeps its value, else as a Decimal.
 
     >>> exact_number("0.10"), exact_number("0.12345678901234567890")
     (0.1, Decimal('0.12345678901234567890'))

@@ -1,4 +1,4 @@
-"""Packed bodies where text is expected: no text begins with their first bytes."""
+"""Refuses packed bodies where text is expected; no text begins with their first bytes."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ def refuse_packed(begin: bytes, place: str) -> None:
     """Refuse a body by its first ``LONGEST`` bytes; ``place`` begins the message.
 
     Raises:
-        SourceContractError: they are those of a packed file.
+        SourceContractError: the first bytes are those of a packed file.
     """
     for beginning, what, preprocessor in _BEGINNINGS:
         if beginning.match(begin):
             raise SourceContractError(
                 f"{place}the body is {what}, not text",
-                f"ms.extract.preprocessors={preprocessor} unpacks it; where there are others, add"
-                f" {preprocessor} in its place.",
+                f"Write ms.extract.preprocessors={preprocessor} to unpack it; if the job has other"
+                f" preprocessors, add {preprocessor} at the right place.",
             )
 
 
 def as_text(response: Response) -> Response:
-    """Return a response as it came, once its first bytes were looked at.
+    """Return an equal response after a check that its body is not packed.
 
     Raises:
-        SourceContractError: they are those of a packed file; the body is closed.
+        SourceContractError: the first bytes are those of a packed file; the body is closed.
     """
     body = response.body
     if body is None:
@@ -54,7 +54,7 @@ def as_text(response: Response) -> Response:
 
 
 def stream_of(begin: bytes, rest: BinaryIO) -> BinaryIO:
-    """Return bytes that were read already and the stream that they came from, as one stream."""
+    """Return one stream of bytes that were read already and the rest of their stream."""
     return cast("BinaryIO", _Joined(begin, rest))
 
 
@@ -71,7 +71,7 @@ class _Joined(ReadStream):
             return self._rest.read(size)
         end = len(self._begin) if size < 0 else size
         data, self._begin = self._begin[:end], self._begin[end:]
-        # The rest of what was asked for: readers take what they get as a piece of its own.
+        # Readers treat the result of a read as a piece of its own, so the read is completed.
         left = size if size < 0 else size - len(data)
         return data + self._rest.read(left) if left else data
 

@@ -14,17 +14,17 @@ from dil.model.work_unit import WorkUnit
 from dil.spi.connector import RequestValues
 from dil.text.variables import substitute
 
-# The types whose value is in the job file; object is a list of others.
+# The types whose value is in the job file; an object is a list of parameters.
 _DECLARED = {"list", "primitive", "jsonarray", "jsonobject"}
 _SECONDS = {"epoc-second", "epoch-second"}
 
 
 @dataclass(frozen=True, slots=True)
 class PageValues:
-    """What the next request may say about its page; None means that there is no value.
+    """The page values for the next request; None means that there is no value.
 
-    ``session`` is the session key. Empty text is a value of its own (rule G27): it replaces its
-    placeholder, but is never sent by itself.
+    ``session`` is the session key. An empty session key is a value, too (rule G27): it replaces its
+    placeholder, but is not sent as a parameter.
     """
 
     start: int | None = None
@@ -35,10 +35,10 @@ class PageValues:
 
 @dataclass(frozen=True, slots=True)
 class ParameterScope:
-    """What parameters of one work unit can see; ``low`` and ``high`` are epoch ms UTC.
+    """The values for parameters of one work unit; ``low`` and ``high`` are epoch ms UTC.
 
-    ``variables`` are the unit's members and, over them, authentication fields (rule G31), secrets
-    in plain.
+    ``variables`` are the unit's members and authentication fields, which replace members of the
+    same name (rule G31); secrets are in plain text.
     """
 
     low: int
@@ -54,7 +54,7 @@ class ParameterScope:
         full_extract: bool,
         secondary: SecondaryVariables | None = None,
     ) -> ParameterScope:
-        """Build the scope of a work unit: pruned low, partition end, and the values of its unit."""
+        """Return the scope of a work unit: pruned low, partition end, values of its unit."""
         given = secondary or SecondaryVariables()
         return cls(work_unit.low, work_unit.high, full_extract, given.over(work_unit.unit))
 
@@ -66,13 +66,13 @@ def evaluate(
     *,
     page: int = 0,
 ) -> RequestValues:
-    """Evaluate all parameters for one request.
+    """Return the values of one request: all parameters, evaluated.
 
-    Each text that the job file declares, at any depth, is substituted once: variables in a replaced
-    value stay as they are. Values from elsewhere are no templates: units, activation rows,
-    authentication fields, session keys, watermarks. Temporaries (names that begin with ``tmp``) can
-    be used, also in the URI and in headers, and are never sent (rule G32). Secrets are revealed
-    here: the result must not be printed.
+    Variables in each text that the job file declares, at any depth, are replaced once: variables in
+    a replaced value are not. Values that are not from the job file are no templates: units,
+    activation rows, authentication fields, session keys, watermarks. Temporaries (names that begin
+    with ``tmp``) can be used, also in the URI and in headers, and are never sent (rule G32).
+    Secrets are revealed here: the result must not be printed.
 
     Raises:
         ConfigError: a primitive without a value, a datetime without pattern, or a parameter that
@@ -105,7 +105,7 @@ def evaluate(
 
 
 def differs_by_load(parameters: Iterable[Parameter]) -> bool:
-    """Return whether a full run asks for something else than an incremental one (rule G34)."""
+    """Return whether requests of a full run differ from those of an incremental run (rule G34)."""
     return any(
         parameter.type == "list"
         and isinstance(parameter.value, list | tuple)
@@ -115,7 +115,7 @@ def differs_by_load(parameters: Iterable[Parameter]) -> bool:
 
 
 def _is_sent(name: str, value: JsonValue, parameters: Sequence[Parameter]) -> bool:
-    """Return whether a parameter is sent when nothing consumes it."""
+    """Return whether a parameter is sent if no placeholder uses it."""
     if name.startswith("tmp"):
         return False
     is_session = any(p.name == name and p.type == "session" for p in parameters)
@@ -125,7 +125,7 @@ def _is_sent(name: str, value: JsonValue, parameters: Sequence[Parameter]) -> bo
 def _members(
     parameters: Iterable[Parameter], scope: ParameterScope, pages: PageValues
 ) -> dict[str, JsonValue]:
-    """Return the values of those parameters that are not left out; a later name wins."""
+    """Return the values of the parameters that have one; of equal names the last one wins."""
     members: dict[str, JsonValue] = {}
     for parameter in parameters:
         members.pop(parameter.name, None)
@@ -184,7 +184,7 @@ def _plain(value: object) -> JsonValue:
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    return value  # type: ignore[return-value] # the JSON edge: Parameter.value is Any
+    return value  # type: ignore[return-value] # Parameter.value is Any, and came from JSON
 
 
 def _watermark(parameter: Parameter, scope: ParameterScope) -> tuple[bool, JsonValue]:
@@ -230,7 +230,7 @@ class _Filling:
 
 
 def _filled(parameter: Parameter, value: JsonValue, filling: _Filling) -> JsonValue:
-    """Return a parameter's value, its declared texts filled, those of the source as they are."""
+    """Return a parameter's value with its declared texts filled; texts of the source stay."""
     if parameter.type == "object" and isinstance(value, Mapping):
         last = {inner.name: inner for inner in inner_parameters(parameter)}
         return {name: _filled(last[name], item, filling) for name, item in value.items()}

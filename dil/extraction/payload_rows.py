@@ -12,10 +12,10 @@ Seen: TypeAlias = Callable[[int, JsonObject, str], None]
 
 
 class PayloadRows:
-    """Rows in order, read one ahead, each with a key that names it in every attempt and run.
+    """Rows in order, read one ahead, each with a key that is the same in every attempt and run.
 
-    The key is the SHA-256 of job name, signature, the row as JSON with sorted members, and how
-    many equal rows came before it. Sixteen bytes of each different row are remembered.
+    The key is the SHA-256 of job name, signature, the row as JSON with sorted members, and the
+    number of equal rows before it. Sixteen bytes of each different row are remembered.
     """
 
     def __init__(self, rows: Iterable[JsonObject], job: str, signature: str) -> None:
@@ -27,7 +27,7 @@ class PayloadRows:
 
     @property
     def left(self) -> int:
-        """Return 0 after the last row, else 1: how many more there are is not known."""
+        """Return 0 after the last row, else 1, because the number of rows left is not known."""
         return 0 if self._next is None else 1
 
     @property
@@ -36,7 +36,7 @@ class PayloadRows:
         return self._sent.hexdigest()
 
     def take(self) -> tuple[JsonObject, str]:
-        """Return the next row and its key; only while there is one left."""
+        """Return the next row and its key; call it only if a row is left."""
         row = self._next
         assert row is not None  # noqa: S101 - a mistake of the caller
         self._next = next(self._rows, None)
@@ -49,9 +49,9 @@ class PayloadRows:
         return row, hashlib.sha256(named.encode()).hexdigest()
 
     def skip(self, count: int, sent: str, seen: Seen | None = None) -> bool:
-        """Take ``count`` rows that were sent before; say whether they are the same, in order.
+        """Take ``count`` rows that were sent before; return whether they are the same, in order.
 
-        ``seen`` is called for each, with the number of its request, from 1, and its key.
+        ``seen`` is called for each row, with the number of its request, from 1, and its key.
         """
         for number in range(1, count + 1):
             if not self.left:
@@ -63,7 +63,7 @@ class PayloadRows:
 
 
 def _sorted(value: JsonValue) -> JsonValue:
-    """Return a value with the members of all its objects in the order of their names."""
+    """Return a value with the members of all its objects sorted by name."""
     if isinstance(value, Mapping):
         return {name: _sorted(value[name]) for name in sorted(value)}
     if isinstance(value, str) or not isinstance(value, Sequence):

@@ -1,4 +1,4 @@
-"""The types of columns, found by looking at values (rule F17).
+"""Finds the types of columns by looking at values (rule F17).
 
 Values are looked at column by column, all rows of a page. A shape only ever widens.
 """
@@ -40,8 +40,8 @@ _DOUBLE_SCALE = 15
 class FoundNumbers:
     """The facts about the numbers of one column.
 
-    ``scale`` and ``digits`` count decimal places and integer digits; they are kept only as long
-    as somebody needs them, that is from the first value that a double cannot hold.
+    ``scale`` and ``digits`` count decimal places and integer digits; they are counted only from
+    the first value that a double cannot hold, because only decimals need them.
     """
 
     low: int = 0
@@ -52,7 +52,7 @@ class FoundNumbers:
     digits: int = 0
 
     def observe(self, values: Sequence[Any], kinds: set[type]) -> None:
-        """Look at the numbers of a column; other values are skipped."""
+        """Add the numbers among the values of a column to the facts."""
         if int in kinds:
             whole = values if len(kinds) == 1 else [v for v in values if type(v) is int]
             low, high = min(whole), max(whole)
@@ -64,13 +64,13 @@ class FoundNumbers:
                     self._measure(Decimal(str(value)))
 
     def widen(self, other: FoundNumbers) -> None:
-        """Take over what another page's numbers say; see ``FoundShape.holds_decimals``."""
+        """Add the facts about another page's numbers; see ``FoundShape.holds_decimals``."""
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
         self._note(fractions=other.has_fractions, decimals=other.needs_decimal)
         self.scale, self.digits = max(self.scale, other.scale), max(self.digits, other.digits)
 
     def word(self) -> Primitive:
-        """Return the narrowest type that holds all numbers exactly, string if there is none."""
+        """Return the narrowest type that holds all numbers exactly, string if no type does."""
         digits = max(self.digits, len(str(max(self.high, -self.low))))
         if self.has_fractions and not self.needs_decimal:
             return Primitive("double")
@@ -91,13 +91,14 @@ class FoundNumbers:
         return self.high > EXACT_IN_DOUBLE or self.low < -EXACT_IN_DOUBLE
 
     def _note(self, *, fractions: bool, decimals: bool) -> None:
-        """Take note of new fractions, and whether a double still holds all numbers exactly."""
+        """Record whether new numbers have fractions, and whether doubles hold all exactly."""
         had_doubles = self.has_fractions and not self.needs_decimal
         self.has_fractions = self.has_fractions or fractions
         if decimals or (self.has_fractions and self._is_wide):
             self.needs_decimal = True
         if had_doubles and self.needs_decimal:
-            # Doubles of earlier pages were not measured: they have about this many useful places.
+            # Doubles of earlier pages were not measured; they have about this many exact decimal
+            # places.
             self.scale = max(self.scale, _DOUBLE_SCALE)
 
     def _measure(self, number: Decimal) -> None:
@@ -109,9 +110,9 @@ class FoundNumbers:
 
 @dataclass(slots=True)
 class FoundShape:
-    """The facts about one column; a column that was only ever null has no kinds.
+    """The facts about one column; a column in which all values were null has no kinds.
 
-    ``width`` counts the columns of all shapes that belong together.
+    ``width`` counts the columns of all shapes of the same rows.
     """
 
     kinds: set[str] = field(default_factory=set)
@@ -121,7 +122,7 @@ class FoundShape:
     width: Width = field(default_factory=lambda: Width(most=0), compare=False, repr=False)
 
     def observe(self, values: Sequence[Any]) -> None:
-        """Look at all values of the column; fractions are float or Decimal (exact_number).
+        """Add all values of the column to the facts; fractions are float or Decimal (exact_number).
 
         Raises:
             SourceContractError: there are too many columns.
@@ -139,7 +140,7 @@ class FoundShape:
             self.items.observe(list(chain.from_iterable(arrays)))
 
     def widen(self, other: FoundShape) -> None:
-        """Take over what another page says; new members come last.
+        """Add the facts of another page; new members come last.
 
         Raises:
             SourceContractError: there are too many columns.
@@ -154,10 +155,10 @@ class FoundShape:
             self.items.widen(other.items)
 
     def holds_decimals(self) -> bool:
-        """Return whether a column, here or below, needs decimals: then its doubles count as well.
+        """Return whether a column, here or below, needs decimals, so that doubles are measured too.
 
-        A page that was taken over by ``widen`` must be observed again, since its doubles were not
-        measured.
+        Then a page whose facts ``widen`` added must be observed again, because its doubles were
+        not measured.
         """
         inner = [*self.members.values(), *([self.items] if self.items else [])]
         return self.numbers.needs_decimal or any(shape.holds_decimals() for shape in inner)
@@ -174,12 +175,13 @@ class FoundShape:
     def columns(
         self, defaults: Mapping[str, str], path: str = "", given: Schema = ()
     ) -> tuple[Column, ...]:
-        """Return the members as columns, all nullable: no page can promise what others hold.
+        """Return the members as columns, all nullable, because later pages may lack them.
 
-        ``given`` columns come first and keep their types; only types of other columns are found.
+        The ``given`` columns come first and keep their types; the types of other columns are found.
 
         Raises:
-            SourceContractError: a column holds objects or arrays here and other values there.
+            SourceContractError: a column holds objects or arrays in some rows and other values in
+                other rows.
         """
         known = {column.name for column in given}
         first = (
@@ -199,7 +201,7 @@ class FoundShape:
         return (*first, *found)
 
     def completed(self, given: DataType, defaults: Mapping[str, str], path: str) -> DataType:
-        """Return a given type with the members that it does not name."""
+        """Return a given type, completed by the members that were found and it does not name."""
         if isinstance(given, RecordType):
             return replace(given, columns=self.columns(defaults, f"{path}.", given.columns))
         if isinstance(given, ArrayType) and self.items is not None:
@@ -214,7 +216,8 @@ class FoundShape:
         if len(self.kinds) > 1:
             raise SourceContractError(
                 f'column "{path}" holds {" and ".join(sorted(self.kinds))} values',
-                "Rows of one source must agree; describe the column in ms.output.schema.",
+                "All rows must have the same kind; correct the source, or describe the column in"
+                " ms.output.schema.",
             )
         if "array" in self.kinds:
             items = self.items or FoundShape()
@@ -252,7 +255,7 @@ _WORDS: dict[type, str] = {
 
 
 def member_values(objects: Sequence[Mapping[str, T]], name: str) -> list[T | None]:
-    """Return one member of many objects, None where it is missing; fast where none is missing."""
+    """Return one member of many objects, None for objects that lack it."""
     try:
         return list(map(itemgetter(name), objects))
     except KeyError:

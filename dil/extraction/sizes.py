@@ -1,6 +1,6 @@
-"""How long and how wide what a source sends may be: what is read whole has to fit into memory.
+"""Limits of length and width for data of a source: a part that is read whole has to fit memory.
 
-All budgets of readers are here. That of the process is ``ExtractionSpec.memory_bytes``.
+All limits of readers are here. The limit of the process is ``ExtractionSpec.memory_bytes``.
 """
 
 from __future__ import annotations
@@ -16,43 +16,43 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _MIB = 1024 * 1024
-# Read whole; ``longest`` makes less of these in little memory.
+# These parts are read as a whole; ``longest`` lowers the limits if there is little memory.
 JSON_VALUE_BYTES = 256 * _MIB
 XML_ROW_BYTES = 256 * _MIB
 XML_TAG_BYTES = 32 * _MIB
 AVRO_BLOCK_BYTES = 256 * _MIB
 CSV_RECORD_BYTES = 64 * _MIB
 ORC_TAIL_BYTES = 64 * _MIB
-# Read whole as well, in whatever memory there is.
+# These parts are read as a whole, too; their limits do not depend on memory.
 JSONPATH_FOUND_BYTES = 256 * _MIB
 JSONPATH_SEARCHED_BYTES = 64 * _MIB  # decoding takes several times the memory of the text
-AGGREGATED_BODY_BYTES = 128 * _MIB  # the whole body is there while its rows are written
+AGGREGATED_BODY_BYTES = 128 * _MIB  # the whole body is in memory while its rows are written
 INPUT_LINE_BYTES = 64 * _MIB
-ZIP_LIST_BYTES = 16 * _MIB  # takes ten times as much once it is read
+ZIP_LIST_BYTES = 16 * _MIB  # takes ten times as much memory when it is read
 TAR_HEADER_BYTES = 1 * _MIB
-XZ_MEMORY_BYTES = 128 * _MIB  # what xz data may ask for; xz -9 asks for 65 MiB
+XZ_MEMORY_BYTES = 128 * _MIB  # the memory that xz data may need; xz -9 needs 65 MiB
 # Text or blocks that become one batch.
 BATCH_BYTES = 32 * _MIB
 MOST_COLUMNS = 20_000
 
-# Decoded, a value takes several times the memory of its text, and more while it becomes Arrow.
+# A decoded value takes several times the memory of its text, and more while it becomes Arrow.
 _SHARE = 16
 _BATCH_ROWS = 65_536
 _BATCH_CELLS = 16 * 1024 * 1024
 
 
 def longest(spec: ExtractionSpec, usual: int) -> int:
-    """Return how many bytes something may have that is read whole: less in little memory."""
+    """Return how many bytes a part that is read as a whole may have, by the job's memory."""
     return share_of(spec.memory_bytes, usual)
 
 
 def share_of(memory: int | None, usual: int) -> int:
-    """Return how many bytes something may have that is read whole in so much memory."""
+    """Return how many bytes a part that is read as a whole may have, by ``memory`` in bytes."""
     return min(usual, memory // _SHARE) if memory else usual
 
 
 def memory_words(memory: int | None, whose: str) -> str:
-    """Return the words after "needs more than", for too little memory.
+    """Return the words that follow "needs more than" in errors about too little memory.
 
     >>> memory_words(1_000_000, "a worker"), memory_words(0, "a worker")
     ('the 1,000,000 bytes of memory that a worker may take', 'there is')
@@ -61,18 +61,18 @@ def memory_words(memory: int | None, whose: str) -> str:
 
 
 def too_long(what: str) -> SourceContractError:
-    """Return the error of something that is read whole and is too long for that."""
+    """Return the error for a part that has to be read as a whole and is too long."""
     return SourceContractError(
         what,
-        "The source's answer may be damaged, or made to exhaust memory. Where it is sound: what is"
-        " read whole may have a sixteenth of ms.task.memory.max.bytes, and never more than its"
-        " format allows (docs/running.md, Memory).",
+        "The source's answer may be damaged, or made to exhaust memory. If it is sound, raise"
+        " ms.task.memory.max.bytes: a part that is read as a whole may have a sixteenth of it, and"
+        " never more than its format allows (docs/running.md, Memory).",
     )
 
 
 @dataclass(slots=True)
 class Width:
-    """The columns of rows, members of records counted, as they are found; 0 is no limit."""
+    """Counts the columns found in rows, including members of records; 0 is no limit."""
 
     most: int = MOST_COLUMNS
     count: int = 0
@@ -81,22 +81,21 @@ class Width:
         """Count further columns.
 
         Raises:
-            SourceContractError: there are more than there may be.
+            SourceContractError: there are more columns than the limit.
         """
         self.count += count
         if self.most and self.count > self.most:
             raise SourceContractError(
                 f"the rows have {self.count:,} columns or more, members of records counted, and"
                 f" ms.extract.columns.max is {self.most:,}",
-                "Names that are values, such as dates or ids, make so many: name the columns that"
-                " you need in ms.output.schema, or ask the source for another form. Raise"
-                " ms.extract.columns.max where the rows are meant so; each column costs time and"
-                " memory.",
+                "Often names are values, such as dates or ids: name the columns that you need in"
+                " ms.output.schema, or ask the source for another form. If the rows really have so"
+                " many columns, raise ms.extract.columns.max; each column costs time and memory.",
             )
 
 
 def rows_at_once(columns: int) -> int:
-    """Return the most rows in one batch, for a number of columns.
+    """Return how many rows one batch may have with a number of columns.
 
     >>> rows_at_once(100), rows_at_once(20_000)
     (65536, 838)
@@ -105,7 +104,7 @@ def rows_at_once(columns: int) -> int:
 
 
 def width_of(types: Iterable[pa.DataType]) -> int:
-    """Return how many columns there are, members of records counted."""
+    """Return the number of columns, including members of records."""
     return sum(1 + width_of(_inside(kind)) for kind in types)
 
 

@@ -1,4 +1,4 @@
-"""What a stream of a response's bytes needs beyond its own ``read``."""
+"""Base class and helpers for streams of a response's bytes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _CHUNK = 1024 * 1024
 
 
 class ReadStream(io.RawIOBase):
-    """A binary stream that only needs ``read``; subclasses close what they own.
+    """A binary stream whose subclasses define ``read``, and close the streams that they own.
 
-    Everything that takes a binary file reads from it, ``io.BufferedReader`` as well.
+    Every function for binary files can read from it, and so can ``io.BufferedReader``.
     """
 
     def readable(self) -> bool:
@@ -42,11 +42,11 @@ class ReadStream(io.RawIOBase):
 
 
 def read_up_to(stream: BinaryIO, size: int) -> bytes:
-    """Return the first ``size`` bytes, fewer when the stream ends before."""
+    """Return the next ``size`` bytes, fewer if the stream ends before."""
     chunks = [stream.read(min(_CHUNK, size))]
     taken = len(chunks[0])
     while chunks[-1] and taken < size:
-        # All that is left at once: most of what makes a long page slow is copying it together.
+        # One read for all the rest: joining many pieces would take most of the time of a long page.
         chunks.append(stream.read(size - taken))
         taken += len(chunks[-1])
     return b"".join(chunks)
@@ -54,7 +54,7 @@ def read_up_to(stream: BinaryIO, size: int) -> bytes:
 
 @contextmanager
 def located_errors(where: str) -> Iterator[None]:
-    """Put where an answer came from in front of errors about it."""
+    """Put ``where``, the origin of an answer, in front of the messages of errors about it."""
     try:
         yield
     except SourceContractError as error:
@@ -65,7 +65,7 @@ def located_errors(where: str) -> Iterator[None]:
 
 @contextmanager
 def temporary_file_errors(what: str) -> Iterator[None]:
-    """Translate what a folder of temporary files refuses; ``what`` is too long for memory.
+    """Translate errors of the folder of temporary files; ``what`` names the data to be kept there.
 
     Raises:
         WriteError: the folder is full, or forbidden.
@@ -103,5 +103,5 @@ class MeasuredBody(ReadStream):
 
     @property
     def content(self) -> bytes | None:
-        """Return the hash of what was read so far, None where none was asked for."""
+        """Return the hash of the bytes read so far, None if no hash was asked for."""
         return None if self._hash is None else self._hash.digest()

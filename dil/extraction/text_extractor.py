@@ -1,4 +1,4 @@
-"""A whole response as the one text of one row (docs/formats.md)."""
+"""Reads a whole response as the text of one row (docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TextExtractor(Extractor):
         return self._schema
 
     def extract(self, response: Response) -> Page:
-        """Read one response, as far as its text is kept.
+        """Return the page of one response, which is read as far as its text is kept.
 
         Raises:
             SourceContractError: the body is not text in ms.source.data.character.set.
@@ -60,7 +60,7 @@ class TextExtractor(Extractor):
         return page
 
     def _text(self, response: Response) -> str:
-        """Return the text; one character more than is kept says that there is more."""
+        """Return the text, with one character more than is kept if the text is longer."""
         charset = "utf-8" if is_utf8(self.spec.charset) else self.spec.charset
         decoder = codecs.getincrementaldecoder(charset)()
         text, position = "", 0

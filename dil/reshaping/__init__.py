@@ -1,8 +1,8 @@
-"""What a run staged, brought into the form in which it is published: one schema, merged by key.
+"""Brings a run's staged files into the form that is published: one schema, merged by key.
 
-Everything here happens before the intent, below the run's staging folder, and is done from scratch
-when it has to be done again (rule C26). Nothing here knows Spark: whoever calls decides where
-a stage's tasks run.
+Everything here happens before the intent, below the run's staging folder, and is repeated from
+scratch if it has to be done again (rule C26). This package does not use Spark: its callers decide
+where a stage's tasks run.
 """
 
 from dil.reshaping.reshape import reshape

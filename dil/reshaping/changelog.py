@@ -1,8 +1,8 @@
-"""The changelog of a merge: the rows that came, went and changed, for files beside the dataset.
+"""The changelog of a merge: rows that came, went and changed, in files outside of the dataset.
 
-A row of it has the columns of the dataset, and what happened to it in ``op``: 0 it came, 1 it
-went, 2 and 3 it changed from one row to the other, which follows. A row that was merged and is the
-same as before is in no changelog.
+A row of the changelog has the columns of the dataset, and ``op``: 0 for a row that came, 1 for a
+row that went, 2 for a row before its change and 3 for the row after it, which follows. A merged
+row that equals the row before is not in the changelog.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from dil.reshaping.reshaping import Stage
 
 OP_TYPE = pa.int32()
 APPENDED, RETRACTED, CORRECTED_FROM, CORRECTED_TO = range(4)
-# So many changed rows are in memory at once, as they were and as they are.
+# How many changed rows are in memory at once, each before and after its change.
 _HELD_ROWS = 200_000
 _ANYWHERE = StagedFile("", 0, 0, "")
-# Live rows that one staged row replaces together; ``is_last`` is the last one of them.
+# Several live rows that one staged row replaces; ``is_last`` marks the last of them.
 _DOUBLED = pa.schema([("candidate", pa.int64()), ("position", pa.int64()), ("is_last", pa.bool_())])
 
 
@@ -43,7 +43,7 @@ class StagedSource:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A live file with the rows of it that went, or were marked as deleted."""
+    """A live file, and its rows that went or were marked as deleted."""
 
     item: Candidate
     rows: ChangedRows
@@ -53,7 +53,7 @@ class ChangedFile:
 class ChangelogWriter:
     """Writes changed rows in the schema ``target`` and with ``op``.
 
-    ``deleted_at`` is when rows are marked as deleted, epoch ms UTC.
+    ``deleted_at`` is the time with which rows are marked as deleted, epoch ms UTC.
     """
 
     dataset_files: DatasetFiles
@@ -61,15 +61,15 @@ class ChangelogWriter:
     deleted_at: int
 
     def refuse_own_column(self) -> None:
-        """Refuse rows that have a column of the name themselves.
+        """Refuse rows of the job that have a column ``op`` already.
 
         Raises:
-            ConversionError: they have.
+            ConversionError: they have one.
         """
         if OP in self.target.names:
             raise ConversionError(
-                f'the rows have a column "{OP}", and ms.publish.changelog=true says in a column of'
-                " this name what happened to a row",
+                f'the rows have a column "{OP}", and ms.publish.changelog=true writes the kind of'
+                " change into a column of this name",
                 "Give the column another name: ms.schema.cleansing for a source, AS in a query. Or"
                 " set ms.publish.changelog=false.",
             )
@@ -82,14 +82,14 @@ class ChangelogWriter:
         before: Sequence[Candidate],
         stage: Stage,
     ) -> tuple[StagedFile, ...]:
-        """Return staged files with the changed rows, in the order in which they are read.
+        """Return staged files with the changed rows, in the order for reading.
 
         Args:
-            staged: What the run staged.
-            drops: The rows of it that are not published.
+            staged: The staged files of the run.
+            drops: Their rows that are not published.
             changed: The live files in which rows went.
-            before: Live files whose rows come first, all of them.
-            stage: Who does the work.
+            before: Live files all of whose rows come first.
+            stage: Runs the tasks.
         """
         size = sum(each.rows.bytes for each in staged)
         tables = tuple((each.item.number, each.rows) for each in changed)
@@ -125,7 +125,7 @@ class _Added:
 
 @dataclass(frozen=True, slots=True)
 class _Appended:
-    """Writes the rows of a staged file that are new; finds live rows that it replaces together."""
+    """Writes a staged file's new rows; finds several live rows that one of its rows replaces."""
 
     writer: ChangelogWriter
     drops: tuple[DroppedRows, ...]
@@ -166,7 +166,7 @@ _REPLACING = pa.schema([("candidate", pa.int64()), ("position", pa.int64()), ("r
 
 
 def _replacing(table: pa.Table, file: int, candidate: int) -> pa.Table:
-    """Return the live rows of a candidate that rows of a staged file replace."""
+    """Return the candidate's live rows that rows of a staged file replace."""
     is_wanted = pc.and_(
         pc.equal(table["change"], Change.UPDATED.value), pc.equal(table["file"], file)
     )
@@ -177,9 +177,9 @@ def _replacing(table: pa.Table, file: int, candidate: int) -> pa.Table:
 
 
 def _doubled(replacing: pa.Table) -> pa.Table:
-    """Return live rows of which several have one key: other modes published before the first merge.
+    """Return live rows with equal keys, which other modes published before the first merge.
 
-    The staged row follows the last one of them; the others just went.
+    The staged row replaces the last one of them; the other ones count as rows that went.
     """
     order = [(name, "ascending") for name in ("row", "candidate", "position")]
     ordered = replacing.take(pc.sort_indices(replacing, sort_keys=order))
@@ -194,7 +194,7 @@ def _doubled(replacing: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class _Copied:
-    """Writes all rows of a live file as if they had just come."""
+    """Writes all rows of a live file as rows that came."""
 
     writer: ChangelogWriter
 
@@ -208,7 +208,7 @@ class _Copied:
 
 @dataclass(frozen=True, slots=True)
 class _Corrected:
-    """Writes the rows of a live file that went, each followed by the one that took its place."""
+    """Writes the rows of a live file that went, each followed by the row that replaced it."""
 
     writer: ChangelogWriter
     doubled: pa.Table
@@ -240,9 +240,9 @@ class _Corrected:
             yield from self._changes(held, entries.slice(done, count), sources)
 
     def _entries(self, table: pa.Table, candidate: int) -> pa.Table:
-        """Return what happened to rows, in their order.
+        """Return the changes of rows, in the order of the rows.
 
-        Of doubled ones ``is_kept`` is true for the last, ``is_extra`` for the others.
+        Among rows with equal keys, ``is_kept`` is true for the last, ``is_extra`` for the rest.
         """
         own = self.doubled.filter(pc.equal(self.doubled["candidate"], candidate))
         ordered = table.take(pc.sort_indices(table, sort_keys=[("position", "ascending")]))
@@ -281,7 +281,7 @@ class _Corrected:
         yield from ordered.drop_columns(["place"]).combine_chunks().to_batches()
 
     def _new(self, pairs: pa.Table, sources: Mapping[int, StagedSource]) -> pa.Table:
-        """Return the staged rows that take the places of live ones, one for each."""
+        """Return for each pair the staged row that replaces the live row."""
         found = [self.writer.target.empty_table()]
         order = [pa.array([], pa.int64())]
         place = row_numbers(0, pairs.num_rows)
@@ -297,7 +297,7 @@ class _Corrected:
         return pa.concat_tables(found).take(pc.sort_indices(pa.concat_arrays(order)))
 
     def _marked(self, rows: pa.Table) -> pa.Table:
-        """Return rows as they are when they are marked as deleted."""
+        """Return rows with the mark that they are deleted."""
         if not rows.num_rows:
             return rows
         at = pa.scalar(self.writer.deleted_at * 1000, DELETED_TYPE)
@@ -306,7 +306,7 @@ class _Corrected:
 
 
 def _placed(rows: pa.Table, places: pa.Array, op: pa.Array | None = None) -> pa.Table:
-    """Return rows with ``op``, that of what a row becomes unless it is given, and their places."""
+    """Return rows with ``op``, by default the one of a row after its change, and their places."""
     if op is None:
         op = pa.repeat(pa.scalar(CORRECTED_TO), rows.num_rows)
     with_op = rows.append_column(pa.field(OP, OP_TYPE, nullable=False), op.cast(OP_TYPE))
@@ -318,7 +318,7 @@ def _behind(places: pa.Array) -> pa.Array:
 
 
 def _are_same(one: pa.Table, other: pa.Table) -> pa.Array:
-    """Return which rows of two tables of one schema are the same."""
+    """Return for each row of two tables of one schema whether the rows are equal."""
     columns = (_equal(flat(one[name]), flat(other[name])) for name in one.schema.names)
     return reduce(pc.and_, columns, pa.repeat(pa.scalar(value=True), one.num_rows))
 

@@ -1,7 +1,7 @@
-"""The changed keys of a run: read from its staged files, cut into buckets, settled key by key.
+"""Finds the changed keys of a run in its staged files, in buckets, with each key's newest change.
 
-Buckets are ranges of keys, cut at keys of a sample: equal keys are in one bucket, and a file whose
-keys are ordered meets few of them.
+Buckets are ranges of keys, cut at keys of a sample: equal keys are in one bucket, and a file with
+ordered keys has keys of few buckets.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from dil.reshaping.keys import KeyReader, bucket_of, row_numbers
 from dil.reshaping.reshaping import Stage
 
 _SAMPLE_EVERY = 4096
-# Which staged rows are not published: the number of their file, and their place in it.
+# The staged rows that are not published: the number of their file, and their place in it.
 DROPS = pa.schema([("file", pa.int32()), ("row", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
 class NumberedFile:
-    """One staged file by its number in the run: rows of greater numbers were read later.
+    """One staged file by its number in the run: rows of files with greater numbers were read later.
 
-    Of files of one work unit that holds only for those of one ``lane``, the rows that were kept
+    Within one work unit this order holds only for files of one ``lane``, whose rows were kept
     together. ``unit`` and ``lane`` are numbers in the run.
     """
 
@@ -72,9 +72,9 @@ def changes_of(
     keyed: KeyReader,
     stage: Stage,
 ) -> Changes | dict[int, ConversionError]:
-    """Return the changes in staged files, not more than about ``rows`` keys in a bucket.
+    """Return the changes in staged files, with about ``rows`` keys in a bucket at most.
 
-    Or the numbers of files whose rows cannot be merged, and why.
+    If rows cannot be merged, return the errors by the numbers of their files instead.
     """
     size = sum(file.bytes for file in files)
     total = sum(stage(_Counted(dataset_files), files, 0))
@@ -105,7 +105,7 @@ def changes_of(
 
 
 def write_drops(dataset_files: DatasetFiles, name: str, rows: pa.Table) -> DroppedRows | None:
-    """Keep which staged rows are not published; None for none."""
+    """Write the staged rows that are not published to a table; return None if there are none."""
     if not rows.num_rows:
         return None
     path = write_table(dataset_files, name, [rows.select(DROPS.names).cast(DROPS)], DROPS)
@@ -121,7 +121,7 @@ def _bounds(sample: pa.Table, buckets: int, keyed: KeyReader) -> pa.Table:
 
 
 def _lanes(files: Sequence[NumberedFile]) -> pa.Table | None:
-    """Return unit and lane of each file, None where no work unit has several lanes."""
+    """Return unit and lane of each file, None if no work unit has several lanes."""
     if len({file.lane for file in files}) == len({file.unit for file in files}):
         return None
     return pa.table(
@@ -132,7 +132,7 @@ def _lanes(files: Sequence[NumberedFile]) -> pa.Table | None:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """Counts the rows of a staged file, from the footer where there is one."""
+    """Counts the rows of a staged file, by its footer if it has one."""
 
     dataset_files: DatasetFiles
 
@@ -207,9 +207,9 @@ class _Split:
 
 @dataclass(frozen=True, slots=True)
 class _Settled:
-    """Finds the newest change of each key of a bucket; all others, and deletes, are dropped.
+    """Finds the newest change of each key of a bucket; older changes, and deletes, are dropped.
 
-    Or returns the files with keys whose newest row is unknown.
+    If the newest row of keys is unknown, returns the errors by the numbers of their files.
     """
 
     dataset_files: DatasetFiles
@@ -234,9 +234,9 @@ class _Settled:
         )
 
     def _undecided(self, ordered: pa.Table, is_last: pa.Array) -> dict[int, ConversionError]:
-        """Return the files whose work unit has rows of a key in several lanes, with one delta.
+        """Return errors for files whose work unit has a key with equal deltas in several lanes.
 
-        Which of them was read later is not known: files keep the order of rows in a lane only.
+        It is unknown which of these rows was read last: files keep the order in one lane only.
         """
         if self.lanes is None:
             return {}
@@ -259,7 +259,7 @@ class _Settled:
 def _undecided_order(keys: int) -> ConversionError:
     return ConversionError(
         f"of {counted(keys, 'key')} there are rows with equal extract.delta.fields in several"
-        " folders, and which row was read last is known of those in one folder only",
+        " folders, and the row that was read last is known only within one folder",
         "Name delta fields that distinguish the changes of a key in extract.delta.fields, or keep"
         " the rows together: without ms.table.partition.fields, ms.timelabel.column.",
     )

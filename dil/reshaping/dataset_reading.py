@@ -1,7 +1,7 @@
-"""Rows of published files as Arrow batches, in the schema and with the columns that a reader wants.
+"""Reads rows of published files as Arrow batches, with the columns and types that a reader wants.
 
-Memory holds one batch. What a file lacks is null, or what its folder says of the column; what it
-has in a narrower type is widened, every value exactly as it was.
+Memory holds one batch. A column that a file lacks is null, or has the value that the folder names.
+A column of a narrower type is widened, and every value stays exact.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from dil.reshaping.files import (
     with_folder_columns,
 )
 
-# Files are small where runs are: a task reads so many bytes of them, or about.
+# Small runs make small files, so one task reads about so many bytes of them.
 _BYTES_OF_TASK = 32 * 1024 * 1024
-# Least and greatest value of a column in a row group, its nulls and its rows.
+# The least and the greatest value of a column in a row group, its nulls and its rows.
 Statistics = Callable[[str], tuple[Any, Any, int, int] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetReading:
-    """How rows of a dataset are read; pickles, to be used by tasks.
+    """Reads rows of a dataset; pickles, because tasks use it.
 
     ``known`` is the dataset's schema, ``target`` the columns to read, in their order and types.
-    ``may_match`` says by the statistics of a row group of Parquet whether a row of it is wanted.
+    ``may_match`` decides by the statistics of a Parquet row group whether it may have wanted rows.
     """
 
     dataset_files: DatasetFiles
@@ -50,7 +50,7 @@ class DatasetReading:
 
         Raises:
             StateError: the file is gone, or does not hold as many rows as were published.
-            WriteError: it is damaged.
+            WriteError: the file is damaged.
             ConversionError: a value does not fit the target exactly.
         """
         path = self.dataset_files.filesystem.path_of(wanted.uri)
@@ -81,7 +81,7 @@ class DatasetReading:
             raise _changed(file.path, read, wanted.rows)
 
     def _groups(self, path: str, wanted: FileRows) -> list[int]:
-        """Return the row groups of a Parquet file in which wanted rows may be.
+        """Return the row groups of a Parquet file that may have wanted rows.
 
         Raises:
             StateError: the file does not hold as many rows as were published.
@@ -101,7 +101,7 @@ class DatasetReading:
 
 
 def rows_of_tasks(parts: Iterable[FileRows]) -> Iterator[tuple[FileRows, ...]]:
-    """Yield what each task reads: small files together, in the order of their offsets."""
+    """Yield the files for each task: small files together, in the order of their offsets."""
     taken: list[FileRows] = []
     size = 0
     for part in parts:
@@ -130,14 +130,14 @@ def _statistics(group: pq.RowGroupMetaData) -> Statistics:
 def _gone(path: str) -> StateError:
     return StateError(
         f"{path} is gone: its rows were replaced, withdrawn or put together with others since",
-        "Read the dataset at a later block, or as it is now. `dil state log` shows which block"
-        " took it away.",
+        "Read the dataset at a later block, or its newest state. `dil state log` shows which block"
+        " removed the file.",
     )
 
 
 def _changed(path: str, rows: int, published: int) -> StateError:
     return StateError(
         f"{path} has {rows} rows, and {json.dumps(published)} were published in it",
-        "Another program changed it. Restore it from a copy, or read everything anew with"
+        "Another program changed it. Restore it from a copy, or read all rows again with"
         " ms.publish.mode=replace.",
     )

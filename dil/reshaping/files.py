@@ -1,4 +1,4 @@
-"""Files of rows read back, column by column where the format allows, and written anew."""
+"""Reads files of rows, by columns if the format allows it, and writes new files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HEAD_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class DatasetFiles:
-    """Where a run's files are read and rewritten; pickles, to be used by tasks.
+    """Reads and rewrites the files of a run; pickles, because tasks use it.
 
     ``folder`` is below the run's staging. Each file has a folder of its own with a random name,
     because a task may run twice.
@@ -45,17 +45,19 @@ class DatasetFiles:
         return filesystem_for(self.final_dir, self.writing.blocks)
 
     def new_folder(self, name: str) -> str:
-        """Return a folder that no other attempt has."""
+        """Return a folder's path that no other attempt uses."""
         return f"{self.folder}/{name}-{uuid4().hex[:8]}"
 
     def write(
         self, name: str, batches: Iterable[pa.RecordBatch], model: StagedFile
     ) -> tuple[StagedFile, ...]:
-        """Write rows into new files for the folder and timelabel of ``model``; no rows, no file.
+        """Write rows into new files with the folder and timelabel of ``model``; return the files.
+
+        Without rows there is no file.
 
         Raises:
             WriteError: the file system refused.
-            ConversionError: a value does not fit the format, or is none of its column's type.
+            ConversionError: a value does not fit the format, or is not of its column's type.
         """
         writer = writer_of(self.writing)
         folder = Folder(self.filesystem, self.new_folder(name))
@@ -83,12 +85,12 @@ class RowFile:
     def batches(
         self, dataset_files: DatasetFiles, columns: Sequence[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows, of all columns or of some that are there."""
+        """Yield the rows, with all columns or with some columns of the file."""
         for _, batch in self.numbered(dataset_files, columns):
             yield batch
 
     def count(self, dataset_files: DatasetFiles) -> int:
-        """Return the number of rows; the footer of Parquet and ORC has it."""
+        """Return the number of rows, for Parquet and ORC by the footer."""
         kind = format_of(self.path)
         if kind in {OutputFormat.PARQUET, OutputFormat.ORC}:
             with opened(dataset_files.filesystem, self.path) as stream:
@@ -101,7 +103,7 @@ class RowFile:
         columns: Sequence[str] | None = None,
         groups: Sequence[int] | None = None,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield rows with the number of the first one in the file, from 0.
+        """Yield batches of rows, each with the number of its first row in the file, from 0.
 
         ``groups`` are the row groups of a Parquet file that are wanted, None for all.
         """
@@ -143,10 +145,10 @@ def _of_groups(
 
 @contextmanager
 def opened(filesystem: Filesystem, path: str) -> Iterator[BinaryIO]:
-    """Open a file; whatever goes wrong inside is reported as trouble with this file.
+    """Yield an open file; errors inside the block are reported as errors of this file.
 
     Raises:
-        WriteError: it is gone, or damaged.
+        WriteError: the file is gone, or damaged.
     """
     try:
         with filesystem.open_input(path) as stream:
@@ -154,7 +156,7 @@ def opened(filesystem: Filesystem, path: str) -> Iterator[BinaryIO]:
     except (OSError, EOFError, ValueError, pa.ArrowException) as error:
         raise WriteError(
             f"{path} cannot be read back: {error}",
-            "Restore it from a copy, or read everything anew with ms.publish.mode=replace.",
+            "Restore it from a copy, or read all rows again with ms.publish.mode=replace.",
         ) from error
 
 
@@ -162,7 +164,7 @@ def format_of(path: str) -> OutputFormat:
     """Return the format that a file's name shows.
 
     Raises:
-        ConversionError: it is none that can be read back.
+        ConversionError: the format cannot be read back.
     """
     with suppress(ValueError):
         return OutputFormat(path.rpartition(".")[2])
@@ -174,10 +176,10 @@ def format_of(path: str) -> OutputFormat:
 
 
 def row_file(filesystem: Filesystem, path: str, known: pa.Schema) -> RowFile:
-    """Return a file with its schema: its own for Parquet, else its columns as ``known`` has them.
+    """Return a file with its schema: its own for Parquet, else with the types of ``known``.
 
     Raises:
-        ConversionError: it has a column that is not known.
+        ConversionError: the file has a column that is not in ``known``.
     """
     kind = format_of(path)
     with opened(filesystem, path) as stream:
@@ -191,7 +193,7 @@ def row_file(filesystem: Filesystem, path: str, known: pa.Schema) -> RowFile:
 
 
 def target_of(file: RowFile, target: pa.Schema, folder: str) -> pa.Schema:
-    """Return the schema in which a file is written: without columns that its folder names alone."""
+    """Return the schema for writing a file: without columns that only its folder names."""
     apart = hive_values(folder)
     return pa.schema(
         [each for each in target if each.name in file.schema.names or each.name not in apart]
@@ -220,7 +222,7 @@ def unknown_column(path: str, name: str) -> ConversionError:
     """Return the error for a file with a column that the dataset's schema does not have."""
     return ConversionError(
         f'{path} has a column "{name}" that is not in the recorded schema of the dataset: '
-        "rewritten, it would lose it",
+        "a rewritten file would lose this column",
         "Another program wrote the file. Take it out of the dataset, or read everything anew with "
         "ms.publish.mode=replace.",
     )
@@ -229,7 +231,7 @@ def unknown_column(path: str, name: str) -> ConversionError:
 def _names(stream: BinaryIO, kind: OutputFormat) -> list[str]:
     match kind:
         case OutputFormat.CSV:
-            # The last bytes may be a part of a character; the header is complete long before.
+            # The last bytes may cut a character, but the header ends long before.
             head = stream.read(_HEAD_BYTES).decode(errors="replace")
             return next(csv.reader(io.StringIO(head, newline="")))
         case OutputFormat.JSON:
@@ -248,7 +250,7 @@ def _names(stream: BinaryIO, kind: OutputFormat) -> list[str]:
 def write_table(
     dataset_files: DatasetFiles, name: str, batches: Iterable[pa.Table], schema: pa.Schema
 ) -> str:
-    """Write a table of a stage for the next one to read; return its path."""
+    """Write a table for the next stage to read; return its path."""
     path = f"{dataset_files.new_folder(name)}/table.arrow"
     with (
         dataset_files.filesystem.open_output(path) as stream,

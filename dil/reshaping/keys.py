@@ -1,7 +1,7 @@
-"""Keys and delta fields of rows as tables: compared by their types, exactly.
+"""Keys and delta fields of rows as tables, which are compared exactly, by their types.
 
-Columns of such tables: ``k0``... the key, ``d0``... the delta fields. Nulls are the smallest delta
-values; not-a-number is a null there.
+The columns of such tables are ``k0``... for the key and ``d0``... for the delta fields. Nulls are
+the smallest delta values; not-a-number counts as null.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KEYS = "extract.primary.key.fields"
 
 @dataclass(frozen=True, slots=True)
 class KeyReader:
-    """How keys and delta fields are found in rows; types are those of the dataset."""
+    """Finds keys and delta fields in rows, in the types of the dataset."""
 
     spec: MergeSpec
     target: pa.Schema
@@ -47,16 +47,16 @@ class KeyReader:
 
     @property
     def columns(self) -> list[str]:
-        """Return the columns of rows that are looked at."""
+        """Return the columns of rows that a merge reads."""
         return list(dict.fromkeys([*self.spec.keys, *self.spec.delta_fields, *self._op]))
 
     @property
     def _op(self) -> tuple[str, ...]:
-        """Return the column that marks deletes; a source may have it in deleted rows only."""
+        """Return the column that marks deletes, which a source may have in deleted rows only."""
         return (self.spec.op_field,) if self.spec.op_field in self.target.names else ()
 
     def here(self, schema: pa.Schema) -> list[str]:
-        """Return the columns that are looked at, as far as a file has them."""
+        """Return those columns that a merge reads and a file has."""
         return [name for name in self.columns if name in schema.names]
 
     def has_keys(self, schema: pa.Schema) -> bool:
@@ -64,10 +64,10 @@ class KeyReader:
         return all(name in schema.names for name in self.spec.keys)
 
     def check(self) -> None:
-        """Refuse rows that lack the columns they are to be merged by.
+        """Refuse rows that lack the columns for merging.
 
         Raises:
-            ConversionError: a column is not there, or holds records, lists or maps.
+            ConversionError: a column is missing, or holds records, lists or maps.
         """
         for prop, names in (
             (KEYS, self.spec.keys),
@@ -106,7 +106,7 @@ class KeyReader:
         return pa.table(arrays)
 
     def is_delete(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return which rows say that their key was deleted."""
+        """Return for each row whether it says that its key was deleted."""
         if self.spec.op_field not in batch.schema.names:
             return pa.repeat(pa.scalar(value=False), batch.num_rows)
         words = pc.utf8_lower(batch.column(self.spec.op_field).cast(pa.string()))
@@ -116,7 +116,7 @@ class KeyReader:
         """Return a key table ordered by key, delta fields and further columns."""
         order = [(name, "ascending") for name in self.keys]
         for name in self.deltas:
-            # Arrow puts nulls at the end; that there is a value decides first.
+            # Arrow puts nulls at the end, so that ``has_`` columns are compared first.
             table = table.append_column(f"has_{name}", table[name].is_valid())
             order += [(f"has_{name}", "ascending"), (name, "ascending")]
         order += [(name, "ascending") for name in more]
@@ -124,7 +124,7 @@ class KeyReader:
         return chosen.drop_columns([f"has_{name}" for name in self.deltas])
 
     def is_last(self, ordered: pa.Table) -> pa.Array:
-        """Return which rows of an ordered key table are the last one of their key."""
+        """Return for each row of an ordered key table whether it is the last row of its key."""
         last = pa.repeat(pa.scalar(value=True), min(ordered.num_rows, 1))
         if ordered.num_rows < 2:  # noqa: PLR2004 - a row has to have a neighbour
             return last
@@ -135,7 +135,7 @@ class KeyReader:
     def groups(self, ordered: pa.Table, *more: str) -> pa.Array:
         """Return numbers that are equal for equal keys, delta fields and further columns.
 
-        Rows with equal ones have to be neighbours in an ordered key table.
+        Rows with equal values have to be neighbours in an ordered key table.
         """
         # Codes compare nulls as equal, whatever the type.
         columns = [
@@ -147,7 +147,7 @@ class KeyReader:
         return pc.cumulative_sum(pa.concat_arrays([first, changes.cast(pa.int64())]))
 
     def newer(self, pairs: pa.Table, prefix: str) -> pa.ChunkedArray:
-        """Return where the delta fields of columns ``<prefix>d0``... are greater than ``d0``..."""
+        """Return for each row whether the deltas ``<prefix>d0``... are greater than ``d0``..."""
         is_newer = pa.repeat(pa.scalar(value=False), pairs.num_rows)
         is_tie = pa.repeat(pa.scalar(value=True), pairs.num_rows)
         for name in self.deltas:
@@ -161,10 +161,10 @@ class KeyReader:
         return is_newer
 
     def refuse_nulls(self, table: pa.Table, first_row: int) -> None:
-        """Raise where a key is null; ``first_row`` is the number of the first row, from 0.
+        """Refuse null keys; ``first_row`` is the number of the first row, from 0.
 
         Raises:
-            ConversionError: names the column and the row.
+            ConversionError: a key is null; the message names the column and the row.
         """
         for name, column in zip(self.spec.keys, self.keys, strict=True):
             if table[column].null_count:
@@ -177,7 +177,7 @@ class KeyReader:
 
 
 def bucket_of(table: pa.Table, keys: Sequence[str], bounds: pa.Table) -> pa.Array:
-    """Return the number of each row's bucket: how many bounds its key is not before."""
+    """Return the number of each row's bucket: the number of bounds that its key reaches."""
     number = pa.repeat(pa.scalar(0, pa.int32()), table.num_rows)
     for bound in bounds.to_batches():
         for row in range(bound.num_rows):
@@ -198,7 +198,7 @@ def row_numbers(start: int, rows: int) -> pa.Array:
 
 
 def is_among(start: int, rows: int, numbers: pa.Array) -> pa.Array:
-    """Return which rows, from number ``start`` on, are among ascending numbers."""
+    """Return for each of ``rows`` rows, numbered from ``start``, whether ``numbers`` has it."""
     first = _before(numbers, start)
     part = numbers.slice(first, _before(numbers, start + rows) - first)
     if not len(part):
@@ -207,7 +207,7 @@ def is_among(start: int, rows: int, numbers: pa.Array) -> pa.Array:
 
 
 def merged_row_numbers(tables: Iterable[pa.Array]) -> pa.Array:
-    """Return row numbers of several findings in order, each once."""
+    """Return the row numbers of several arrays in ascending order, each once."""
     found = pa.concat_arrays([pa.array([], pa.int64()), *map(flat, tables)])
     return found.take(pc.sort_indices(found)) if len(found) else found
 
@@ -215,12 +215,12 @@ def merged_row_numbers(tables: Iterable[pa.Array]) -> pa.Array:
 def places_of(
     limits: pa.Array, ordered: pa.Array, first: pa.Array, last: pa.Array, *, is_after: bool
 ) -> pa.Array:
-    """Return for each limit the place, from ``first`` to ``last``, where its values begin.
+    """Return for each limit the index of the first value in ``ordered`` that reaches it.
 
-    ``ordered`` holds ascending values between those places, which are int64. With ``is_after`` the
-    place is where its values end. A limit that is null has its place at ``first``.
+    The search is between ``first`` and ``last`` (int64), where ``ordered`` is ascending. With
+    ``is_after`` it is the first value beyond the limit. The index of a null limit is ``first``.
     """
-    # A binary search for all limits at a time: in Python each would take a hundred times as long.
+    # A binary search for all limits at once is a hundred times as fast as one search for each.
     is_before = pc.less_equal if is_after else pc.less
     for _ in range(len(ordered).bit_length()):
         is_open = pc.less(first, last)
@@ -233,7 +233,7 @@ def places_of(
 
 
 def _before(numbers: pa.Array, limit: int) -> int:
-    """Return how many of ascending numbers are below a limit."""
+    """Return how many of some ascending numbers are below a limit."""
     low, high = 0, len(numbers)
     while low < high:
         middle = (low + high) // 2
@@ -252,7 +252,7 @@ def _counting(size: int) -> pa.Array:
 def _selected(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
     if names:
         return batch.select(list(names))
-    # A batch without columns forgets how many rows it has.
+    # A batch without columns does not keep its number of rows.
     filler = pa.field("", pa.null())
     return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], schema=pa.schema([filler]))
 

@@ -1,4 +1,4 @@
-"""Live files and the changed keys: which files may hold them, and which of their rows go."""
+"""Finds the live files that may hold changed keys, and the rows of them that go."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class Change(IntEnum):
     MARKED = 2
 
 
-# Rows of a live file that change. ``file`` and ``row`` are of the staged row in their place.
+# Rows of a live file that change. ``file`` and ``row`` name the staged row that replaces each.
 CHANGED = pa.schema(
     [("position", pa.int64()), ("change", pa.int8()), ("file", pa.int32()), ("row", pa.int64())]
 )
 _UNKNOWN: tuple[Any, Any] = (None, None)
-# Of these types the statistics of a row group are exact bounds, in every writer's files.
+# For these types the statistics of row groups are exact bounds in the files of all writers.
 _BOUNDED = (
     pa.types.is_integer,
     pa.types.is_string,
@@ -71,9 +71,9 @@ _BOUNDED = (
 class Candidate:
     """A live file that may hold changed keys.
 
-    ``groups`` are the row groups in which they may be, None for all; ``buckets`` are the numbers of
-    those that have them. ``target`` is the schema for its rows. ``must`` says that it is rewritten
-    even if no row goes.
+    ``groups`` are the row groups that may have changed keys, None for all; ``buckets`` are the
+    numbers of the buckets with these keys. ``target`` is the schema for the file's rows. ``must``
+    says that the file is rewritten even if no row goes.
     """
 
     number: int
@@ -96,11 +96,11 @@ class ChangedRows:
 
 @dataclass(frozen=True, slots=True)
 class FileMatch:
-    """What became of a candidate; ``drops`` are staged rows that are older than its own.
+    """The result for a candidate; ``drops`` are staged rows that are older than its live rows.
 
-    ``updated`` of its rows went for newer ones, ``deleted`` without, or are marked. ``met`` are
-    the staged rows with keys of its own, where that is asked for, ``changed`` are all its rows that
-    change.
+    ``updated`` counts its rows that were replaced, ``deleted`` its rows that went without a
+    replacement or were marked. ``met`` are, if wanted, the staged rows with keys of the candidate,
+    ``changed`` all its rows that change.
     """
 
     is_changed: bool
@@ -114,7 +114,7 @@ class FileMatch:
 
 @dataclass(frozen=True, slots=True)
 class LiveRowCount:
-    """The rows of a live file that are not deleted, and those that the run did not read."""
+    """The number of a live file's rows that are not deleted, and of those the run did not read."""
 
     rows: int
     missing: int
@@ -122,7 +122,7 @@ class LiveRowCount:
 
 @dataclass(slots=True)
 class _Found:
-    """Row numbers of a live file: those that go, those that are marked as deleted."""
+    """Row numbers of a live file: rows that go, and rows that are marked as deleted."""
 
     gone: list[pa.ChunkedArray] = field(default_factory=list)
     marked: list[pa.ChunkedArray] = field(default_factory=list)
@@ -137,10 +137,10 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The changes of a run against live files. ``deleted_at`` is epoch ms UTC.
+    """Applies the changes of a run to live files. ``deleted_at`` is epoch ms UTC.
 
-    ``keeps_met`` asks for the changes that have a live row, ``keeps_changed`` for the live rows
-    that change.
+    With ``keeps_met`` results have the changes that have a live row, with ``keeps_changed`` the
+    live rows that change.
     """
 
     dataset_files: DatasetFiles
@@ -152,12 +152,12 @@ class Matching:
     keeps_changed: bool = False
 
     def count(self, item: Candidate) -> LiveRowCount:
-        """Count the rows of a live file whose key the run did not read; runs in a task."""
+        """Return the count of a live file's rows whose key the run did not read; runs in a task."""
         found = self._find(item)
         return LiveRowCount(found.rows, found.missing)
 
     def merge(self, item: Candidate) -> FileMatch | ConversionError:
-        """Write a live file again without the rows that go, if any go; runs in a task."""
+        """Rewrite a live file without the rows that go, if any do; runs in a task."""
         strange = [name for name in item.source.schema.names if name not in item.target.names]
         if strange:
             return unknown_column(item.source.path, strange[0])
@@ -262,7 +262,7 @@ class Matching:
         return pa.schema([*self.keyed.schema, *(pa.field(*each) for each in more)]).empty_table()
 
     def _match(self, live: pa.Table, newest: pa.Table, found: _Found) -> None:
-        """Find what the changes of one bucket do to live rows."""
+        """Add the effects of one bucket's changes on live rows to ``found``."""
         pairs = live.join(newest, self.keyed.keys, join_type="inner")
         if self.keeps_met:
             found.met.append(pairs.select(DROPS.names))
@@ -304,21 +304,21 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class BoundsReader:
-    """Reads what a live file says without its rows: its schema, and where keys may be."""
+    """Reads the metadata of a live file: its schema, and the bounds of keys in its row groups."""
 
     dataset_files: DatasetFiles
     keyed: KeyReader
     known: pa.Schema
 
     def __call__(self, path: str) -> tuple[RowFile, pa.Table | None]:
-        """Return a file and the bounds of its row groups, None where it has none; runs in a task.
+        """Return a file and the bounds of its row groups, None if it has none; runs in a task.
 
-        Columns of the bounds: ``group``, the number of the row group, and for each key column
-        ``low_k0``, ``high_k0``... which are null where the file does not have them.
+        The columns of the bounds are ``group``, the number of the row group, and for each key
+        column ``low_k0``, ``high_k0``..., which are null if the file has no such bounds.
 
         Raises:
-            ConversionError: it has a column that is not known.
-            WriteError: it cannot be read.
+            ConversionError: the file has a column that is not known.
+                WriteError: the file cannot be read.
         """
         if format_of(path) is not OutputFormat.PARQUET:
             return row_file(self.dataset_files.filesystem, path, self.known), None
@@ -343,9 +343,9 @@ class BoundsReader:
         return pa.table(columns)
 
     def _places(self, schema: pa.Schema, group: pq.RowGroupMetaData) -> dict[str, int]:
-        """Return the key columns whose statistics count, with their places in the file."""
-        # A column "a.b" and the member "b" of a record "a" have one path: neither counts then.
-        # The footer's own schema has them too, but keeps the whole footer in memory.
+        """Return the key columns with usable statistics, and their indexes in the file."""
+        # A column "a.b" and the member "b" of a record "a" have the same path: neither is used
+        # then. The footer's own schema has the paths too, but keeps the whole footer in memory.
         paths = [group.column(at).path_in_schema for at in range(group.num_columns)]
         counts = Counter(paths)
         places = {path: at for at, path in enumerate(paths) if counts[path] == 1}
@@ -361,7 +361,7 @@ class BoundsReader:
 
 
 def _bounds_of(statistics: Any, kind: pa.DataType) -> tuple[Any, Any]:  # noqa: ANN401 - pq.Statistics
-    """Return the least and the greatest key of a row group, None where it does not have them."""
+    """Return the least and the greatest key of a row group, None if they are not known."""
     if statistics is None or not statistics.has_min_max:
         return _UNKNOWN
     try:
@@ -372,7 +372,7 @@ def _bounds_of(statistics: Any, kind: pa.DataType) -> tuple[Any, Any]:  # noqa: 
 
 @dataclass(frozen=True, slots=True)
 class KeySearch:
-    """Looks for the live files that may hold changed keys; runs on the driver."""
+    """Finds the live files that may hold changed keys; runs on the driver."""
 
     dataset_files: DatasetFiles
     keyed: KeyReader
@@ -383,7 +383,8 @@ class KeySearch:
     ) -> list[Candidate]:
         """Return the files that may hold changed keys, with the buckets and row groups.
 
-        ``bounds`` are what ``BoundsReader`` found for each file; one without any may hold any key.
+        ``bounds`` has the result of ``BoundsReader`` for each file; a file without bounds may hold
+        any key.
         """
         buckets: list[list[int]] = [[] for _ in files]
         groups: list[set[int]] = [set() for _ in files]
@@ -427,13 +428,13 @@ class KeySearch:
 
 
 def may_hold(groups: pa.Table, keys: pa.Table) -> pa.Array:
-    """Return the places of the row groups within whose bounds there is a key.
+    """Return the indexes of the row groups that have a key within their bounds.
 
-    ``groups`` has bounds as ``BoundsReader`` finds them; ``keys`` has key columns alone, in order.
+    ``groups`` has the bounds of ``BoundsReader``; ``keys`` has only key columns, and is ordered.
     """
     first = pa.repeat(pa.scalar(0, pa.int64()), groups.num_rows)
     last = pa.repeat(pa.scalar(keys.num_rows, pa.int64()), groups.num_rows)
-    # Among the keys from first to last the next column ascends as long as the others are equal.
+    # From first to last the next key column ascends as long as the columns before it are equal.
     is_ordered = pa.repeat(pa.scalar(value=True), groups.num_rows)
     is_left = pa.repeat(pa.scalar(value=False), groups.num_rows)
     for name in keys.column_names:
@@ -459,7 +460,7 @@ def may_hold(groups: pa.Table, keys: pa.Table) -> pa.Array:
 
 
 def _is_within(group: pa.Table, keys: pa.Table) -> bool:
-    """Return whether a key is within all bounds of a row group."""
+    """Return whether any key is within all bounds of a row group."""
     is_here = pa.repeat(pa.scalar(value=True), keys.num_rows)
     for name in keys.column_names:
         low, high = group[f"low_{name}"][0], group[f"high_{name}"][0]

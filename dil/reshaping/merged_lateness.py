@@ -1,4 +1,4 @@
-"""How late the rows are that a merge inserts: their keys were not in the dataset before."""
+"""Measures the lateness of rows that a merge inserts: rows whose keys the dataset lacked."""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ def with_lateness(
     dataset_files: DatasetFiles,
     stage: Stage,
 ) -> tuple[Finished, ...]:
-    """Return results that say how late the rows are that a merge inserts.
+    """Return the results with the lateness of the rows that a merge inserts.
 
     Args:
         finished: The work units of the run.
         files: The files that they staged.
-        known: The rows among them that are not new, or not published.
-        times: How event times are found.
-        dataset_files: Where files are read.
-        stage: Who reads them.
+        known: Their rows that are not new, or not published.
+        times: Finds event times.
+        dataset_files: Reads files.
+        stage: Runs the tasks.
     """
     items = list(files)
     measure = _Measured(dataset_files, times, tuple(known))
@@ -81,7 +81,7 @@ def with_lateness(
 
 
 def lateness_of(each: Finished) -> UnitLateness | None:
-    """Return what the task of a work unit measured, None where it measured nothing."""
+    """Return the lateness that the task of a work unit measured, None if it measured none."""
     events = each.report.events
     if not isinstance(events, EventTally) or events.lateness is UNSET:
         return None

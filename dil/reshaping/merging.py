@@ -1,7 +1,7 @@
-"""Rows by primary key (rule U18): newest changes in, what they replace out.
+"""Merges rows by primary key (rule U18): the newest rows replace older ones.
 
-Of several rows of a key the one with the greatest delta fields stays; of equals the later
-extraction. Only files in which a row goes are written again.
+Of several rows of a key the row with the greatest delta fields stays, and among equal delta fields
+the row of the later extraction. Only files that lose a row are written again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dil.reshaping.unifying import SchemaConflictError, has_other_types, parts_o
 
 log = logging.getLogger(__name__)
 
-# To open a file elsewhere takes as long as to read so much of it.
+# Opening a remote file takes as long as reading so many bytes of it.
 _BYTES_OF_A_LOOK = 256 * 1024
 
 
@@ -48,11 +48,11 @@ class Schemas:
 def merge(
     work: Reshaping, finished: Sequence[Finished], schemas: Schemas, dataset_files: DatasetFiles
 ) -> PublishableResults:
-    """Return the results without the rows that lose, and live files without those that go.
+    """Return the results without rows that are older, and live files without rows that go.
 
     Raises:
         SchemaConflictError: a key is null, or it is unknown which row of a key is the newest.
-        ConversionError: there is no such column, or a live file cannot be rewritten.
+        ConversionError: a column for merging is missing, or a live file cannot be rewritten.
         SourceContractError: more rows are missing at the source than may be deleted.
     """
     if work.merge is None or not (work.live or rows_of(finished)):
@@ -118,7 +118,7 @@ def merge(
 
 def _counted(finished: Sequence[Finished], outcomes: Sequence[FileMatch]) -> MergedRows:
     rows = sum(each.report.rows for each in rows_of(finished))
-    # Rows of one key may be several where other modes published before.
+    # There may be several rows of one key if other modes published before.
     updated = min(sum(each.updated for each in outcomes), rows)
     return MergedRows(rows - updated, updated, sum(each.deleted for each in outcomes))
 
@@ -147,7 +147,7 @@ def _staged(finished: Sequence[Finished], dataset_files: DatasetFiles) -> list[_
 
 
 def _measured_files(work: Reshaping, staged: Sequence[_Staged]) -> list[MergedFile]:
-    """Return the files of whose rows it is measured how late the new ones are."""
+    """Return the staged files whose new rows' lateness is measured."""
     if work.event_times is None:
         return []
     return [
@@ -161,7 +161,7 @@ def _measured_files(work: Reshaping, staged: Sequence[_Staged]) -> list[MergedFi
 def _live(
     work: Reshaping, schemas: Schemas, keyed: KeyReader, dataset_files: DatasetFiles
 ) -> tuple[list[Candidate], list[pa.Table | None]]:
-    """Return all live files as candidates that may hold any key, and the bounds of their keys."""
+    """Return all live files as candidates for any key, and the bounds of their keys."""
     live = [each for each in work.live if not each.is_dump]
     paths = [dataset_files.filesystem.path_of(file.uri) for file in live]
     look = BoundsReader(dataset_files, keyed, schemas.known)
@@ -191,7 +191,7 @@ def _refuse_many_deletes(work: Reshaping, matching: Matching, files: Sequence[Ca
         f"{missing:,} of {rows:,} rows of the dataset are missing at the source, which is more "
         f"than ms.merge.delete.limit.percent={spec.max_deleted_percent} allows to delete. Nothing "
         "was published",
-        "Look whether the source gave everything. If these rows are to go, run once with a higher "
+        "Check whether the source gave all rows. If these rows are to go, run once with a higher "
         "limit: -D ms.merge.delete.limit.percent=100",
     )
 
@@ -211,7 +211,7 @@ def _bytes(files: Sequence[Candidate]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Thinned:
-    """Writes a staged file again without the rows that are not published."""
+    """Rewrites a staged file without the rows that are not published."""
 
     dataset_files: DatasetFiles
     drops: tuple[DroppedRows, ...]
@@ -237,7 +237,7 @@ def _thinned(
     work: Reshaping,
     dataset_files: DatasetFiles,
 ) -> dict[str, tuple[StagedFile, ...]]:
-    """Return what takes the place of staged files that lose rows, by their paths."""
+    """Return the files that replace staged files which lose rows, by the paths of the latter."""
     numbers = frozenset[int]().union(*(each.files for each in drops))
     items = [item for item in staged if item.rows.number in numbers]
     size = sum(item.file.bytes for item in items)

@@ -1,4 +1,4 @@
-"""From staged files to what is published; Arrow is loaded where they cannot stay as they are."""
+"""Reshapes staged files for publishing; loads Arrow only if files have to change."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dil.storage import Filesystem
 def reshape(
     work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem
 ) -> PublishableResults:
-    """Return results whose files have one schema, merged or put together where the job says so.
+    """Return results whose files have one schema, merged or shared if the job says so.
 
     Raises:
-        ConversionError: columns of unlike kinds, values that their type does not hold, keys that
-            are null, no column that marks deletes. What the work unit staged is not used again:
-            the next run reads anew. With ``keeps_others`` it is the failure of the work unit in
-            what is returned.
+        ConversionError: columns have unlike kinds, values do not fit their type, keys are null, or
+            no column marks deletes. The staged files of the work unit are not used again: the next
+            run reads it again. With ``keeps_others`` the error is not raised, but the failure of
+            the work unit in the results.
         SourceContractError: more rows are missing at the source than may be deleted.
         WriteError: files cannot be written.
     """
@@ -38,10 +38,10 @@ def reshape(
 
 
 def _refuse_unreadable(writing: WritingSpec) -> None:
-    """Refuse to bring files of a class of the job's own into one schema."""
+    """Refuse to change the schema of files that were written by a class of the job's own."""
     if writing.own is not None:
         raise ConversionError(
             "work units of this job have unlike columns, and files of"
-            f" {writing.own.ref.qualname} are not written anew to bring them into one schema",
+            f" {writing.own.ref.qualname} cannot be rewritten with one schema",
             "Give the columns of this job with ms.output.schema.",
         )

@@ -1,4 +1,4 @@
-"""A run's results on their way to the dataset, and whether they can be published as they are."""
+"""A run's results before they are published, and the check whether files need no change."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ R = TypeVar("R")
 class Stage(Protocol):
     """Runs a function over items and returns the results in their order.
 
-    The function and the items pickle; a call may be made twice, and the first result that comes
-    back counts. ``size`` is how many bytes the calls read together.
+    The function and the items pickle; a call may be made twice, and the first result counts.
+    ``size`` is how many bytes all calls read together.
     """
 
     def __call__(self, function: Callable[[T], R], items: Sequence[T], size: int) -> list[R]:
-        """Raise what the first failed call raised."""
+        """Return the results; raises the error of the first call that failed."""
 
 
 class EventTimes(Protocol):
@@ -45,21 +45,20 @@ class EventTimes(Protocol):
 
     @property
     def column(self) -> str:
-        """Return the column of rows that has them."""
+        """Return the column of rows that has the event times."""
 
     def __call__(self, batch: pa.RecordBatch) -> pa.Int64Array:
-        """Return event times in epoch ms UTC, null where there is none."""
+        """Return event times in epoch ms UTC, null for a row without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reshaping:
     """One run's results on their way to the dataset.
 
-    ``target`` is the dataset before the run, ``now`` (epoch ms UTC) that of the run. ``is_whole``
-    says that the run read everything that the source has. Not more than ``bucket_rows`` changed
-    keys are in memory at once. ``keeps_others`` lets a work unit whose rows do not go with the
-    others fail alone. ``event_times`` finds the event times of rows, None where nothing is measured
-    by them.
+    ``target`` is the dataset before the run, ``now`` the run's now in epoch ms UTC. ``is_whole``
+    says that the run read all rows of the source. At most ``bucket_rows`` changed keys are in
+    memory at once. With ``keeps_others`` a work unit whose rows do not fit those of other units
+    fails alone. ``event_times`` finds the event times of rows, None if lateness is not measured.
     """
 
     job: Job
@@ -73,12 +72,12 @@ class Reshaping:
 
     @property
     def folder(self) -> str:
-        """Return where rewritten files are staged."""
+        """Return the folder in which rewritten files are staged."""
         return f"{self._staging}/{RESHAPED}"
 
     @property
     def shared_folder(self) -> str:
-        """Return where files are staged that work units share."""
+        """Return the folder in which shared files of work units are staged."""
         return f"{self._staging}/{SHARED}"
 
     @property
@@ -92,7 +91,7 @@ class Reshaping:
 
     @property
     def merge(self) -> MergeSpec | None:
-        """Return how files are merged; None where they are not, a database does it itself."""
+        """Return the settings for merging files; None without merging, or if a database does it."""
         return self.job.publishing.merge if self.job.publishing.keeps_files else None
 
     @property
@@ -102,12 +101,12 @@ class Reshaping:
 
     @property
     def known(self) -> str:
-        """Return the schema that the run's rows join; a replace begins anew."""
+        """Return the recorded schema that the run's rows are added to; empty for a replace."""
         return "" if self.job.publishing.mode is PublishMode.REPLACE else self.target.known_schema
 
     @property
     def detects_missing(self) -> bool:
-        """Return whether rows are to be deleted whose key this run did not read."""
+        """Return whether rows whose key this run did not read are to be deleted."""
         return self.merge is not None and self.merge.deletes_missing and self.is_whole
 
 
@@ -122,7 +121,7 @@ def fits_as_it_is(work: Reshaping, finished: Sequence[Finished]) -> bool:
 
 
 def rows_of(finished: Sequence[Finished]) -> list[Finished]:
-    """Return what staged files of rows, in plan order; dumped files have no schema."""
+    """Return the work units that staged files of rows, in plan order; not those of dumped files."""
     return [
         each
         for each in finished
@@ -131,12 +130,12 @@ def rows_of(finished: Sequence[Finished]) -> list[Finished]:
 
 
 def replaced_units(finished: Sequence[Finished]) -> frozenset[str]:
-    """Return the signatures of work units whose rows take the place of earlier ones."""
+    """Return the signatures of work units whose rows replace their earlier rows."""
     return frozenset(each.work_unit.signature for each in finished if each.report.failure is None)
 
 
 def replaced_in_part(work: Reshaping, finished: Sequence[Finished]) -> list[PublishedFile]:
-    """Return the live files with rows of several work units of which some are replaced."""
+    """Return the live files with rows of several work units, if rows of some are replaced."""
     if work.job.publishing.mode is not PublishMode.WINDOW_REPLACE:
         return []
     again = replaced_units(finished)
@@ -144,19 +143,19 @@ def replaced_in_part(work: Reshaping, finished: Sequence[Finished]) -> list[Publ
 
 
 def are_files_shared(work: Reshaping, finished: Sequence[Finished]) -> bool:
-    """Return whether work units share files, or rows of one leave a file of several."""
+    """Return whether work units share files, or rows of a unit leave a shared file."""
     if work.job.publishing.shares_files and len(rows_of(finished)) > 1:
         return True
     return bool(replaced_in_part(work, finished))
 
 
 def _refuse_unknown_op(work: Reshaping, finished: Sequence[Finished]) -> None:
-    """Refuse to take all rows for upserts because no file has the column that marks deletes.
+    """Refuse a column for deletes that does not exist: all rows would count as upserts.
 
-    A source may have it in deleted rows only: one that the dataset knows may be missing in a run.
+    A source may have this column in deleted rows only, so a run may lack it if the dataset has it.
 
     Raises:
-        ConversionError: neither the run's rows nor the dataset has it.
+        ConversionError: neither the run's rows nor the dataset has the column.
     """
     merge = work.job.publishing.merge
     texts = {each.report.schema for each in rows_of(finished)}
@@ -181,14 +180,14 @@ def _has_unlike_schemas(work: Reshaping, finished: Sequence[Finished]) -> bool:
     texts = {each.report.schema for each in rows_of(finished)}
     if len(texts) > 1:
         return True
-    # Only CSV cannot do without a column of the dataset, or with another order of them.
+    # Only in CSV a missing column, or another order of columns, is not possible.
     differs = bool(work.known) and bool(texts) and texts != {work.known}
     is_csv = work.job.writing.format is OutputFormat.CSV
     return differs and (is_csv or not _fits(work.known, texts.pop()))
 
 
 def _fits(known: str, text: str) -> bool:
-    """Return whether no known column comes in another type; null or not is no other type."""
+    """Return whether all known columns have their known type; nullability does not count."""
     types, found = column_types(regardless_of_nulls(known)), column_types(regardless_of_nulls(text))
     return all(types.get(name, kind) == kind for name, kind in found.items())
 

@@ -1,4 +1,4 @@
-"""The logical hash of rows: the same for the same rows in the same order, in whatever files.
+"""The logical hash of rows: equal for equal rows in the same order, independent of files.
 
 It is the SHA-256 of their Arrow IPC stream, in batches of 65,536 rows, dictionaries decoded and
 without metadata (rule C12).
@@ -38,7 +38,7 @@ def logical_hash(dataset_files: DatasetFiles, paths: Sequence[str], schema: pa.S
 
 
 def hash_of_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> str:
-    """Return the hash of rows, however they are cut into batches."""
+    """Return the hash of rows, which does not depend on their batches."""
     sink = _Hash()
     plain = pa.schema([pa.field(each.name, _decoded(each.type)) for each in schema])
     with pa.ipc.new_stream(pa.PythonFile(sink, mode="w"), plain) as stream:
@@ -72,7 +72,7 @@ def _decoded(kind: pa.DataType) -> pa.DataType:
 
 
 class _Hash(io.RawIOBase):
-    """A file that cannot be read: it hashes what is written."""
+    """A write-only file that hashes the bytes that are written to it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Shared files written: rows of several files in one, in a schema that fits all, and whose."""
+"""Writes shared files: the rows of several files in one, with a record of their work units."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from dil.writing.ownership import give
 
 @dataclass(frozen=True, slots=True)
 class SharedFilePiece:
-    """A file of ``rows`` rows that go into another one, all of them or those of some work units.
+    """A file of ``rows`` rows that go into a shared file: all rows, or the rows of some work units.
 
-    ``units`` say which rows are taken and whose they are, in their order. Where that is unknown, it
-    is empty and all are taken.
+    ``units`` are the ranges of rows to take, with their work units, in order. If the units of rows
+    are unknown, it is empty, and all rows are taken.
     """
 
     path: str
@@ -34,7 +34,7 @@ class SharedFilePiece:
 
     @property
     def ranges(self) -> tuple[tuple[int, int], ...]:
-        """Return where the rows are that are taken, [low, high), as few ranges as will do."""
+        """Return the ranges [low, high) of the rows to take, as few ranges as possible."""
         if not self.units:
             return ((0, self.rows),)
         found: list[tuple[int, int]] = []
@@ -48,7 +48,7 @@ class SharedFilePiece:
 
 @dataclass(frozen=True, slots=True)
 class SharedFilePlan:
-    """Pieces that become one shared file; ``folder`` is the absolute one that it goes to."""
+    """Pieces that become one shared file; ``folder`` is the absolute path of its final folder."""
 
     name: str
     pieces: tuple[SharedFilePiece, ...]
@@ -57,7 +57,7 @@ class SharedFilePlan:
 
     @property
     def units(self) -> tuple[UnitRows, ...]:
-        """Return which rows of the new file are whose; empty where it is not known of all."""
+        """Return the ranges of rows by work unit in the new file; empty if any is not known."""
         if not all(piece.units for piece in self.pieces):
             return ()
         units: list[UnitRows] = []
@@ -75,23 +75,24 @@ class SharedFilePlan:
 
 @dataclass(frozen=True, slots=True)
 class SharedFileWriter:
-    """Writes shared files; pickles, to be used by tasks.
+    """Writes shared files; pickles, because tasks use it.
 
-    ``known`` are the columns that the pieces may have, with their types where the format of a file
-    does not have them.
+    ``known`` are the columns that the pieces may have, with the types for formats of files that
+    have none.
     """
 
     dataset_files: DatasetFiles
     known: pa.Schema
 
     def __call__(self, plan: SharedFilePlan) -> SharedFile:
-        """Write the rows of all pieces into one file, in their order.
+        """Write the rows of all pieces into one file, in their order, and return it.
 
         Raises:
             ConversionError: a piece does not hold the rows that it should.
             WriteError: the file system refused.
         """
-        # However large the rows become in another schema: they were cut to the target before.
+        # One file, even if rows become larger in another schema: they were cut to the target
+        # before.
         writing = replace(self.dataset_files.writing, target_bytes=sys.maxsize)
         dataset_files = replace(self.dataset_files, writing=writing)
         sources = [
@@ -112,15 +113,15 @@ class SharedFileWriter:
 def shared_file_of(
     files: Sequence[PublishedFile], name: str, path_of: Callable[[str], str]
 ) -> SharedFilePlan:
-    """Return what published files of one folder and one timelabel become.
+    """Return the plan to join published files of one folder and one timelabel.
 
     Args:
         files: The files, in the order of their rows.
-        name: How the new file is called in staging.
-        path_of: Returns where the file of a URI is.
+        name: The name of the new file in staging.
+        path_of: Returns the path of a URI's file.
 
     Raises:
-        StateError: it is said whose the rows of a file are, but not of each of them once.
+        StateError: the recorded ranges of a file do not give each row to exactly one work unit.
     """
     for file in files:
         refuse_misfit(file)
@@ -132,16 +133,18 @@ def shared_file_of(
 def rest_of(
     file: PublishedFile, path: str, leaving: frozenset[str], name: str
 ) -> SharedFilePlan | None:
-    """Return what stays of a published file when rows of some work units leave it; None if nothing.
+    """Return the plan for the rest of a published file that rows of some work units leave.
+
+    The result is None if no row stays.
 
     Args:
-        file: The file, of whose rows is known whose they are.
-        path: Where it is.
-        leaving: The signatures of the work units.
-        name: How the new file is called in staging.
+        file: The file, with the recorded ranges of its work units.
+        path: The path of the file.
+        leaving: The signatures of the work units whose rows leave.
+        name: The name of the new file in staging.
 
     Raises:
-        StateError: it is not said of each row once whose it is.
+        StateError: the recorded ranges do not give each row to exactly one work unit.
     """
     refuse_misfit(file)
     units = tuple(each for each in file.unit_rows if each.signature not in leaving)
@@ -156,10 +159,10 @@ def rest_of(
 def _taken_rows(
     source: RowFile, piece: SharedFilePiece, dataset_files: DatasetFiles
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a piece, and check that its file has as many as were published.
+    """Yield the rows of a piece, and check that its file has the number of published rows.
 
     Raises:
-        ConversionError: there are more or fewer.
+        ConversionError: there are more or fewer rows.
     """
     rows = 0
     for start, batch in source.numbered(dataset_files):
@@ -171,12 +174,12 @@ def _taken_rows(
     if rows != piece.rows:
         raise ConversionError(
             f"{piece.path} has {counted(rows, 'row')}, and {piece.rows:,} were published",
-            "Nothing was done with it. `dil state verify` lists such files.",
+            "The file was not changed. `dil state verify` lists such files.",
         )
 
 
 def _common_schema(sources: Sequence[RowFile], known: pa.Schema) -> pa.Schema:
-    """Return the schema that all files fit: their own, or the recorded types of their columns.
+    """Return a schema for all files: their own, or the recorded types of their columns.
 
     Raises:
         ConversionError: a file has a column that the recorded schema does not have.
@@ -193,7 +196,7 @@ def _common_schema(sources: Sequence[RowFile], known: pa.Schema) -> pa.Schema:
             columns[field.name].append(field)
     return pa.schema(
         [
-            # The type words are those of the last file that has the column.
+            # The type words come from the last file that has the column.
             field.with_nullable(
                 nullable=len(having) < len(sources) or any(each.nullable for each in having)
             ).with_metadata(having[-1].metadata)

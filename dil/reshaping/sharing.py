@@ -1,8 +1,8 @@
-"""Shared files: small ones that a run staged become one, rows that go leave one.
+"""Joins small staged files of a run into shared files, and takes replaced rows out of such files.
 
-All of it happens before the intent, in a folder of its own below the run's staging, and is done
-from scratch when it has to be done again. What work units staged stays there, to be adopted if the
-run goes no further.
+This happens before the intent, in a folder of its own below the run's staging, and is repeated
+from scratch if it has to be done again. The files that work units staged stay there, so that
+another run can adopt them if this run ends here.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _SmallFile:
 def share(
     work: Reshaping, shaped: PublishableResults, filesystem: Filesystem
 ) -> PublishableResults:
-    """Return results whose small files are put together, and whose replaced rows have left others.
+    """Return results with small files joined, and with replaced rows taken out of shared files.
 
     Raises:
         ConversionError: a file does not hold the rows that it should.
@@ -78,7 +78,7 @@ def share(
 
 
 def _together(work: Reshaping, finished: Sequence[Finished]) -> list[SharedFilePlan]:
-    """Return which staged files become one: neighbours of one folder and one timelabel."""
+    """Return plans to join staged files that are neighbours in one folder and timelabel."""
     job, target = work.job, work.target
     alike: dict[tuple[str, str], list[_SmallFile]] = defaultdict(list)
     for each in rows_of(finished):
@@ -102,7 +102,7 @@ def _together(work: Reshaping, finished: Sequence[Finished]) -> list[SharedFileP
 def _rests(
     touched: Sequence[PublishedFile], leaving: frozenset[str], filesystem: Filesystem
 ) -> list[SharedFilePlan]:
-    """Return what stays of live files whose other rows are replaced."""
+    """Return plans for the rests of live files that lose replaced rows."""
     found = (
         rest_of(file, filesystem.path_of(file.uri), leaving, f"rest-{number}")
         for number, file in enumerate(touched)
@@ -111,7 +111,7 @@ def _rests(
 
 
 def _without(each: Finished, gone: frozenset[str]) -> Finished:
-    """Return a result without the staged files whose rows are in others now."""
+    """Return a result without the staged files whose rows are in shared files now."""
     files = tuple(file for file in each.report.files if file.path not in gone)
     if len(files) == len(each.report.files):
         return each

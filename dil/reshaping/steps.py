@@ -1,4 +1,4 @@
-"""The steps from staged files to what is published: one schema, then the merge."""
+"""The steps from staged files to the published form: one schema, then the merge."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ log = logging.getLogger(__name__)
 def apply_steps(
     work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem
 ) -> PublishableResults:
-    """Return results of one schema, merged; whatever an earlier attempt left is done anew.
+    """Return merged results of one schema; repeats the work of earlier attempts from scratch.
 
     Raises:
-        DilError: as ``reshape``.
+        DilError: as in ``reshape``.
     """
     try:
         return _carried_out(work, finished, filesystem)
@@ -64,7 +64,7 @@ def _carried_out(
 
 
 def _without_misfits(each: Finished, errors: Mapping[str, ConversionError]) -> Finished:
-    """Return a work unit as failed if its rows do not go with the others."""
+    """Return a work unit as failed if its rows do not fit those of other units."""
     error = errors.get(each.work_unit.signature)
     if error is None or each.report.failure is not None:
         return each
@@ -72,7 +72,7 @@ def _without_misfits(each: Finished, errors: Mapping[str, ConversionError]) -> F
 
 
 def _known(work: Reshaping, filesystem: Filesystem) -> pa.Schema:
-    """Return the recorded schema; where there is none, that of the live files."""
+    """Return the recorded schema, or without one the schema of the live files."""
     if work.known or work.merge is None:
         return parse_schema(work.known)
     texts = [
@@ -83,7 +83,7 @@ def _known(work: Reshaping, filesystem: Filesystem) -> pa.Schema:
 
 
 def _with_mark(target: pa.Schema, work: Reshaping) -> pa.Schema:
-    """Return the schema with the column for the time of a soft delete, where there are any."""
+    """Return the schema, with the column for the time of soft deletes if the job has them."""
     if work.merge is None or not work.merge.is_soft:
         return target
     at = target.get_field_index(DELETED_AT)
@@ -104,12 +104,12 @@ def _discard(
     work: Reshaping,
     filesystem: Filesystem,
 ) -> None:
-    """Take away what makes attempts complete, and pages that were kept: all is read anew."""
+    """Remove the marks of complete attempts, and kept pages, so that all is read again."""
     for each in finished:
         if each.work_unit.signature in misfit.errors:
             delete_result(filesystem, each.report)
     if work.job.has_input("payload"):
-        return  # what was sent stays sent
+        return  # rows that were sent cannot be taken back
     runs = work.folder.rpartition("/")[0].rpartition("/")[0]
     for run in filesystem.folders(runs):
         drop_logs(filesystem, f"{runs}/{run}", misfit.errors)

@@ -1,8 +1,7 @@
-"""One schema for what a run publishes: that of the dataset, widened by what the run brought.
+"""Brings a run's files into one schema: the dataset's, widened by the columns of the run.
 
-A column may be added or widened (rule F17). A narrower one is written in the wider type.
-What a column's type is counts only where values are there: the type of a column without any is a
-guess of inference.
+A column may be added or widened (rule F17). A column of a narrower type is written in the wider
+type. The type of a column counts only if the column has values: else inference guessed it.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ _FIX = (
 
 @dataclass(frozen=True, slots=True)
 class UnitRowFiles:
-    """What one work unit staged, and the schema of its rows.
+    """The staged files of one work unit, and the schema of its rows.
 
-    A column by which rows are kept apart may stand in the folder's name alone.
+    A partition column may be in the folder's name only.
     """
 
     work: Finished
@@ -45,9 +44,9 @@ class UnitRowFiles:
 
 
 class SchemaConflictError(Exception):
-    """Rows of work units do not go with the others; what they staged is not to be used again.
+    """Rows of work units do not fit those of other units; their staged files must not be reused.
 
-    ``errors`` say why by signature, and name the work unit.
+    ``errors`` has the error of each work unit by its signature; the messages name the unit.
     """
 
     def __init__(self, misfits: Iterable[tuple[Finished, ConversionError]]) -> None:
@@ -72,7 +71,7 @@ def parts_of(finished: Sequence[Finished], dataset_files: DatasetFiles) -> list[
 
 
 def _described(declared: pa.Schema, found: pa.Schema) -> pa.Schema:
-    """Return a schema with the declared type words that a file of it may keep."""
+    """Return the schema of a file with the type words of the declared schema."""
     words = {field.name: field.metadata for field in found}
     return pa.schema([field.with_metadata(words.get(field.name)) for field in declared])
 
@@ -102,7 +101,7 @@ def target_schema(
 def _settled(
     name: str, known: pa.Schema, parts: Sequence[UnitRowFiles], dataset_files: DatasetFiles
 ) -> pa.Field:
-    """Return a column of unlike types in the type that holds all its values."""
+    """Return the field of a column of unlike types, with a type that holds all its values."""
     all_seen = Widening()
     if name in known.names:
         field = known.field(name)
@@ -132,7 +131,7 @@ def _settled(
 def _with_column(
     name: str, part: UnitRowFiles, dataset_files: DatasetFiles
 ) -> Iterator[pa.RecordBatch]:
-    """Yield one column of a work unit's rows; without values where files do not have it."""
+    """Yield one column of a work unit's rows; null for files that lack it."""
     for file in part.files:
         if name in file.schema.names:
             yield from file.batches(dataset_files, [name])
@@ -151,14 +150,14 @@ def _clash(
 
 
 def kind(data_type: pa.DataType) -> str:
-    """Return a type as text, whether values may be null or not."""
+    """Return a type as text, without nullability."""
     return regardless_of_nulls(str(data_type))
 
 
 def differs(schema: pa.Schema, target: pa.Schema, form: OutputFormat) -> bool:
-    """Return whether a file of a schema is not one of the target as it is.
+    """Return whether a file of a schema has to be rewritten to be one of the target schema.
 
-    A missing column is null to every reader but that of CSV, which goes by the place of a cell.
+    A missing column reads as null in all formats but CSV, whose cells have places only.
     """
     if form is OutputFormat.CSV and schema.names != target.names:
         return True
@@ -185,7 +184,7 @@ class _Staged:
 
 @dataclass(frozen=True, slots=True)
 class _InSchema:
-    """Writes a staged file again in another schema."""
+    """Rewrites a staged file in another schema."""
 
     dataset_files: DatasetFiles
 
@@ -208,7 +207,7 @@ def unified(
     dataset_files: DatasetFiles,
     stage: Stage,
 ) -> tuple[Finished, ...]:
-    """Return the results with files of the target schema; those that deviate are rewritten.
+    """Return the results with files of the target schema; files of other schemas are rewritten.
 
     Raises:
         SchemaConflictError: a value does not fit its new type exactly.

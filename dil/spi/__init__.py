@@ -1,7 +1,7 @@
-"""Base classes of plug-ins; and, by its name, a section of a job: ``dil.spi.PagingSection``.
+"""Base classes of plug-ins, and the sections of a job by name: ``dil.spi.PagingSection``.
 
-The sections are in ``dil.sections``, which imports more than a contract may. So each is imported
-when a plug-in asks for it here, and by its name only.
+The sections are in ``dil.sections``, which imports more than a contract may. So a section is
+imported only when a plug-in uses its name here.
 """
 
 from importlib import import_module

@@ -11,7 +11,7 @@ from dil.model.json import JsonObject, JsonValue
 
 @dataclass(frozen=True, slots=True)
 class AuditedRequest:
-    """One request as it goes out; whoever records it masks the job's secrets."""
+    """One request as it is sent; the audit trail masks the job's secrets when it records it."""
 
     method: str
     uri: str = field(repr=False)
@@ -20,20 +20,20 @@ class AuditedRequest:
 
 
 class AuditTrail(Protocol):
-    """Where a session that audits its own requests leaves them, repeated ones too."""
+    """Gets the requests of a session that audits its own requests, repeated ones too."""
 
     def sent(self, request: AuditedRequest) -> int:
         """Record a request before it is sent; return its number in the attempt, from 1.
 
         Raises:
-            WriteError: it cannot be recorded, and the job asks for that: it must not be sent.
+            WriteError: the request cannot be recorded, but the job requires it: do not send it.
         """
 
     def answered(self, number: int, status: int, error: str = "") -> None:
-        """Record the outcome of a request: the status of its answer, or why there was none.
+        """Record the outcome of a request: the status of its answer, or the reason for none.
 
         Raises:
-            WriteError: as ``sent``.
+            WriteError: as in ``sent``.
         """
 
 

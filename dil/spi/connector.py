@@ -1,8 +1,8 @@
 """The connector contract: a protocol opens a session, a session answers requests.
 
 A connector runs inside a task, on an executor. It is created there from its class, without
-arguments, so nothing of it has to pickle. The paging loop is not the connector's business: it
-lives in ``dil.extraction`` and calls the session once per page (docs/writing-a-connector.md).
+arguments, so it need not pickle. A connector has no paging loop: the loop in ``dil.extraction``
+calls the session once for each page (docs/writing-a-connector.md).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PluginProperty:
-    """A property of a plug-in of yours; its name begins with ``ms.x.``.
+    """A property of your plug-in; its name begins with ``ms.x.``.
 
     ``parse`` turns the text into a value and raises ValueError with a reason when it cannot.
     """
@@ -49,12 +49,12 @@ class PluginProperty:
 class SessionContext:
     """The context of a connector when it opens a session; one per attempt.
 
-    ``run_now`` is the run's now in epoch ms UTC. ``coordinator`` is what all tasks share.
-    ``renewed`` reads the authentication input again and returns its fields; None where the job has
-    none (rule S11). ``audit`` is for sessions that audit their own requests. ``rows`` are
-    those that Spark reads for the work unit, None where the session reads by itself. ``shared``
-    keeps what the sessions of one task may share, such as pools of connections; None where a
-    session is alone.
+    ``run_now`` is the run's now in epoch ms UTC. ``coordinator`` gives access to limits and tokens
+    that all tasks share. ``renewed`` reads the authentication input again and returns its fields;
+    None if the job has no such input (rule S11). ``audit`` is for sessions that audit their own
+    requests. ``rows`` are the rows that Spark reads for the work unit, None if the session reads by
+    itself. ``shared`` keeps resources that the sessions of one task share, such as pools of
+    connections; None if nothing is shared.
     """
 
     job: Job
@@ -73,12 +73,12 @@ class SessionContext:
 class RequestValues:
     """The evaluated variables of one request (rules G31 to G35).
 
-    ``variables`` are all values that a ``{{name}}`` may stand for. ``parameters`` are those that
-    are sent when nothing consumed them: declared ones, in order, without temporaries.
-    ``page`` counts from 0. ``next_uri`` is the address that the answer before named for its next
-    page, to be asked for as it is; empty when nothing named one. ``payload`` is the row to send,
-    None when there is none; ``idempotency_key`` names it, the same in every attempt and run.
-    Secrets are revealed here, so that values do not print.
+    ``variables`` are the values for ``{{name}}``. ``parameters`` are the values that are sent if no
+    placeholder uses them: declared parameters, in order, without temporaries. ``page`` counts from
+    0. ``next_uri`` is the address of the next page in the last answer, to be requested unchanged;
+    empty if the answer named none. ``payload`` is the row to send, None without a row;
+    ``idempotency_key`` names this row, the same in every attempt and run. Secrets are revealed
+    here, so this class does not print its values.
     """
 
     variables: Mapping[str, JsonValue] = field(repr=False)
@@ -93,14 +93,14 @@ class RequestValues:
 class Response:
     """One answer of a byte protocol.
 
-    ``body`` is a binary stream that the caller reads once and closes; None means that there is
-    nothing to extract (an HTTP warning, 204). ``headers`` keeps the names as received; look-ups
+    ``body`` is a binary stream that the caller reads once and closes; None means that the answer
+    has no content (an HTTP warning, 204). ``headers`` keeps the names as received; look-ups
     go through ``header``. ``content_type`` is the lower-case media type without parameters, empty
     when unknown. ``location`` names the request in messages, without secrets. ``uri`` is the
     address that answered, after redirects; relative links are resolved against it. ``status`` is
-    the protocol's number of the outcome, 0 where it has none. ``has_more`` says that the session
-    has another answer of its own, such as the next file of a folder: it is asked for again,
-    whatever the job's paging rules say (docs/files.md).
+    the protocol's number of the outcome, 0 if it has none. ``has_more`` says that the session has
+    another answer of its own, such as the next file of a folder: the loop then calls it again,
+    independent of the job's paging rules (docs/files.md).
     """
 
     body: BinaryIO | None
@@ -123,14 +123,14 @@ class Response:
 
 
 class Session(ABC):  # noqa: B024 - close has a default, a plain session is no session
-    """An open connection of one attempt; closed at its end, whatever happened.
+    """An open connection of one attempt, which is always closed at the attempt's end.
 
     ``seconds_waited`` is how long the session itself has held requests back so far, before
-    retries or for a source's rate limit; the run's counters include it. A session that waits sets
-    it. ``retries`` is how often it has sent a request again by itself, because it failed; one that
-    does so counts it, and the report adds it to the requests that were made of the session.
-    ``audits`` says that it records each of its requests in the context's ``audit``, repeated ones
-    too; for others the task records one for each call.
+    retries or for a source's rate limit; a session that waits adds to it, and the run's counters
+    include it. ``retries`` counts the failed requests that the session has sent again by itself;
+    the report adds them to the calls of the session. ``audits`` says that the session records each
+    of its requests in the context's ``audit``, repeated ones too; for other sessions the task
+    records one request for each call.
     """
 
     audits: ClassVar[bool] = False
@@ -138,7 +138,7 @@ class Session(ABC):  # noqa: B024 - close has a default, a plain session is no s
     retries: int = 0
 
     def wait_to_retry(self, seconds: float, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Hold back a request that is to be sent again, and count both."""
+        """Wait before a request is sent again, and count the wait and the retry."""
         sleep(seconds)
         self.seconds_waited += seconds
         self.retries += 1
@@ -155,7 +155,7 @@ class Session(ABC):  # noqa: B024 - close has a default, a plain session is no s
         self.close()
 
     def describe(self, values: RequestValues) -> RequestView | None:
-        """Return the request that these values make; sends nothing. None where that is not known.
+        """Return the request for these values without sending it; None if it is not known.
 
         `dil preview`, `dil plan --show-request` and the log of `dil run -v` show it, masked.
         """
@@ -163,7 +163,7 @@ class Session(ABC):  # noqa: B024 - close has a default, a plain session is no s
         return None
 
     def close(self) -> None:  # noqa: B027 - many sessions have nothing to close
-        """Release what the session holds; called once."""
+        """Release the session's resources; called once."""
 
 
 class ByteSession(Session):
@@ -183,9 +183,9 @@ class ByteSession(Session):
 class RowSession(Session):
     """A protocol that answers with rows: databases.
 
-    ``location`` names the source in messages, without secrets; empty where it was not set.
-    ``left_out`` are the columns of what was read so far that the source has and the session leaves
-    out because of ``ms.output.schema``; the run names them.
+    ``location`` names the source in messages, without secrets; empty if it was not set.
+    ``left_out`` are columns that the source has and the session has left out so far because of
+    ``ms.output.schema``; the run reports them.
     """
 
     location: str = ""
@@ -200,8 +200,8 @@ class RowSession(Session):
 class SparkRead:
     """The query that Spark reads for one work unit, in one partition.
 
-    ``format`` names one of Spark's data sources, ``options`` are its options, ``secrets`` those of
-    them that are secret. ``location`` names the source in messages, without secrets.
+    ``format`` names one of Spark's data sources, ``options`` are its options, ``secrets`` its
+    secret options. ``location`` names the source in messages, without secrets.
     """
 
     format: str
@@ -212,7 +212,7 @@ class SparkRead:
 
 @dataclass(frozen=True, slots=True)
 class SparkReader:
-    """How Spark reads a job's work units, in place of a driver in the connector's sessions.
+    """Lets Spark read a job's work units instead of the connector's sessions.
 
     ``read`` is called on the driver, once for each attempt, with the values of its only request;
     it may raise any DilError. ``jars`` are files of this machine that Spark needs for it.
@@ -225,19 +225,19 @@ class SparkReader:
 class Connector(ABC):
     """A protocol. Subclass it, name the class in ``source.class``.
 
-    ``sections`` are the classes that declare your own ``ms.x.*`` properties; what they hold is
-    found in ``context.job.properties.section(YourSection)``. ``properties`` lists such properties
-    one by one; their parsed values are found by name in ``context.job.properties``.
-    ``unit_properties`` are those by which a job may take its units
-    from you, see ``units``: ``ms.source.files.once``, ``ms.jdbc.partition.column``.
+    ``sections`` are the classes that declare your own ``ms.x.*`` properties;
+    ``context.job.properties.section(YourSection)`` returns their values. ``properties`` lists such
+    properties one by one; their parsed values are found by name in ``context.job.properties``.
+    ``unit_properties`` are the properties by which a job takes its units from your connector, see
+    ``units``: ``ms.source.files.once``, ``ms.jdbc.partition.column``.
 
-    ``reads_window`` says that sessions look at ``low`` and ``high`` of their work unit. Where they
-    do not, pages that were read for one window are resumed for another one, unless a parameter is
-    a watermark. Not inherited: a subclass says it again.
+    ``reads_window`` says that sessions look at ``low`` and ``high`` of their work unit. Without it,
+    pages that were read for one window are resumed for another one, unless a parameter is a
+    watermark. It is not inherited: a subclass sets it again.
 
     ``overlaps`` says that sessions mostly wait for a network, and that several of them may be open
     in one process, each used by a thread of its own: a task then reads several work units at once.
-    Not inherited either.
+    It is not inherited either.
     """
 
     sections: ClassVar[tuple[type[Section], ...]] = ()
@@ -248,13 +248,13 @@ class Connector(ABC):
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
-        """Return what is wrong with the properties; runs on the driver, before any I/O."""
+        """Return the problems of the properties; runs on the driver, before any I/O."""
         del properties
         return ()
 
     @classmethod
     def warnings(cls, properties: Properties) -> Iterable[Problem]:
-        """Return settings that are allowed but seldom meant; ``validate`` and each run print it."""
+        """Return settings that are allowed but seldom intended; each run prints them."""
         del properties
         return ()
 
@@ -266,14 +266,14 @@ class Connector(ABC):
 
     @classmethod
     def for_tasks(cls, job: Job) -> Job:
-        """Return the job as tasks get it: without secrets that only ``credentials`` needs."""
+        """Return the job for tasks: without secrets that only ``credentials`` needs."""
         return job
 
     @classmethod
     def may_repeat_rows(cls, job: Job) -> bool:
-        """Return whether a payload row may be sent again when it is unknown whether it was taken.
+        """Return whether a payload row may be sent again if it is unknown whether it has arrived.
 
-        Where it may not, a lost work unit is not sent again before somebody has looked.
+        If not, a lost work unit is not sent again before a person has checked it.
         """
         del job
         return False
@@ -282,7 +282,7 @@ class Connector(ABC):
     def units(cls, job: Job, now_ms: int) -> Iterable[JsonObject]:
         """Yield the units that the source itself names, in order; on the driver, before planning.
 
-        Asked only where the job takes its units from the source: the files of a folder, which
+        It is called only if the job takes its units from the source: the files of a folder, which
         have the member ``file``, or the ranges of a key column. ``now_ms`` is the run's now in
         epoch ms UTC. Equal units are the same unit in all runs.
 
@@ -300,19 +300,20 @@ class Connector(ABC):
     def changes(cls, job: Job) -> Problem | None:
         """Return the setting by which a request may change the source, None for a reader.
 
-        ``dil preview`` asks before it sends; rows of ``payload`` input need no word here.
+        ``dil preview`` asks the user before it sends. Rows of ``payload`` input need not be
+        reported.
         """
         del job
         return None
 
     @classmethod
     def spark_reader(cls, job: Job) -> SparkReader | None:
-        """Return how Spark reads the job's rows, None where sessions do; on the driver.
+        """Return the reader of the job's rows in Spark, None if sessions read; on the driver.
 
-        Sessions then hand on the rows of their context, on their first and only page.
+        With a reader, sessions yield the rows of their context as their only page.
 
         Raises:
-            ConfigError: something that the reader needs is not there.
+            ConfigError: a file or library that the reader needs is missing.
         """
         del job
         return None

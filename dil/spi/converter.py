@@ -25,8 +25,8 @@ class ConverterContext:
     """The context of a converter; one per attempt. ``run_now`` is epoch ms UTC.
 
     ``validation_rows`` reads the rows of the secondary input of category validation, entry after
-    entry; it may be called once, and is None where the job has no such entry. ``rejects`` keeps
-    the rows that a step puts aside. ``known_schema`` is RunContext's.
+    entry; it may be called once, and is None if the job has no such entry. ``rejects`` keeps the
+    rows that a step puts aside. ``known_schema`` is the one of RunContext.
     """
 
     job: Job
@@ -40,7 +40,7 @@ class ConverterContext:
 class PageFacts:
     """The surroundings of the rows of one page: its response, and the variables of its request.
 
-    ``number`` counts the pages of the work unit from 1; 0 where it is not known.
+    ``number`` counts the pages of the work unit from 1; 0 if it is not known.
     """
 
     page: Page
@@ -59,13 +59,13 @@ class Converter(ABC):
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
-        """Return what is wrong with the properties; runs on the driver, before any I/O."""
+        """Return the problems of the properties; runs on the driver, before any I/O."""
         del properties
         return ()
 
     @abstractmethod
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
-        """Yield the batches that take this batch's place; none drops it."""
+        """Yield the batches that replace this batch; yielding none drops it."""
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that were held back, after the last row of the work unit (DIL's EOF)."""
@@ -73,10 +73,10 @@ class Converter(ABC):
 
     @property
     def dropped(self) -> int:
-        """Return how many rows were dropped as failures so far."""
+        """Return the number of rows dropped as failures so far."""
         return 0
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return sentences for the run's report; asked for after the last row."""
+        """Return sentences for the run's report; called after the last row."""
         return ()

@@ -1,7 +1,6 @@
-"""Shared by the tasks of one run through the driver: a rate, credentials, the end of a quota.
+"""The tasks of one run share a rate, credentials and the end of a quota through the driver.
 
-A connector asks the coordinator of its session; it need not know whether the driver answers, or no
-coordinator does.
+A connector calls the coordinator of its session, which may or may not be connected to the driver.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ class Coordinator(Protocol):
         """
 
     def slow_down(self, seconds: float) -> None:
-        """Hold back the requests of all tasks for so long, because the source asked for it."""
+        """Hold back the requests of all tasks for some seconds, because the source asked for it."""
 
     def quota_spent(self, why: str) -> None:
-        """Let all tasks know that the source gives no more answers in this run."""
+        """Inform all tasks that the source gives no more answers in this run."""
 
     def credential(self, rejected: Secret | None = None) -> Secret:
         """Return the token to send, renewed ahead of its expiry, once for all tasks.
@@ -35,13 +34,13 @@ class Coordinator(Protocol):
             rejected: The token that the source has just refused; never returned again.
 
         Raises:
-            AuthenticationError: no token is to be had.
+            AuthenticationError: no token can be got.
         """
 
     def progress(self, *, requests: int, rows: int, size: int) -> None:
-        """Report what this task did since the last report; ``size`` in bytes.
+        """Report the progress of this task since its last report; ``size`` in bytes.
 
-        ``requests`` are those made of its sessions, without those sent again.
+        ``requests`` counts the calls of its sessions, without requests that were sent again.
         """
 
 
@@ -59,9 +58,9 @@ class CredentialSource(ABC):
 
 
 class Credential:
-    """A token, and how long it is good for in seconds from now; None where nothing says.
+    """A token, and how long it is valid in seconds from now, None if that is not known.
 
-    ``margin_s`` is how long before its end it is to be renewed; None leaves that to the driver.
+    ``margin_s`` is how many seconds before its end it is renewed; None: the driver decides.
     """
 
     __slots__ = ("lifetime_s", "margin_s", "token")
@@ -75,7 +74,7 @@ class Credential:
 
 
 class Uncoordinated:
-    """Used where a job shares nothing: no limit, no token."""
+    """The coordinator of a job that shares nothing: no limit, no token."""
 
     def permit(self) -> float:
         """Let every request pass at once."""
@@ -86,7 +85,7 @@ class Uncoordinated:
         del seconds
 
     def quota_spent(self, why: str) -> None:
-        """Do nothing: the task's own failure says it."""
+        """Do nothing: the task's own failure reports it."""
         del why
 
     def credential(self, rejected: Secret | None = None) -> Secret:

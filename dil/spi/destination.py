@@ -1,17 +1,17 @@
-"""The destination contract: where the rows of one job become visible.
+"""The destination contract: a destination makes the rows of one job visible to readers.
 
 A run publishes in this order, and a crash may come between any two steps:
 
 1. ``check`` before a row is read, ``live`` and ``require_fit`` before anything is decided. Nothing
    is changed, so a crash costs nothing.
-2. The intent is recorded in the state store. From here on the publish is only ever finished, by
-   this run or by the next.
-3. ``carry_out`` makes it visible. After a crash the next run calls it once more, with the same
-   intent: what is done already is not done again (rule C26).
+2. The intent is recorded in the state store. From here on the publish is always finished, by this
+   run or by the next one.
+3. ``carry_out`` makes the rows visible. After a crash the next run calls it once more, with the
+   same intent: steps that are done are not done again (rule C26).
 4. The state store remembers the commit.
 
-Where it is not known whether step 3 was done, ``has_landed`` is asked. A commit that cannot be
-finished is given up by ``dil runs abandon``, which calls ``fence`` first and then asks again.
+If it is not known whether step 3 was done, ``has_landed`` is called. ``dil runs abandon`` gives up
+a commit that cannot be finished: it calls ``fence`` first and then ``has_landed`` again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StagedFiles(Protocol):
         """Return a stream over a file.
 
         Raises:
-            FileNotFoundError: there is none.
+            FileNotFoundError: there is no such file.
         """
 
     def exists(self, path: str) -> bool:
@@ -46,7 +46,7 @@ class StagedFiles(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DestinationContext:
-    """The context of a destination: where the job publishes, the staged files, the properties.
+    """The context of a destination: the target of the job, the staged files, the properties.
 
     ``publishing`` has the publish mode, and ``merge`` with the keys for the mode of that name.
     ``properties.section(YourSection)`` holds the destination's own ``ms.x.*`` properties.
@@ -58,20 +58,20 @@ class DestinationContext:
 
 
 class Destination(ABC):
-    """Where one job's rows become visible. Runs on the driver; one instance serves one command.
+    """Makes one job's rows visible. Runs on the driver; one instance serves one command.
 
-    A subclass has to answer what is abstract. The other methods are for what only some destinations
-    have: a default says that this one does not have it.
+    A subclass has to define the abstract methods. The other methods are for abilities that only
+    some destinations have; their defaults mean that a destination does not have them.
 
-    ``keeps_versions`` says that files which a commit takes away stay for the readers of earlier
-    versions; ``refuse_deleted_rows``, ``unremovable`` and ``vacuum`` are asked then.
-    ``merges`` says that rows are merged by key here, in ``carry_out``, and not in staged files
-    before; ``merged`` then counts what the last commit did, None where that was done before.
+    ``keeps_versions`` says that files which a commit removes stay for readers of earlier versions;
+    then ``refuse_deleted_rows``, ``unremovable`` and ``vacuum`` are called. ``merges`` says that
+    ``carry_out`` merges rows by key, instead of a step before it that rewrites staged files;
+    ``merged`` then counts the rows that the last commit merged, None if it was already done.
 
     A class that a job names in ``ms.destination.class`` is made from a ``DestinationContext``,
     without any I/O. ``modes`` are the publish modes that it has; with ``merge`` it has to merge by
-    itself. ``sections`` and ``properties`` are as in ``Connector``. It gets Parquet files, whatever
-    ``writer.output.format`` says.
+    itself. ``sections`` and ``properties`` are as in ``Connector``. Such a destination gets Parquet
+    files, independent of ``writer.output.format``.
     """
 
     modes: ClassVar[frozenset[PublishMode]] = frozenset({PublishMode.APPEND})
@@ -88,21 +88,22 @@ class Destination(ABC):
 
     @classmethod
     def check_properties(cls, properties: Properties) -> Iterable[Problem]:
-        """Return what is wrong with the properties; runs when a job is loaded, before any I/O."""
+        """Return the problems of the properties; runs when a job is loaded, before any I/O."""
         del properties
         return ()
 
     def check(self) -> None:  # noqa: B027 - what needs no look is found in ``carry_out``
-        """Look whether rows can be published here at all, before any is read.
+        """Check whether rows can be published here at all, before any row is read.
 
         Raises:
-            ConfigError: what is there does not fit the job: other columns apart, another owner.
+            ConfigError: the existing dataset does not fit the job: it has other partition columns,
+                or another owner.
         """
 
     def claim(self, owner: Owner) -> None:  # noqa: B027 - most keep no owners themselves
-        """Enter a job as an owner; called once in each run that has something to read.
+        """Record the job as the owner; called once in each run that has rows to read.
 
-        For a destination that knows itself whose it is, wherever a job stages its files.
+        It is for a destination that keeps its owner itself, independent of staging folders.
 
         Raises:
             ConfigError: another job owns it.
@@ -111,8 +112,8 @@ class Destination(ABC):
     def live(self) -> tuple[PublishedFile, ...]:
         """Return the staged files whose rows are live now, as the commits named them.
 
-        The modes ``replace`` and ``window_replace`` take away what this names, so a destination
-        that has them needs it. Where rows of several files were merged, it is not known.
+        The modes ``replace`` and ``window_replace`` remove these files, so a destination with these
+        modes has to define it. After merges of rows of several files the files are not known.
         """
         return ()
 
@@ -120,30 +121,30 @@ class Destination(ABC):
 
     @abstractmethod
     def uri(self, path: str) -> str:
-        """Return how a file is named that a commit puts at an absolute path.
+        """Return the name of a file that a commit puts at an absolute path.
 
-        For the empty path it names the destination itself, without secrets: an intent is only
-        finished where that is as it was, and the state store remembers it.
+        For the empty path it returns the name of the destination itself, without secrets. The state
+        store keeps this name, and an intent is finished only if the name has not changed.
         """
 
     def next_sequence(self) -> int:
-        """Return the number of a commit that is decided now; an intent keeps it.
+        """Return the number for a commit that is decided now; the intent keeps it.
 
-        It grows from commit to commit, where ``landed`` returns it.
+        If ``landed`` returns numbers, they have to grow from commit to commit.
         """
         return 0
 
     def landed(self, source: str) -> int | None:
         """Return the largest number of a source's commits here, -1 without one, None if not known.
 
-        If the state does not know that number, the state is an older copy, and a run that trusts it
-        would append rows a second time.
+        If the state has no such commit, the state is an older copy, and a run that trusted it would
+        append rows a second time.
         """
         del source
         return None
 
     def has_others(self, source: str) -> bool:
-        """Return whether other jobs than that of a source publish here, as far as is known here."""
+        """Return whether jobs other than the source's publish here, as far as is known here."""
         del source
         return False
 
@@ -154,22 +155,22 @@ class Destination(ABC):
     def expired(self, system_time: int) -> tuple[PublishedFile, ...]:
         """Return the live files whose rows go with the next commit, made at epoch ms UTC.
 
-        For a destination that keeps rows for a time.
+        It is for a destination that keeps rows for a limited time.
         """
         del system_time
         return ()
 
     def missing(self) -> PublishedFile | None:
-        """Return what a commit removes that takes away the rows whose key it does not have.
+        """Return the file to remove in a commit that deletes all rows whose keys it does not have.
 
-        For a destination that itself looks for the rows that a run did not read.
+        It is for a destination that itself finds the rows that a run did not read.
         """
         return None
 
     def spared(self, commit: Commit) -> Commit:
-        """Return a commit without the files whose rows are there, and those they would replace.
+        """Return a commit without files whose rows are here already, and without their removes.
 
-        For a destination that leaves alone what it has already.
+        It is for a destination that does not write again the rows that it has.
         """
         return commit
 
@@ -185,12 +186,12 @@ class Destination(ABC):
 
     @abstractmethod
     def carry_out(self, intent: Intent) -> None:
-        """Make the moves and removes of an intent visible, all at once where readers could see.
+        """Make the moves and removes of an intent visible to readers, all at once.
 
-        Called again after a crash, however far it came before: the rows are there once. Whether
-        they are is to be recorded with them, by ``intent.commit.run_id``, in one transaction.
-        A driver that slept may call it when another one has finished the same intent. A commit
-        of rows that were put aside alone has neither moves nor removes: nothing is to be done.
+        It is called again after a crash, at whatever step that was: the rows must be there once.
+        So record ``intent.commit.run_id`` with the rows, in one transaction. A driver that slept
+        may call it after another driver has finished the same intent. A commit that only put rows
+        aside has neither moves nor removes: then do nothing.
 
         Raises:
             WriteError: the store refused; the next run finishes the rest.
@@ -199,10 +200,10 @@ class Destination(ABC):
 
     @abstractmethod
     def has_landed(self, intent: Intent) -> bool:
-        """Return whether readers have the commit of an intent, as its own records say."""
+        """Return whether readers have the commit of an intent, by the destination's own records."""
 
     def lost(self, intent: Intent) -> tuple[Move, ...]:
-        """Return the moves that can be neither carried out nor are carried out already."""
+        """Return the moves that are not carried out yet and cannot be carried out any more."""
         exists = self.context.files.exists
         gone = tuple(move for move in intent.commit.moves if not exists(move.source))
         return () if gone and self.has_landed(intent) else gone
@@ -210,9 +211,9 @@ class Destination(ABC):
     # When a publish is given up
 
     def fence(self, intent: Intent) -> None:  # noqa: B027 - not every store can
-        """Let an intent land no more, unless it has; ``has_landed`` says which.
+        """Prevent that an intent lands later; if it has landed already, ``has_landed`` says so.
 
-        For a destination that can keep a driver which wakes up late from carrying it out.
+        It is for a destination that can stop a driver which wakes up late from carrying it out.
 
         Raises:
             WriteError: the store refused.
@@ -229,11 +230,11 @@ class Destination(ABC):
         """Refuse files that hold rows which another program marked as deleted.
 
         Raises:
-            StateError: written anew, the rows would be there again.
+            StateError: there are such rows, which would be live again in a rewritten file.
         """
 
     def unremovable(self, files: Collection[str]) -> frozenset[str]:
-        """Return those of some live files, by URI, that no commit can take out as a whole.
+        """Return the URIs of those live files that no commit can remove as a whole.
 
         Raises:
             StateError: the table cannot be read.
@@ -244,12 +245,12 @@ class Destination(ABC):
     def vacuum(self, *, hours: int, now_ms: int, is_look: bool) -> tuple[str, ...]:
         """Delete the files of versions that were replaced more than ``hours`` ago.
 
-        Done again after a crash it deletes what was left.
+        Called again after a crash, it deletes the rest.
 
         Args:
-            hours: How long a version is kept after another took its place.
+            hours: How long a version is kept after it was replaced.
             now_ms: The real clock, epoch ms UTC.
-            is_look: Whether nothing is to be deleted.
+            is_look: Whether to return the files without deleting them.
 
         Returns:
             The paths of the files.

@@ -1,4 +1,4 @@
-"""The seam between the loop that sends rows and the place where refused ones are kept."""
+"""The seam between the loop that sends rows and the store of refused rows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dil.model.json import JsonObject
 
 
 class RefusedSink(Protocol):
-    """Where the payload of a refused request is left, so that the next row can be sent."""
+    """Keeps the payload of refused requests, so that the next row can be sent."""
 
     def keep(self, row: JsonObject, number: int, key: str, answer: RefusedAnswer) -> None:
-        """Keep what a request carried; ``number`` counts requests from 1, ``key`` names the row.
+        """Keep the row of a request; ``number`` counts requests from 1, ``key`` names the row.
 
         Raises:
             SourceContractError: the job allows fewer rows to be refused.
-            WriteError: it cannot be written.
+            WriteError: the row cannot be written.
         """

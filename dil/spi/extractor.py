@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def nothing_found(path: str) -> JsonValue | Missing:
-    """Find nothing: the look-up of an answer without a root."""
+    """Return MISSING: the look-up of an answer without a root."""
     del path
     return MISSING
 
@@ -31,11 +31,11 @@ class Page:
 
     ``batches`` yields record batches in the raw schema of ``dil.model.arrow``; it is consumed once,
     and ``rows`` is complete only afterwards. ``lookup`` finds a dot path in the root of the
-    response (rule F12) and returns MISSING where there is none. ``notes`` are fixed
-    sentences for the run's report, about what is odd and no failure; the report counts equal ones.
-    ``has_content`` is False where the answer had nothing in which rows could be. ``rows`` counts
-    all rows of the answer, ``dropped`` those that the extractor left out, as the job allows.
-    ``is_whole`` says that the answer itself is the result, and not rows in it: a file.
+    response (rule F12) and returns MISSING if there is none. ``notes`` are fixed sentences for the
+    run's report about oddities that are no failure; the report counts equal ones. ``has_content``
+    is False if the answer had nothing that could hold rows. ``rows`` counts all rows of the answer,
+    ``dropped`` the rows that the extractor left out, as the job allows. ``is_whole`` says that the
+    result is the answer itself, a file, and not rows in it.
     ``left_out`` are the paths of columns that the rows had and ``ms.output.schema`` leaves out.
     """
 
@@ -49,7 +49,7 @@ class Page:
     left_out: tuple[str, ...] = ()
 
     def close(self) -> None:
-        """Let go of what the rows come from, where not all of them were taken."""
+        """Close the body of the rows, if not all rows were taken."""
         close = getattr(self.batches, "close", None)
         if close is not None:
             close()
@@ -59,9 +59,8 @@ class Extractor(ABC):
     """A format. One instance serves one attempt of one work unit, page after page.
 
     An extractor that infers keeps its schema over pages and may widen it; ``schema`` returns the
-    newest one (raw form) and is None before the first page. ``sees_every_member`` says that
-    without ``ms.output.schema`` rows come with all they have, so that a schema contract can judge
-    them.
+    newest schema (raw form), None before the first page. ``sees_every_member`` says that without
+    ``ms.output.schema`` rows have all their members, so that a schema contract can check them.
     """
 
     sections: ClassVar[tuple[type[Section], ...]] = ()
@@ -74,7 +73,7 @@ class Extractor(ABC):
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
-        """Return what is wrong with the properties; runs on the driver, before any I/O."""
+        """Return the problems of the properties; runs on the driver, before any I/O."""
         del properties
         return ()
 
@@ -85,8 +84,8 @@ class Extractor(ABC):
 
     @abstractmethod
     def extract(self, response: Response) -> Page:
-        """Decode one response; its body is read to the end or closed.
+        """Return the page of one response, whose body is read to the end or closed.
 
         Raises:
-            SourceContractError: the body is not what the configuration says.
+            SourceContractError: the body does not fit the configuration.
         """

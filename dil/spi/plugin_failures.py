@@ -1,4 +1,4 @@
-"""What a plug-in raised, as an error of ours that names the plug-in's own file and line."""
+"""Turns errors of plug-ins into our errors, which name the plug-in's own file and line."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import dil
 from dil.errors import DilError, PluginFailureError, lasting
 from dil.model.messages import shortened
 
-# Mistakes of a program: the same call fails the same way, however often it is made.
+# Mistakes of a program: the same call fails again in the same way.
 _DEFECTS = (
     ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError,
     NotImplementedError, SyntaxError, TypeError,
 )  # fmt: skip
-_FIX = "Mend the plug-in there; -v shows the whole traceback."
+_FIX = "Correct the plug-in there; -v shows the whole traceback."
 _OUR_FIX = (
-    "DIL's own code raised it: look at what the plug-in gave to it, or report it with the "
+    "DIL's own code raised it: check the arguments that the plug-in passed, or report it with the "
     "traceback that -v shows."
 )
 _OURS = tuple(f"{Path(dil.__file__).parent.parent / name}/" for name in ("dil", "connectors"))
@@ -27,12 +27,12 @@ _OURS = tuple(f"{Path(dil.__file__).parent.parent / name}/" for name in ("dil", 
 def plugin_failure(
     what: str, error: Exception, clean: Callable[[str], str] = str
 ) -> PluginFailureError:
-    """Return the error for what a plug-in raised; the text of a foreign exception is cut.
+    """Return our error for an exception of a plug-in; the text of a foreign exception is cut.
 
     Args:
         what: Names the plug-in.
-        error: What it raised.
-        clean: Masks secrets.
+        error: The exception.
+        clean: Masks secrets in a text.
     """
     # The text of a foreign exception may hold a whole payload.
     reason = shortened(clean(f"{type(error).__name__}: {error}"))
@@ -44,7 +44,7 @@ def plugin_failure(
 
 @contextmanager
 def translated_plugin_errors(what: str) -> Iterator[None]:
-    """Let errors of ours pass, and turn all others into one that names the plug-in.
+    """Pass our own errors, and turn all other errors into one that names the plug-in.
 
     Raises:
         PluginFailureError: the block raised an exception that is not ours.

@@ -18,15 +18,15 @@ Parameters = Mapping[str, str | Secret]
 class PreprocessorContext:
     """The context of a preprocessor; one per attempt.
 
-    ``name`` is how the job file names it, ``parameters`` are its own of
-    ``ms.extract.preprocessor.parameters``: texts, those that are secret as Secret.
+    ``name`` is its name in the job file. ``parameters`` are its own parameters from
+    ``ms.extract.preprocessor.parameters``: texts, or a Secret if the text is secret.
     """
 
     name: str
     parameters: Parameters = field(default_factory=dict, repr=False)
 
     def text(self, name: str, default: str = "") -> str:
-        """Return a parameter as text, a secret revealed: for the one call that needs it."""
+        """Return a parameter as text; a secret is revealed, so use it for the one call only."""
         value = self.parameters.get(name, default)
         return value.reveal() if isinstance(value, Secret) else value
 
@@ -34,8 +34,8 @@ class PreprocessorContext:
 class Preprocessor(ABC):
     """A stream filter over each response. One instance serves one attempt, response by response.
 
-    ``is_output`` says that it prepares dumped files: it comes after all others, and only file
-    dumps may have it. ``parameters`` names all parameters that it knows, with their meaning.
+    ``is_output`` says that it prepares dumped files: it comes after all other preprocessors, and
+    only file dumps may have it. ``parameters`` has the name and meaning of all its parameters.
     """
 
     sections: ClassVar[tuple[type[Section], ...]] = ()
@@ -48,29 +48,29 @@ class Preprocessor(ABC):
 
     @classmethod
     def check(cls, parameters: Parameters) -> Iterable[str]:
-        """Return what is wrong with the parameters; on the driver, before any I/O."""
+        """Return the problems of the parameters; runs on the driver, before any I/O."""
         del parameters
         return ()
 
     @classmethod
     def file_name(cls, name: str) -> str:
-        """Return the name of a dumped file whose bytes went through, from its name before."""
+        """Return the new name of a dumped file whose bytes passed this preprocessor."""
         return name
 
     @abstractmethod
     def process(self, stream: BinaryIO) -> BinaryIO:
         """Return a stream of the changed bytes: it reads lazily, and closing it closes ``stream``.
 
-        Its ``read`` raises a SourceContractError where the bytes are damaged or end too early, at
-        the latest at their end.
+        Its ``read`` raises a SourceContractError if the bytes are damaged or end too early, at the
+        latest at the end of the stream.
         """
 
     def close(self) -> None:  # noqa: B027 - many preprocessors have nothing to release
-        """Release what is held; called once, at the attempt's end, whatever happened."""
+        """Release resources; called once, at the attempt's end, also after a failure."""
 
 
 def without_suffix(name: str, endings: Mapping[str, str]) -> str:
-    """Return a file name whose last ending, in any letter case, is replaced as ``endings`` say.
+    """Return a file name with its last ending, in any letter case, replaced by ``endings``.
 
     >>> without_suffix("a/B.CSV.GZ", {".gz": "", ".tgz": ".tar"})
     'a/B.CSV'

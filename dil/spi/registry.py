@@ -1,4 +1,4 @@
-"""Finding the class that a job file names: short names, DIL's Java names, dotted Python paths.
+"""Finds the class that a job file names: short names, DIL's Java names, dotted Python paths.
 
 Built-in names are resolved from a table, so they work from a zip without package metadata, import
 nothing, and cannot be shadowed by a module of the user's.
@@ -20,7 +20,7 @@ from dil.model.section import Section
 
 
 class PluginKind(StrEnum):
-    """The kind that a class should have; the value is the word for people."""
+    """The kind of a plug-in class; the value is the word for it in messages."""
 
     CONNECTOR = "connector"
     EXTRACTOR = "extractor"
@@ -75,7 +75,7 @@ BUILT_IN: dict[PluginKind, dict[str, str]] = {
         "aggregated-json": "dil.extraction.preprocessing.aggregated_json:AggregatedJsonProcessor",
     },
     PluginKind.RESOLVER: {},
-    # Those of files, tables and databases have properties of their own, and so have formats.
+    # Built-in destinations and file writers have properties of their own instead of names.
     PluginKind.DESTINATION: {},
     PluginKind.WRITER: {},
 }
@@ -120,7 +120,7 @@ JAVA_NAMES: dict[PluginKind, dict[str, str]] = {
     PluginKind.DESTINATION: {},
     PluginKind.WRITER: {},
 }
-# The properties that built-in classes bring along, by the part of the reference they are in.
+# The sections of built-in classes, by the part of the reference that lists their properties.
 SECTIONS: dict[str, tuple[str, ...]] = {
     "source": (
         "connectors.sftp.section:SftpSection",
@@ -138,12 +138,12 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
 }
 JAVA_PACKAGES = ("com.linkedin.cdi.", "org.apache.gobblin.")
-# Where their classes were before these packages were renamed.
+# The old names of packages that were renamed.
 _OLD_PACKAGES = {"com.linkedin.dil.": "com.linkedin.cdi.", "gobblin.": "org.apache.gobblin."}
 
 
 def current_name(text: str) -> str:
-    """Return a Java class name of an old package under that of today, any other text as it is."""
+    """Return a Java class name with its package's new name, any other text unchanged."""
     for old, new in _OLD_PACKAGES.items():
         if text.startswith(old):
             return new + text.removeprefix(old)
@@ -151,12 +151,12 @@ def current_name(text: str) -> str:
 
 
 def simple_name(text: str) -> str:
-    """Return a Java class name without its DIL or Gobblin package, any other text as it is."""
+    """Return a Java class name without its DIL or Gobblin package, any other text unchanged."""
     return text.rpartition(".")[2] if text.startswith(JAVA_PACKAGES) else text
 
 
 def known_name(kind: PluginKind, text: str) -> str:
-    """Return the short name of the built-in class that a job file means, any other text plain."""
+    """Return the short name of the built-in class that a text names, any other text unchanged."""
     name = simple_name(current_name(text))
     return JAVA_NAMES[kind].get(name, name)
 
@@ -168,7 +168,7 @@ def short_name(kind: PluginKind, ref: ClassRef | None) -> str:
 
 def names(kind: PluginKind) -> tuple[str, ...]:
     """Return the short names that can be used, built-in and installed ones, sorted."""
-    # Imported here, as below: it takes longer than reading a job file.
+    # Imported here, as below: the import takes longer than reading a job file.
     import importlib.metadata
 
     installed = (entry.name for entry in importlib.metadata.entry_points(group=kind.group))
@@ -176,7 +176,7 @@ def names(kind: PluginKind) -> tuple[str, ...]:
 
 
 def installed_classes(kind: PluginKind) -> tuple[type, ...]:
-    """Return the classes that installed packages offer; those that cannot be imported are left."""
+    """Return the classes that installed packages offer, except those that cannot be imported."""
     import importlib.metadata
 
     found = []
@@ -187,7 +187,7 @@ def installed_classes(kind: PluginKind) -> tuple[type, ...]:
 
 
 def built_in_sections(group: str) -> tuple[type[Section], ...]:
-    """Return the sections of one part of the reference that stand beside the code they are of."""
+    """Return the sections of built-in classes in one part of the reference."""
     return tuple(load(_split(text)) for text in SECTIONS.get(group, ()))
 
 
@@ -207,7 +207,7 @@ def resolve(kind: PluginKind, text: str, base: type) -> ClassRef:
     Built-in classes are not imported and not checked.
 
     Raises:
-        PluginError: nothing has that name yet, its module fails to import, or it is no ``base``.
+        PluginError: no class has this name, its module fails to import, or it is no ``base``.
     """
     java = simple_name(text)
     short = JAVA_NAMES[kind].get(java, text)
@@ -228,7 +228,7 @@ def resolve(kind: PluginKind, text: str, base: type) -> ClassRef:
 
 
 def join_import_path(folders: Iterable[str]) -> None:
-    """Append folders to this process's import path: what is installed is always found first."""
+    """Append folders to this process's import path: installed modules are always found first."""
     sys.path.extend(folder for folder in dict.fromkeys(folders) if folder not in sys.path)
 
 
@@ -245,7 +245,7 @@ def _load_as(kind: PluginKind | None, ref: ClassRef) -> type:
     try:
         value: object = importlib.import_module(ref.module)
     except Exception as error:
-        # Whatever a user's module raises while it is imported is a problem of the job file.
+        # Any error during the import of a user's module is a problem of the job file.
         raise _import_error(kind, ref, error) from error
     for part in ref.qualname.split("."):
         value = getattr(value, part, None)
@@ -291,7 +291,7 @@ def _import_error(kind: PluginKind | None, ref: ClassRef, error: Exception) -> P
         return _problem(f'"{ref}" is not of the form package.module:Class')
     return _problem(
         f'"{ref}" was found, but its own import failed ({type(error).__name__}: {error})',
-        "Install what it needs, or fix the module.",
+        "Install the packages that it needs, or fix the module.",
     )
 
 

@@ -1,4 +1,4 @@
-"""The seam between steps that put rows aside and the place where those rows are kept."""
+"""The seam between steps that put rows aside and the store of these rows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RejectedRow:
-    """One row of a batch that is put aside: its 0-based position, the column, and why.
+    """One row of a batch that is put aside: its 0-based position, the column, and the reason.
 
-    ``reason`` never holds the value, ``kind`` is the part of it that equal failures share.
+    ``reason`` never holds the value; ``kind`` is the part of it that equal failures share.
     """
 
     row: int
@@ -24,24 +24,24 @@ class RejectedRow:
 
 
 class Rejects(Protocol):
-    """Where a step of one attempt leaves the rows that it does not hand on.
+    """Keeps the rows that the steps of one attempt do not pass on.
 
-    A step that calls ``add`` counts the same rows in its ``dropped``, so that rows read are rows
-    written and rows dropped.
+    A step that calls ``add`` counts the same rows in its ``dropped``, so that the number of rows
+    read is the sum of rows written and rows dropped.
     """
 
     def begin(self, page: int, rows: int) -> None:
-        """Say that a batch of ``rows`` rows of a page comes to the first step.
+        """Announce a batch of ``rows`` rows of a page, before the first step gets it.
 
         ``page`` counts from 1; 0 means that the page is unknown.
         """
 
     def add(self, batch: pa.RecordBatch, rejected: Sequence[RejectedRow]) -> None:
-        """Keep rows of a batch as the step got it; ``rejected`` is in order, each row once.
+        """Keep rejected rows of a batch, in the form that the step got; in order, each row once.
 
         Raises:
             ConversionError: the job allows fewer rows to be put aside.
-            WriteError: they cannot be written.
+            WriteError: the rows cannot be written.
         """
 
     def discard(self, column: str, values: int) -> None:

@@ -1,23 +1,23 @@
-"""A request as people read it: what a session would send, before it sends it."""
+"""A request in a form for people: the one that a session would send."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# What masks secrets in a log masks such a header up to the end of its line.
+# The masking of secrets in logs masks such a header up to the end of its line.
 _LAST = frozenset({"authorization", "proxy-authorization", "cookie"})
 
 
 @dataclass(frozen=True, slots=True)
 class RequestView:
-    """One request, whole. Secrets are revealed here: whoever shows it masks them.
+    """One whole request. Secrets are revealed here: mask them before it is shown.
 
     Attributes:
-        action: An HTTP method, or a word for what is done at the place: query, list, read, put.
+        action: An HTTP method, or the word query, list, read or put.
         place: The address, with all values.
         headers: Headers of HTTP, none for other protocols.
-        text: A statement, a body, or what else is said of the request; empty for nothing.
+        text: A statement, a body, or other words about the request; may be empty.
         is_http: Whether curl could send it.
     """
 
@@ -29,7 +29,7 @@ class RequestView:
 
     @property
     def line(self) -> str:
-        """Return all of it on one line, for a log that masks secrets."""
+        """Return the whole request on one line, for a log that masks secrets."""
         names = sorted(self.headers, key=lambda name: name.lower() in _LAST)
         headers = [f"{name}: {self.headers[name]}" for name in names]
         return " | ".join(filter(None, (f"{self.action} {self.place}", self.text, *headers)))

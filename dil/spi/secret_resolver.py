@@ -1,7 +1,7 @@
-"""Secrets in other stores: a class that resolves the references of one prefix.
+"""Secrets in other stores: a resolver is a class for the references with one prefix.
 
-``ms.secret.resolvers=vault`` names it, and ``vault:orders#password`` is a reference then. Runs on
-the driver alone, while a job is loaded; tasks get the secrets with the job.
+If ``ms.secret.resolvers=vault`` names a resolver, ``vault:orders#password`` is a reference. It
+runs on the driver only, while a job is loaded; tasks get the secrets with the job.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 
 
 class UnresolvedReferenceError(ValueError):
-    """A reference leads to no secret; ``fix`` says what to do. Neither text may hold a secret.
+    """A reference leads to no secret; ``fix`` is the advice. Neither text may hold a secret.
 
-    ``what`` goes on from the property's name, as in "names orders#password, which is not there".
+    ``what`` continues the property's name, as in "names orders#password, which is not there".
     """
 
     def __init__(self, what: str, fix: str) -> None:
@@ -28,8 +28,8 @@ class UnresolvedReferenceError(ValueError):
 class ResolverContext:
     """The context of a resolver: the environment, and the folder of the job file.
 
-    Its own settings, such as an address and a token, are in the environment: properties are read
-    after secrets.
+    The resolver's own settings, such as an address and a token, are in the environment, because
+    properties are read after secrets.
     """
 
     environ: Mapping[str, str] = field(repr=False)
@@ -39,15 +39,15 @@ class ResolverContext:
 class ReferenceResolver(ABC):
     """Resolves references: the text behind the prefix and its colon, up to the end.
 
-    One instance serves one job while it is loaded. Each reference is asked for once, however many
-    properties hold it. Making an instance does no I/O, and what ``resolve`` opens it closes.
+    One instance serves one job while it is loaded. Each reference is resolved once, even if several
+    properties hold it. Creating an instance does no I/O; ``resolve`` closes all that it opens.
     """
 
     def __init__(self, context: ResolverContext) -> None:
         self.context = context
 
     def check(self, reference: str) -> None:  # noqa: B027 - any text may be right
-        """Check the form of a reference, without any I/O: `dil plan` does without the secret.
+        """Check the form of a reference, without any I/O: `dil plan` does not need the secret.
 
         Raises:
             UnresolvedReferenceError: no secret can have this reference.
@@ -58,5 +58,5 @@ class ReferenceResolver(ABC):
         """Return the secret.
 
         Raises:
-            UnresolvedReferenceError: there is none, or it cannot be had now.
+            UnresolvedReferenceError: there is no such secret, or it cannot be read now.
         """

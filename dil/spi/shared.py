@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 class Closable(Protocol):
-    """Anything that is closed once, when its last user is done."""
+    """A resource that is closed once, when its last user is done."""
 
     def close(self) -> None:
         """Release what it holds."""
@@ -22,9 +22,9 @@ C = TypeVar("C", bound=Closable)
 
 
 class Shared:
-    """Keeps things by key from the first work unit that asks for them to the end of the task.
+    """Keeps resources by key from the first work unit that needs them to the end of the task.
 
-    Used by all threads of the task. What only one thread may use at a time has a key that holds
+    All threads of the task use it. The key of a resource that only one thread may use contains
     ``threading.get_ident()``.
     """
 
@@ -33,7 +33,7 @@ class Shared:
         self._kept: dict[Hashable, Closable] = {}
 
     def get(self, key: Hashable, make: Callable[[], C]) -> C:
-        """Return the object kept under a key; ``make`` makes a missing one."""
+        """Return the resource kept under a key; ``make`` creates a missing one."""
         with self._lock:
             kept = self._kept.get(key)
             if kept is None:
@@ -41,14 +41,14 @@ class Shared:
         return cast("C", kept)
 
     def drop(self, key: Hashable) -> None:
-        """Close what is kept under a key; the next work unit makes it anew."""
+        """Close the resource kept under a key; the next work unit creates a new one."""
         with self._lock:
             kept = self._kept.pop(key, None)
         if kept is not None:
             kept.close()
 
     def close(self) -> None:
-        """Close everything; a thing that cannot be closed does not keep the others open."""
+        """Close all resources; one that cannot be closed does not keep the other ones open."""
         with self._lock:
             kept, self._kept = list(self._kept.values()), {}
         for each in reversed(kept):

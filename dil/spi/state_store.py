@@ -69,8 +69,8 @@ class StateStore(ABC):
         format is copied and brought to the format of this release in the same transaction.
 
         Raises:
-            LeaseHeldError: another run holds it, or an older store has another job that is being
-                run; the message says who and since when.
+            LeaseHeldError: another run holds it, or a run of another job is under way in an older
+                store; the message names the holder and the time.
         """
 
     @abstractmethod
@@ -87,13 +87,13 @@ class StateStore(ABC):
 
     @abstractmethod
     def lease_holder(self) -> LeaseHolder | None:
-        """Return who holds the job's lease; None when it is free to be taken."""
+        """Return the holder of the job's lease; None if the lease is free."""
 
     # Planning
 
     @abstractmethod
     def history(self) -> History:
-        """Return the view that planning needs, of one point in time."""
+        """Return the history for planning, as of one point in time."""
 
     # Runs, intent, commit
 
@@ -103,14 +103,15 @@ class StateStore(ABC):
 
     @abstractmethod
     def end_run(self, lease: Lease, run_id: str, status: str, *, rows: int, files: int) -> None:
-        """Record how a run ended."""
+        """Record the end of a run, with its status."""
 
     @abstractmethod
     def unfinished_runs(self) -> Sequence[RunRecord]:
         """Return all runs whose staging was not swept, oldest first, whatever their status.
 
-        A run recorded as running crashed, since the lease is ours. ``commit`` sets the status of
-        its run, and marks earlier runs as superseded: their staged work must not be used again.
+        A run that is recorded as running has crashed, because we hold the lease. ``commit`` sets
+        the status of its run, and marks earlier runs as superseded: their staged files must not be
+        used again.
         """
 
     @abstractmethod
@@ -135,7 +136,7 @@ class StateStore(ABC):
     def replace_intent(self, lease: Lease, intent: Intent) -> None:
         """Replace the pending intent of the same run by its rest.
 
-        Only for what an operator decides about a publish that cannot be finished.
+        It is only for an operator's decision about a publish that cannot be finished.
 
         Raises:
             LeaseLostError: a newer token exists.
@@ -147,7 +148,7 @@ class StateStore(ABC):
         """Return the intent that was recorded and not yet committed."""
 
     def begun_publish(self) -> str | None:
-        """Return the id of the run whose intent is kept, whether or not it can be read."""
+        """Return the id of the run whose intent is kept, even if the intent cannot be read."""
         intent = self.pending_intent()
         return None if intent is None else intent.commit.run_id
 
@@ -161,7 +162,7 @@ class StateStore(ABC):
 
         Raises:
             LeaseLostError: a newer token exists.
-            CommitConflictError: the head moved under us, and the plan does not hold any more.
+            CommitConflictError: another commit moved the head, and the plan is not valid any more.
         """
 
     @abstractmethod
@@ -172,13 +173,13 @@ class StateStore(ABC):
 
     @abstractmethod
     def run_detail(self, run_id: str, kind: str) -> JsonObject | None:
-        """Return the document of a run of a kind, None if none was kept."""
+        """Return a run's document of a kind, None if none was kept."""
 
     @abstractmethod
     def run_details(
         self, kind: str, *, limit: int | None = None
     ) -> Iterator[tuple[str, JsonObject]]:
-        """Yield run ids with what was kept of them under a kind, newest run first.
+        """Yield run ids with their documents of a kind, newest run first.
 
         Runs that have no such document are left out; ``limit`` counts documents.
         """
@@ -196,13 +197,13 @@ class StateStore(ABC):
 
     @abstractmethod
     def checkpoint(self, kind: str) -> JsonObject:
-        """Return the members of the job's checkpoint of a kind; none when there is none."""
+        """Return the members of the job's checkpoint of a kind; empty without a checkpoint."""
 
     @abstractmethod
     def change_checkpoint(self, lease: Lease, kind: str, members: JsonObject) -> None:
         """Set members of the job's checkpoint of a kind.
 
-        The others stay as they are, also those of a release that knows more of them.
+        Other members are unchanged, also members that only a later release knows.
 
         Raises:
             LeaseLostError: a newer token exists.
@@ -225,18 +226,18 @@ class StateStore(ABC):
 
     @abstractmethod
     def own_files(self, files: Iterable[PublishedFile]) -> frozenset[str]:
-        """Return the URIs of those files that this job published, as far as is known here.
+        """Return the URIs of the files that this job published, as far as is known here.
 
         Jobs that append to one dataset share its manifest, which does not say which job wrote a
         file.
         """
 
     def live_uris(self, *, until: int | None = None) -> Iterator[str]:
-        """Yield the URIs of the files that blocks added and none took away.
+        """Yield the URIs of the files that a block added and no block removed.
 
         Args:
-            until: The sequence of a block: the files that it, or one before it, added. One without
-                rows may be left out where no rows came since.
+            until: The sequence of a block: only files that it or an earlier block added. A file
+                without rows may be left out if no rows came since.
         """
         settled: set[str] = set()
         for block in self.blocks():
@@ -264,28 +265,28 @@ class StateStore(ABC):
 
     @abstractmethod
     def unit_stretches(self) -> Iterator[UnitStretches]:
-        """Yield for each unit with a record which stretches of time were read; in any order.
+        """Yield the ranges of time that were read for each unit with a record; in any order.
 
         A pending record counts as none.
         """
 
     @abstractmethod
     def sequence_as_of(self, instant: int) -> int | None:
-        """Return the last block's sequence with a system time of ``instant`` or earlier.
+        """Return the sequence of the last block with a system time of ``instant`` or earlier.
 
-        None when the chain is empty or began later.
+        The result is None if the chain is empty or began later.
         """
 
     @abstractmethod
     def count_swept_runs(self, before: int) -> int:
-        """Return how many runs began before an instant (epoch ms UTC) and left no staging."""
+        """Return how many runs that began before an instant (epoch ms UTC) have no staging left."""
 
     def problems(self, live: Mapping[str, int | None]) -> Iterator[str]:
-        """Yield what is wrong with all that the store keeps beside its blocks, for ``verify``.
+        """Yield the errors in the records that the store keeps besides its blocks, for ``verify``.
 
         Args:
-            live: The first offsets of the files that no block took away, by URI, as the blocks
-                have them; None where a file has none.
+            live: The first offsets, by the blocks, of the files that no block removed, by URI;
+                None for a file without offset.
 
         Raises:
             StateError: the store cannot be read.
@@ -297,7 +298,7 @@ class StateStore(ABC):
 
     @abstractmethod
     def recorded_shape(self) -> str | None:
-        """Return the text that ``commit`` last kept of from, zone and partition type."""
+        """Return the last text of from, zone and partition type that ``commit`` kept."""
 
     @abstractmethod
     def record_shape(self, lease: Lease, shape: str) -> None:

@@ -25,13 +25,14 @@ class FileWriter(ABC):
     of ``dil.model.arrow``; every batch has exactly this schema. A file ends when more than
     ``spec.target_bytes`` were written to the stream.
 
-    A value that the format cannot hold exactly is refused by ValueError, never changed. Where a
-    task is killed, or its attempt fails, the file is deleted or swept: no reader sees a part of it.
+    A value that the format cannot hold exactly raises a ValueError and is never changed. If a task
+    is killed, or its attempt fails, the file is deleted or swept: no reader sees a part of it.
 
     A class that a job names in ``ms.writer.class`` runs in tasks. ``sections`` and ``properties``
-    are as in ``Connector``; ``section`` returns what they hold. ``extension`` ends the names of
-    files, without a dot. ``read``, where it is set, yields the rows of a file again: columns may
-    then change while a work unit is read. It is a static method with the arguments of the class.
+    are as in ``Connector``; ``section`` returns the values of a section. ``extension`` is the
+    ending of file names, without a dot. ``read``, if it is set, yields the rows of a file again, so
+    that columns may change while a work unit is read. It is a static method with the arguments of
+    the class.
     """
 
     extension: ClassVar[str]
@@ -48,7 +49,7 @@ class FileWriter(ABC):
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
-        """Return what is wrong with the properties; runs on the driver, before any I/O."""
+        """Return the problems of the properties; runs on the driver, before any I/O."""
         del properties
         return ()
 
@@ -59,7 +60,7 @@ class FileWriter(ABC):
 
     @property
     def held_bytes(self) -> int:
-        """Return how many bytes are held back in memory, about."""
+        """Return about how many bytes are held back in memory."""
         return 0
 
     @abstractmethod

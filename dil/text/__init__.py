@@ -1,1 +1,1 @@
-"""Java regular expressions and date patterns, variables."""
+"""Reads the texts of job files: Java regular expressions, date patterns, variables, addresses."""

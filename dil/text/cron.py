@@ -1,7 +1,7 @@
-"""Cron expressions of five fields, and when they fire in a time zone (rules T3 and T7).
+"""Cron expressions of five fields, and their fires in a time zone (rules T3 and T7).
 
-The fields are read by cronsim. When they fire is computed here: through changes of daylight saving
-time a schedule of several times a day keeps to the clock on the wall, which cronsim's does not.
+The fields are read by cronsim. The fires are computed here, because in changes of daylight saving
+time a schedule of several times a day has to follow local time, which cronsim does not do.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WORDS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
-# The names in cronsim's messages, and what may be written.
+# The names in cronsim's messages, and the allowed values.
 _FIELDS = {
     "minute": "0 to 59",
     "hour": "0 to 23",
@@ -45,7 +45,7 @@ _PLAIN = re.compile(r"[0-9A-Za-z*,/-]+")
 
 
 class CronError(ValueError):
-    """The text is no cron expression that can be used; the reason goes on after its name."""
+    """The text is no usable cron expression; the reason continues a sentence about it."""
 
 
 class Level(IntEnum):
@@ -62,7 +62,7 @@ class Level(IntEnum):
 class Cron:
     """A parsed expression; weekdays count from Sunday, which is 0.
 
-    ``either_day`` says that a date matches by day of month or by weekday, not only by both.
+    ``either_day`` says that a date matches if its day of month or its weekday does, not only both.
     """
 
     minutes: tuple[int, ...]
@@ -94,7 +94,8 @@ class Cron:
     def by_clock(self, zone: tzinfo, low: int, high: int) -> list[int]:
         """Return the fires in [low, high) of a schedule of several times a day, epoch ms UTC.
 
-        A local time that occurs twice fires twice, one that clocks jump over does not (rule T7).
+        A local time that occurs twice fires twice; one that clocks jump over does not fire (rule
+        T7).
 
         Raises:
             ValueError: the stretch reaches beyond the years 1 to 9999.
@@ -115,15 +116,15 @@ class Cron:
     def by_date(self, zone: tzinfo, low: int, high: int) -> list[tuple[int, date]]:
         """Return the fires in [low, high) of a schedule of days or longer, with their local dates.
 
-        A local time fires where it first occurs, or at the first instant after clocks jumped over
-        it (rule T7); where they skip a day, two fires can be at one instant.
+        A local time fires when it first occurs, or at the first instant after clocks jumped over
+        it (rule T7). If clocks skip a day, two fires can be at one instant.
 
         Raises:
             ValueError: the stretch reaches beyond the years 1 to 9999.
             OverflowError: likewise.
         """
         at = time(self.hours[0], self.minutes[0])
-        # What waited for a skipped day to pass belongs to the date before.
+        # A fire that was moved out of a skipped day belongs to the date before.
         first, last = to_local(low, zone).date() - _DAY, to_local(high, zone).date()
         found = (
             (first_instant(datetime.combine(day, at), zone), day)
@@ -144,13 +145,13 @@ class Cron:
 
 @lru_cache(maxsize=64)
 def parse_cron(text: str) -> Cron:
-    """Return the meaning of five fields, or of a word such as ``@daily``.
+    """Return the parsed form of five fields, or of a word such as ``@daily``.
 
-    Lists, ranges, steps, names of months and weekdays are read. Where neither of the two day
-    fields begins with ``*``, a date fires that matches one of them, as crontab(5) has it.
+    Lists, ranges, steps, names of months and weekdays are read. If neither of the two day fields
+    begins with ``*``, a date that matches one of them fires, as in crontab(5).
 
     Raises:
-        CronError: it cannot be read, or it would never fire.
+        CronError: the text cannot be read, or it would never fire.
     """
     from cronsim import CronSim, CronSimError
 
@@ -173,7 +174,7 @@ def parse_cron(text: str) -> Cron:
 
 
 def first_instant(local: datetime, zone: tzinfo) -> int:
-    """Return the epoch ms of a naive local time: the first of two, in a gap the gap's end."""
+    """Return the epoch ms of a naive local time: the first of two, and in a gap its end."""
     gap = gap_at(local, zone)
     return to_ms(local if gap is None else gap[1], zone)
 
@@ -195,7 +196,7 @@ def _fields(text: str) -> list[str]:
 
 
 def _reason(fields: list[str], message: str) -> str:
-    """Return what is wrong with five fields, from cronsim's message ``Bad <field>``."""
+    """Return the problem of five fields, by cronsim's message ``Bad <field>``."""
     from cronsim import CronSim, CronSimError
 
     name = message.removeprefix("Bad ")
@@ -213,7 +214,7 @@ def _reason(fields: list[str], message: str) -> str:
 def _steady(zone: tzinfo, low: int, high: int) -> Iterator[tuple[int, int, int]]:
     """Yield (start, end, offset in ms) of the stretches of [low, high) without a clock change.
 
-    Of two changes within one day the second could be missed; no zone has had that.
+    The second of two changes within one day could be missed; no zone has had such changes.
     """
     start, at, offset = low, low, _offset(zone, low)
     while at < high:

@@ -1,4 +1,4 @@
-"""URLs of database servers, and what a Java job file writes in their place (rule F15).
+"""Reads URLs of database servers, and the ``jdbc:`` URLs of Java job files (rule F15).
 
 ``postgresql://host:5432/database?option=value`` goes to libpq with its options (PostgreSQL
 manual, 34.1.1). ``mysql://`` takes the TLS options of the MySQL client: ssl-mode, ssl-ca,
@@ -42,7 +42,7 @@ _HIGHEST_PORT = 65535
 
 
 class DatabaseUrlError(ValueError):
-    """A text that is no database URL; ``fix`` says what to write. Neither shows the text."""
+    """A text is no database URL; ``fix`` is the advice. Neither message shows the text."""
 
     def __init__(self, what: str, fix: str) -> None:
         super().__init__(what, fix)
@@ -52,7 +52,7 @@ class DatabaseUrlError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ReadUrl:
-    """An address, and the names of JDBC options that mean nothing outside of Java."""
+    """An address, and the names of JDBC options that have no meaning outside of Java."""
 
     address: DatabaseAddress
     ignored: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ def read_database_url(text: str) -> ReadUrl:
     """Return the database that a URL names.
 
     Raises:
-        DatabaseUrlError: it is no URL of a known server, or an option cannot be kept.
+        DatabaseUrlError: the text is no URL of a known server, or an option cannot be kept.
     """
     match = _URL.fullmatch(text.strip())
     if match is None:
@@ -101,9 +101,7 @@ def _hosts(server: Server, place: str, *, has_socket: bool) -> tuple[tuple[str, 
         return ()
     hosts = tuple(_host(server, part) for part in (place or "localhost").split(","))
     if len(hosts) > 1 and server is Server.MYSQL:
-        raise DatabaseUrlError(
-            "names several hosts", "Name the one that takes writes; the state has one home."
-        )
+        raise DatabaseUrlError("names several hosts", "Name only the host that accepts writes.")
     return hosts
 
 
@@ -135,7 +133,7 @@ def _checked_mysql(given: dict[str, str]) -> dict[str, str]:
     options = {name.lower().replace("_", "-"): value for name, value in given.items()}
     unknown = sorted(set(options) - {*_MYSQL_OPTIONS, "user", "password"})
     if unknown:
-        # What looks like no name may be a password behind a "?" that was not encoded.
+        # A text that does not look like a name may be a password behind a "?" that was not encoded.
         shown = f" {unknown[0]}" if re.fullmatch(r"[a-z][a-z-]*", unknown[0]) else ""
         raise OptionError(
             f"has the unknown option{shown}", f"Known options: {', '.join(_MYSQL_OPTIONS)}."

@@ -1,4 +1,4 @@
-"""Names of files that a source or a job chose: below one folder, whatever they are."""
+"""Checks names of files that a source or a job chose: they must be below one folder."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import re
 
 MOST_BYTES = 255
 MOST_PATH_BYTES = 4095
-# Folders in which this project keeps what is no published data.
+# Folders of this project that hold no published data.
 RESERVED = frozenset({"_dil", "_staging", "_quarantine", "_failed", "_audit"})
-# Halves of surrogate pairs, which have no bytes, and control characters: scripts and terminals do
-# something else at them.
+# Halves of surrogate pairs, which have no bytes, and control characters, which scripts and
+# terminals may act on.
 _UNUSABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-# What begins so is no published data, for us and for Spark, Hive and shells.
+# Names with these first characters are no published data for us, Spark, Hive and shells.
 _HIDDEN = ("_", ".")
 _ENDINGS = re.compile(r"(?:\.[A-Za-z0-9]{1,10}){1,2}$")
 
 
 def relative_name(text: str) -> str:
-    """Return a name as a path below some folder: no slash in front, none twice, no ``.`` parts.
+    """Return a name as a relative path: without a leading slash, double slashes and ``.`` parts.
 
     >>> relative_name("//home/./user//f.gpg")
     'home/user/f.gpg'
 
     Raises:
-        ValueError: it names no file, or one that must not be there; the text says why.
+        ValueError: the name is no file's, or not allowed; the text gives the reason.
     """
     if _UNUSABLE.search(text):
-        raise ValueError("holds control characters, or some that no file name can have")
+        raise ValueError("holds control characters, or characters that no file name can have")
     parts = [part for part in text.split("/") if part not in ("", ".")]
     if not text.strip() or text.endswith(("/", "/.")) or not parts:
         raise ValueError("names no file")
@@ -45,9 +45,9 @@ def relative_name(text: str) -> str:
 
 
 def fitted(name: str) -> str:
-    """Return a path whose last part has at most 255 bytes; one that is cut ends in its own hash.
+    """Return a path whose last part is cut to 255 bytes, with a hash of the whole name in it.
 
-    The ending stays, up to two of them, so that a reader still knows what is inside.
+    Up to two file endings are kept, so that a reader still knows the format.
     """
     folder, slash, last = name.rpartition("/")
     if len(last.encode()) <= MOST_BYTES:

@@ -16,7 +16,7 @@ _MOST_BYTES = 255
 def hive_folder(columns: Sequence[str], texts: Sequence[str | None]) -> str:
     """Return the folder of rows with these values, below the folder of all rows.
 
-    An empty text is written as null is: Hive and Delta know no other form of it.
+    An empty text is written like null: Hive and Delta have no other form for it.
 
     >>> hive_folder(["day", "shop"], ["2020-01-01", "a/b"])
     'day=2020-01-01/shop=a%2Fb'

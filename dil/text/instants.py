@@ -49,16 +49,16 @@ class Instant:
 
 
 def parse_instant(text: str, *, now_ms: int, zone: str = DEFAULT_ZONE, end: bool) -> Instant:
-    """Return the point in time that a watermark's from or to names.
+    """Return the point in time of a watermark's from or to.
 
-    Durations and ``-`` are cut by their form, always (rule P4): PnD to midnight, PnDTnH to
-    the hour, all others to the minute. Days are then taken off the local calendar, hours and
-    minutes off the time line.
+    For durations and ``-``, now is always cut by their form (rule P4): for PnD to midnight, for
+    PnDTnH to the hour, for all others to the minute. Then days are subtracted in the local
+    calendar, hours and minutes in elapsed time.
 
     Args:
         text: One of the forms of rule P3, without blanks around it.
-        now_ms: The run's one value of now, epoch ms UTC.
-        zone: The zone of texts that name none.
+        now_ms: The run's value of now, epoch ms UTC.
+        zone: The zone of texts that name no zone.
         end: Whether ``-`` (now) is allowed.
 
     Raises:
@@ -114,7 +114,7 @@ def _before_now(text: str, now_ms: int, default_zone: str) -> Instant:
 def _counted_back(
     now_ms: int, zone: tzinfo, days: int, hours: int | None, minutes: int | None
 ) -> int:
-    """Return now, cut by the form of the period, less the period; all in epoch milliseconds."""
+    """Return now, cut by the form of the period, minus the period, in epoch milliseconds."""
     now = to_local(now_ms, zone)
     if hours is None and minutes is None:
         cut = now.replace(tzinfo=None, hour=0, minute=0, second=0, microsecond=0)

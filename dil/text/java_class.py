@@ -48,7 +48,7 @@ _PROPERTY = re.compile(r"[pP](?:\{(?P<long>[^}]*)\}|(?P<short>[A-Za-z]))")
 
 @dataclass(frozen=True, slots=True)
 class CharSet:
-    """A set of characters: ``items`` to stand inside brackets, else a ``pattern`` for one of it."""
+    """A set of characters: ``items`` for use in brackets, or a ``pattern`` for one character."""
 
     items: str = ""
     pattern: str = ""
@@ -84,7 +84,7 @@ def read_escape(text: str, at: int, *, ignore_case: bool) -> tuple[CharSet | str
     """
     letter = text[at + 1 : at + 2]
     if not letter:
-        raise ValueError("a single backslash is at the end")
+        raise ValueError("it ends with a single backslash")
     if letter in "pP":
         return _read_property(text, at + 1, ignore_case=ignore_case)
     if letter.lower() in _CLASS_LETTERS:

@@ -1,8 +1,8 @@
-r"""Java regular expressions as Python ones, with the same meaning or a reason why not.
+r"""Translates Java regular expressions to Python, with the same meaning, or gives the reason.
 
 Source: java.util.regex.Pattern, Java SE 17, without flags: ``\d \w \s`` and (?i) are ASCII, a dot
-stops at all line terminators, ``$`` and ``\Z`` may stand before a last line terminator. ``\b``
-knows letters and digits of all scripts, as in every Java before 19.
+stops at all line terminators, ``$`` and ``\Z`` also match before a last line terminator. ``\b``
+uses letters and digits of all scripts, as in every Java before 19.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _UNSUPPORTED_FLAGS = {
 
 
 class RegexError(ValueError):
-    """A pattern that cannot be used; ``reason`` says why, without the pattern."""
+    """A pattern cannot be used; ``reason`` explains it without the pattern."""
 
     def __init__(self, pattern: str, reason: str) -> None:
         super().__init__(pattern, reason)
@@ -68,13 +68,13 @@ class _Flags:
 
 @lru_cache(maxsize=512)
 def compile_java(pattern: str) -> re.Pattern[str]:
-    """Return the Python pattern that matches what the Java pattern matches.
+    """Return the Python pattern that matches the same texts as the Java pattern.
 
-    The caller chooses ``fullmatch`` (Java's matches) or ``search`` (find). Group numbers and names
-    are those of the Java pattern.
+    The caller chooses ``fullmatch`` (Java's matches) or ``search`` (find). Groups keep the numbers
+    and names of the Java pattern.
 
     Raises:
-        RegexError: it is no valid Java pattern, or Python has no exact equivalent.
+        RegexError: the text is no valid Java pattern, or Python has no exact equivalent.
     """
     try:
         return re.compile(_Translator(_resolve_quotes(pattern)).translate(), re.ASCII)
@@ -125,7 +125,7 @@ class _Translator:
         return "".join(parts)
 
     def _element(self) -> tuple[str, bool]:
-        """Translate one element; say whether a quantifier may follow it."""
+        """Translate one element; return it, and whether a quantifier may follow it."""
         char = self.pattern[self.at]
         match char:
             case "(":
@@ -238,7 +238,7 @@ class _Translator:
         return match[0]
 
     def _skip_comments(self) -> int:
-        """Skip blanks and comments where (?x) is on; return the position."""
+        """Skip blanks and comments if (?x) is on; return the position."""
         if self.flags.comments:
             match = _COMMENTS.match(self.pattern, self.at)
             self.at = match.end() if match else self.at

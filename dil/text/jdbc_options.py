@@ -1,8 +1,8 @@
-"""Options of JDBC URLs in the words of other drivers.
+"""Translates options of JDBC URLs to the options of other drivers.
 
-What has to do with TLS is translated or refused, never dropped in silence; tuning of the Java
-driver means nothing here and is reported as ignored. Sources: MySQL Connector/J 8 "Security" and
-"Connection" properties, MariaDB Connector/J "TLS parameters", pgJDBC "Connection parameters".
+Options about TLS are translated or refused, never dropped in silence. Options that tune the Java
+driver have no meaning here, and are reported as ignored. Sources: MySQL Connector/J 8 "Security"
+and "Connection" properties, MariaDB Connector/J "TLS parameters", pgJDBC "Connection parameters".
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TARGETS = {"primary": "primary", "master": "primary", "any": "any"}
 
 
 class OptionError(ValueError):
-    """An option that cannot be kept; ``fix`` says what to write."""
+    """An option cannot be kept; ``fix`` is the advice."""
 
     def __init__(self, what: str, fix: str) -> None:
         super().__init__(what, fix)
@@ -48,7 +48,7 @@ class OptionError(ValueError):
 
 
 def postgresql_options(given: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return libpq's options, and the names that mean nothing there.
+    """Return libpq's options, and the names of options that have no meaning there.
 
     Raises:
         OptionError: an option about TLS has no counterpart.
@@ -63,7 +63,7 @@ def postgresql_options(given: Mapping[str, str]) -> tuple[dict[str, str], tuple[
 
 
 def mysql_options(given: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the options of a ``mysql://`` URL, and the names that mean nothing there.
+    """Return the options of a ``mysql://`` URL, and the names of options without a meaning there.
 
     Raises:
         OptionError: an option about TLS has no counterpart.
@@ -79,12 +79,12 @@ def mysql_options(given: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, 
 
 
 def is_on(given: Mapping[str, str], *names: str) -> bool:
-    """Return whether one of some switches is written and true."""
+    """Return whether at least one of some switches is given and true."""
     return any(given.get(name, "").lower() in {"true", "1", "yes"} for name in names)
 
 
 def _mysql_tls(given: Mapping[str, str]) -> str:
-    """Return ssl-mode, empty text where the URL leaves it open."""
+    """Return ssl-mode, an empty text if the URL does not give it."""
     if "sslMode" in given:
         return given["sslMode"].lower()
     switches = {name.lower(): value.lower() for name, value in given.items()}

@@ -14,9 +14,9 @@ from dil.text.joda_tokens import Token, tokenize
 from dil.text.joda_writing import write_field
 from dil.text.zones import find_zone, to_local
 
-# Takes the place of a pattern for texts of ISO 8601.
+# Is given instead of a pattern for texts of ISO 8601.
 ISO = "iso"
-# Letters but the T between date and time, or an offset.
+# Letters except the T between date and time, or an offset.
 _LITERAL_ZONE = re.compile(r"[A-SU-Za-su-z]|[+-]\d")
 _STRPTIME = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 
@@ -27,8 +27,8 @@ class JodaPattern:
     Attributes:
         pattern: The text it was compiled from.
         reads_zone: Whether texts name their own zone or offset.
-        unreadable: Why ``parse`` refuses the pattern, empty when it can read.
-        strptime: A format for vectorised parsing, or None. Where a text parses with it to whole
+        unreadable: The reason why ``parse`` refuses the pattern, empty if it can read.
+        strptime: A format for vectorised parsing, or None. If a text parses with it to whole
             seconds AND formats back to the very same text, ``parse`` gives the same local time.
             All other texts must go through ``parse``: strptime functions let 30 February, second
             60 and stray blanks through, and Joda reads numbers with fewer digits. Only patterns of
@@ -66,11 +66,11 @@ class JodaPattern:
         return self._reader is not None and self._reader.fullmatch(text) is not None
 
     def agrees_with_iso(self, zone: str) -> bool:
-        """Return whether texts of ISO 8601 beside this pattern can mean nothing else in ``zone``.
+        """Return whether texts of ISO 8601 keep their meaning if this pattern is read, too.
 
-        Not so where days stand between years and months, where hours are missing, of twelve or not
-        the first of a time, or where an offset is literal text, such as 'Z', and the time is taken
-        for one of another zone.
+        It is False if days are between years and months, if hours are missing, are of twelve or
+        are not the first field of a time, or if an offset is literal text, such as 'Z', and so the
+        time would be read in another zone than ``zone``.
         """
         letters = [token.letter for token in self._tokens]
         order = "".join(each for each in letters if each in ("y", "Y", "M", "d"))
@@ -81,15 +81,15 @@ class JodaPattern:
         return is_usual and (zone == "UTC" or not names_zone)
 
     def parse(self, text: str, zone: str) -> int:
-        """Return the epoch milliseconds that the whole text names, as Joda would.
+        """Return the epoch milliseconds of the whole text, as Joda reads it.
 
-        Numbers may have fewer digits than letters; literals may differ in case. A text with month
-        or day but no year is in the year 2000, one with a time only on 1970-01-01. A time in an
-        overlap is the earlier one.
+        Numbers may have fewer digits than the pattern has letters; literals may differ in case. A
+        text with month or day but without a year is in the year 2000, a text with a time only on
+        1970-01-01. A time that occurs twice means the earlier one.
 
         Args:
             text: The text, which must fit the pattern from end to end.
-            zone: The zone of texts that name none.
+            zone: The zone of texts that name no zone.
 
         Raises:
             ValueError: the text does not fit, names no real time, or lies in a DST gap. The
@@ -115,7 +115,7 @@ def compile_pattern(pattern: str) -> JodaPattern:
     """Return the compiled form of a Joda pattern.
 
     Raises:
-        ValueError: it is empty, or a letter has no meaning in Joda or no support here.
+        ValueError: the pattern is empty, or a letter has no meaning in Joda or no support here.
     """
     if not pattern:
         raise ValueError("a date pattern must not be empty")

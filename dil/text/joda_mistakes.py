@@ -1,4 +1,4 @@
-"""Date patterns that can be read and hardly ever say what was meant."""
+"""Finds date patterns that are valid, but probably do not mean what their author wanted."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _DATES = frozenset("yYxdD")
 
 
 def find_mistake(pattern: str) -> tuple[str, str] | None:
-    """Return why a pattern hardly says what was meant, and the likely one; None for a sound one.
+    """Return the reason why a pattern is probably wrong, and the likely pattern; else None.
 
-    Joda's letters keep their meaning: YYYY-MM-dd is a sound pattern. One that cannot be read has
-    a mistake only where it is one of ``strptime``.
+    Joda's letters keep their meaning: YYYY-MM-dd is a sound pattern. A pattern that cannot be read
+    is a mistake here only if it is a pattern of ``strptime``.
     """
     if any(_PERCENT.search(part) for part in _unquoted(pattern)):
         return '"%" before a letter is of strptime, and Joda copies it', _likely(pattern)
@@ -44,7 +44,7 @@ def find_mistake(pattern: str) -> tuple[str, str] | None:
 
 
 def pattern_fix(pattern: str) -> str:
-    """Return what to write instead of a pattern that cannot be read."""
+    """Return the advice for a pattern that cannot be read."""
     likely = _likely(pattern)
     try:
         tuple(tokenize(likely))
@@ -78,8 +78,8 @@ def _written(field: Token) -> str:
     return re.sub("[A-Za-z](?:.*[A-Za-z])?", r"'\g<0>'", text, flags=re.DOTALL)
 
 
-# Each rule takes the letters of all fields, empty for literals, and returns what is wrong with the
-# letters by the place of the fields that should have them.
+# Each rule takes the letters of all fields, empty for literals. It returns the reason, and the
+# right letters by the index of their field.
 _Found = tuple[str, dict[int, str]] | None
 
 
@@ -88,7 +88,7 @@ def _places(letters: Sequence[str], wanted: str) -> list[int]:
 
 
 def _lacks_hour(letters: Sequence[str]) -> bool:
-    """Return whether minutes and seconds are all that there is."""
+    """Return whether there are only minutes and seconds."""
     others = _HOURS.union(_DATES, "M").intersection(letters)
     return "m" in letters and bool({"s", "S"}.intersection(letters)) and not others
 

@@ -1,4 +1,4 @@
-"""Texts read with the letters of Joda date patterns, with Joda's leniency and its order of fields.
+"""Reads texts by Joda date patterns, with Joda's leniency and its order of fields.
 
 Source: Joda-Time 2, DateTimeFormatterBuilder, DateTimeParserBucket.
 """
@@ -20,7 +20,7 @@ _MAX_DIGITS = {"D": 3}
 
 
 def _spellings(names: tuple[str, ...]) -> dict[str, int]:
-    """Return every accepted spelling: full or three letters; as written, lower, upper case."""
+    """Return each accepted spelling with its number: full or three letters, in three cases."""
     return {
         spelling: number
         for number, name in enumerate(names)
@@ -32,7 +32,7 @@ def _spellings(names: tuple[str, ...]) -> dict[str, int]:
 _MONTHS = _spellings(MONTHS)
 _WEEKDAYS = _spellings(WEEKDAYS)
 _HALFDAYS = {"AM": 0, "am": 0, "PM": 1, "pm": 1}
-# After a colon, or a digit, two digits must follow: hh, hh:mm, hh:mm:ss, hhmm, hhmmss.
+# Two digits must follow a colon or a pair of digits: hh, hh:mm, hh:mm:ss, hhmm, hhmmss.
 _OFFSET_TEXT = (
     "(?>[Zz]|[+-][0-9]{2}(?>"
     ":[0-9]{2}(?>:[0-9]{2}|(?!:))|[0-9]{2}(?>[0-9]{2}|(?![0-9]))|(?![:0-9])))"
@@ -52,9 +52,9 @@ _BOUNDS = {
 
 
 def why_unreadable(token: Token) -> str:
-    """Return why texts with this field cannot be read, empty text when they can.
+    """Return the reason why texts with this field cannot be read, empty if they can.
 
-    Joda takes the century of a two-digit year from the clock; this must not depend on it.
+    Joda takes the century of a two-digit year from the clock, which the result must not depend on.
     """
     if token.is_two_digit_year:
         return "a two-digit year does not say its century"
@@ -66,7 +66,7 @@ def why_unreadable(token: Token) -> str:
 def readable(tokens: Sequence[Token]) -> re.Pattern[str]:
     """Return the pattern of readable texts, with one group per field.
 
-    Joda reads greedily and never goes back, hence the possessive and atomic forms.
+    Joda reads greedily and never backtracks, hence the possessive and atomic forms.
     """
     following = [*tokens[1:], Token("", "")]
     return re.compile(
@@ -104,7 +104,7 @@ def _longest_first(spellings: Iterable[str]) -> str:
 
 
 class ParsedFields:
-    """The fields of one text, put together in Joda's order: those of larger ranges first."""
+    """The fields of one text, combined in Joda's order: fields of larger ranges first."""
 
     __slots__ = ("_numbers", "_offset", "_zone")
 
@@ -114,7 +114,7 @@ class ParsedFields:
         self._zone: tzinfo | None = None
 
     def take(self, token: Token, text: str) -> None:
-        """Keep one field's value; of two fields with the same letter the later wins.
+        """Keep one field's value; if two fields have the same letter, the later one wins.
 
         Raises:
             ValueError: the value is out of range, the zone unknown.
@@ -138,7 +138,7 @@ class ParsedFields:
                 self._numbers[letter] = _bounded(letter, int(text))
 
     def instant(self, default_zone: str) -> int:
-        """Return the epoch milliseconds: by the offset read, else in the zone read or given.
+        """Return the epoch milliseconds by the text's offset, else by its zone, else the default.
 
         Raises:
             ValueError: there is no such day, or the time lies in a DST gap.
@@ -160,7 +160,7 @@ class ParsedFields:
         if "E" not in numbers:
             return day
         # A day's name moves the day inside its week. Joda sets all fields a second time, so that
-        # a week that began in the month before does not lead out of the wanted month.
+        # the result is in the wanted month even if the week began in the month before.
         day += timedelta(days=numbers["E"] - day.weekday())
         day = self._day_in(_moved(day, year, day.month))
         return day + timedelta(days=numbers["E"] - day.weekday())
@@ -192,7 +192,7 @@ class ParsedFields:
 
 
 def _moved(day: date, year: int, month: int) -> date:
-    """Return the same day in another month, its last one if it is shorter."""
+    """Return the same day in another month, or the month's last day if it is shorter."""
     return date(year, month, min(day.day, monthrange(year, month)[1]))
 
 

@@ -1,4 +1,4 @@
-"""Joda date patterns cut into runs of letters and literal text.
+"""Cuts Joda date patterns into runs of letters and literal text.
 
 Source: Joda-Time 2, DateTimeFormat (parseToken, isNumericToken).
 """
@@ -25,7 +25,7 @@ _LONGEST_SHORT_NAME = 3
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A run of one pattern letter, or literal text where ``letter`` is empty."""
+    """A run of one pattern letter, or literal text if ``letter`` is empty."""
 
     letter: str
     text: str

@@ -1,4 +1,4 @@
-"""Local times written with the letters of Joda date patterns, in English.
+"""Writes local times by Joda date patterns, in English.
 
 Source: Joda-Time 2, DateTimeFormatterBuilder.
 """
@@ -19,7 +19,7 @@ _Writer: TypeAlias = Callable[[datetime, Token, str], str]
 
 
 def write_field(token: Token, local: datetime, zone: str) -> str:
-    """Return one field of an aware local time; ``zone`` is the text its zone was found by.
+    """Return the text of one field of an aware local time; ``zone`` is the name of its zone.
 
     Raises:
         ValueError: ``z`` is asked for in a zone whose short names are not certain.

@@ -1,4 +1,4 @@
-"""JSONPath by jsonpath-ng, with its selectors of RFC 9535; loaded where a job has such a path.
+"""JSONPath by jsonpath-ng, with the selectors of RFC 9535; loaded only if a job has such a path.
 
 Source: RFC 9535; jsonpath-ng 1.16, ``jsonpath_ng.ext``.
 """
@@ -30,17 +30,17 @@ from jsonpath_ng.ext.string import DefintionInvalid
 from dil.model.json import JsonValue
 from dil.model.path import JsonPathError, Path, Reach, Step, Steps, number
 
-# What selects places of a document. Others calculate, sort, or climb up.
+# The parts that select places of a document. Other parts calculate, sort, or climb up.
 _SELECTORS = (Root, Child, Descendants, Fields, Index, Slice, Wildcard, Filter)
 _AT = re.compile(r"\b(?:at (\d+):|line (\d+), col )(\d+)")
 _WHAT = re.compile(r"near token (.+) \(\S+\)|Unexpected character: (.)")
 
 
 def compile_jsonpath(text: str) -> Path:
-    """Return the path that an expression means.
+    """Return the path of an expression.
 
     Raises:
-        JsonPathError: it is no JSONPath, or does not only select places.
+        JsonPathError: the text is no JSONPath, or does more than select places.
     """
     nodes = list(_chain(_parsed(text)))
     steps: list[Step] = []
@@ -74,7 +74,7 @@ def _parsed(text: str) -> JSONPath:
 
 
 def _unreadable(text: str, message: str) -> JsonPathError:
-    """Return what the parser says in our words, with the position from 1."""
+    """Return the parser's error in our words, with the position from 1."""
     found = _WHAT.search(message)
     if found is None:
         if "end of string" in message:
@@ -89,10 +89,10 @@ def _unreadable(text: str, message: str) -> JsonPathError:
 
 
 def _check(expression: JSONPath) -> None:
-    """Refuse what does not only select; a filter may calculate with what it compares.
+    """Refuse expressions that do more than select; filters may calculate values to compare.
 
     Raises:
-        JsonPathError: names the part.
+        JsonPathError: the expression does more; the message names the part.
     """
     nodes = [expression]
     while nodes:
@@ -107,7 +107,7 @@ def _check(expression: JSONPath) -> None:
 
 
 def _check_patterns(node: object) -> None:
-    """Refuse a bad regular expression behind ``=~``, wherever it is in a filter."""
+    """Refuse a bad regular expression behind ``=~`` anywhere in a filter."""
     if isinstance(node, Expression) and node.op == "=~":
         try:
             re.compile(node.value)
@@ -124,7 +124,7 @@ def _listed(value: object) -> list[object]:
 
 
 def _chain(expression: JSONPath) -> Iterator[JSONPath]:
-    """Yield the parts of an expression from its root on; of descendants only that they are."""
+    """Yield the parts of an expression from its root on; descendants are one part."""
     if isinstance(expression, Child):
         yield from _chain(expression.left)
         yield from _chain(expression.right)
@@ -136,10 +136,10 @@ def _chain(expression: JSONPath) -> Iterator[JSONPath]:
 
 
 def _step(node: JSONPath) -> Step | None:
-    """Return the step that a selector of one place is, None for others."""
+    """Return the step of a selector of one place, None for other selectors."""
     if isinstance(node, Index) and len(node.indices) == 1:
         return node.indices[0]
-    # A dot path would take a name that is a number for an element, too.
+    # In a dot path a name that is a number could mean an element, too.
     if isinstance(node, Fields) and len(node.fields) == 1 and number(node.fields[0]) is None:
         return node.fields[0]
     return None
@@ -149,7 +149,7 @@ def _steps_to(found: DatumInContext) -> Steps:
     steps: list[Step] = []
     at: DatumInContext = found
     while at.context is not None:
-        # A place that was found has one name or one number at each level.
+        # The path to a match has one name or one number at each level.
         steps += at.path.fields if isinstance(at.path, Fields) else cast("Index", at.path).indices
         at = at.context
     return tuple(reversed(steps))

@@ -1,4 +1,4 @@
-"""JSON as people write it: strict JSON first, then what DIL's parser let pass, with a notice.
+"""Reads JSON as people write it: as strict JSON, else as leniently as DIL, with a notice.
 
 See rules F9 and F16.
 """
@@ -36,9 +36,9 @@ _BAD_ESCAPE = re.compile(r'\\(?:u[0-9A-Fa-f]{4}|["\\/bfnrt])|(\\)')
 
 
 class JsonError(ValueError):
-    """Text that is no JSON, not even leniently; ``line`` counts from 0 inside the text.
+    """A text is no JSON, not even leniently; ``line`` counts from 0 inside the text.
 
-    ``has_inner_quote`` says that a quote seems to stand inside a string and ends it too early.
+    ``has_inner_quote`` says that a quote inside a string seems to end the string too early.
     """
 
     def __init__(self, reason: str, line: int, *, has_inner_quote: bool = False) -> None:
@@ -84,7 +84,7 @@ def parse(text: str) -> tuple[JsonValue, str]:
 
 
 def _ends_at_a_quote(error: ValueError) -> bool:
-    """Return whether text goes on right behind a string, as behind a quote that is not escaped."""
+    """Return whether text follows right behind a string, as behind a quote that is not escaped."""
     if not isinstance(error, json.JSONDecodeError) or "delimiter" not in error.msg:
         return False
     before, after = error.doc[: error.pos].rstrip(), error.doc[error.pos :]
@@ -138,7 +138,7 @@ def _lenient(text: str) -> JsonValue:
     except yaml.YAMLError as error:
         raise JsonError("", 0) from error
     if isinstance(node, yaml.CollectionNode) and not node.flow_style:
-        raise JsonError("", 0)  # a mapping without brackets is YAML alone
+        raise JsonError("", 0)  # a mapping without brackets is YAML only
     return from_node(node)
 
 
@@ -151,7 +151,7 @@ def _is_yaml_only(event: yaml.Event) -> bool:
 
 
 def from_node(node: yaml.Node | None) -> JsonValue:
-    """Return the JSON value of a YAML node; only JSON's own words and numbers are not text.
+    """Return the JSON value of a YAML node; all scalars but JSON's words and numbers are text.
 
     Raises:
         JsonError: a name without a value, a name that is no text, or one given twice.
@@ -191,10 +191,10 @@ def scalar(text: str) -> JsonValue:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """The state at the end of a text: brackets still open, and a string or comment that is.
+    """The state at the end of a text: the open brackets, and an open string or comment.
 
-    ``end`` is the offset behind the bracket that closed the first one, None while it is open.
-    ``scanned`` is where counting goes on when text is appended.
+    ``end`` is the offset behind the bracket that closes the first bracket, None while that is open.
+    ``scanned`` is the offset at which counting continues when text is appended.
     """
 
     depth: int
@@ -209,9 +209,9 @@ class Balance:
 
 
 def balance(text: str, before: Balance | None = None) -> Balance:
-    """Count the brackets of JSON-like text, leaving strings and comments out.
+    """Return the open brackets of JSON-like text, without those in strings and comments.
 
-    With ``before``, the state of an earlier part of the text, only what follows is counted.
+    With ``before``, the state of an earlier part of the text, only the rest is scanned.
     """
     depth, end = (before.depth, before.end) if before else (0, None)
     for token in _TOKEN.finditer(text, before.scanned if before else 0):
@@ -230,7 +230,7 @@ def balance(text: str, before: Balance | None = None) -> Balance:
 
 
 def keep_unknown_escapes(text: str) -> str:
-    r"""Double the backslash of escapes in strings that JSON does not have, such as ``\\s``."""
+    r"""Return a text with the backslash doubled in escapes that JSON does not have (``\\s``)."""
 
     def in_string(token: re.Match[str]) -> str:
         if token.lastgroup != "double":
@@ -241,7 +241,7 @@ def keep_unknown_escapes(text: str) -> str:
 
 
 def flow_text(text: str) -> str:
-    """Return lenient JSON as YAML flow text of the same length of lines.
+    """Return lenient JSON as YAML flow text with the same number of lines.
 
     Comments become blanks, tabs between tokens too, and a blank follows each unquoted name.
     """
@@ -254,7 +254,7 @@ def flow_text(text: str) -> str:
         parts.append(_blanks(token[0]) if token.lastgroup == "comment" else token[0])
         position = token.end()
     parts.append(text[position:].replace("\t", " "))
-    # Strings are put back last, so that nothing inside them is taken for a name.
+    # Strings are inserted last, so that no text inside them is taken for a name.
     plain = "".join(part for part in parts[::2])
     if not _NAME_WITHOUT_BLANK.search(plain):
         return "".join(parts)

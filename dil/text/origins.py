@@ -1,4 +1,4 @@
-"""Where a filled address leads: values choose paths and queries, never whom to ask."""
+"""Checks filled addresses: values may choose paths and queries, but no other host."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _PATH_BEHIND = re.compile(r"[^{}/?#]+://[^{}/?#]*\{\{[^{}]+\}\}(?:[/?].*)?", re.
 
 @dataclass(frozen=True, slots=True)
 class NetworkOrigin:
-    """Whom an address asks; ``port`` is None where it is the scheme's own.
+    """The scheme, host and port of an address; ``port`` is None for the scheme's default port.
 
-    ``rest`` is what else no value may choose: the user, options of a driver.
+    ``rest`` are other parts that no value may choose: the user, options of a driver.
     """
 
     scheme: str
@@ -47,16 +47,16 @@ class NetworkOrigin:
 
 
 def is_host_entry(text: str) -> bool:
-    """Return whether a text can stand in ``ms.source.uri.hosts``."""
+    """Return whether a text is a valid entry of ``ms.source.uri.hosts``."""
     return _ENTRY.fullmatch(text.lower()) is not None
 
 
 def own_origin(template: str, parse: Callable[[str], NetworkOrigin]) -> NetworkOrigin | None:
-    """Return the origin that a template has whatever its values are, None where it has none.
+    """Return the origin that a template has for all values, None if values decide about it.
 
     Args:
         template: An address with ``{{variables}}``.
-        parse: Reads the origin of a filled one; raises ValueError or ConfigError where it has none.
+        parse: Returns the origin of a filled address; raises ValueError or ConfigError without one.
     """
     samples = ("/1", "/2") if _PATH_BEHIND.fullmatch(template) else ("1", "2")
     first, second = (_sample(template, each, parse) for each in samples)
@@ -71,13 +71,13 @@ def refuse_other_origin(
     *,
     key: str = "ms.source.uri",
 ) -> None:
-    """Refuse a filled address that its values lead to another origin than the template's.
+    """Refuse a filled address whose values lead to another origin than the template's.
 
     Args:
-        template: The address as the job has it.
-        text: The same with values in place of its variables.
-        parse: As for ``own_origin``; what it raises for ``text`` is passed on.
-        hosts: ``ms.source.uri.hosts``: where else values may lead.
+        template: The address as the job file has it.
+        text: The address with values for its variables.
+        parse: As in ``own_origin``; its errors about ``text`` are passed on.
+        hosts: ``ms.source.uri.hosts``, the other hosts that values may lead to.
         key: The property that has the template.
 
     Raises:
@@ -104,7 +104,7 @@ def refuse_other_origin(
 def refuse_way_out(
     template: str, variables: Mapping[str, JsonValue], key: str = "ms.source.uri"
 ) -> None:
-    """Refuse a value with a part ``..``, which would lead where the job does not point.
+    """Refuse a value with a part ``..``, which could lead out of the job's folder.
 
     Raises:
         ConfigError: a value that ``template`` asks for has one.
@@ -114,7 +114,7 @@ def refuse_way_out(
             raise ConfigError.single(
                 key,
                 f"gets a value for {{{{{name}}}}} that leads out of its folder (..)",
-                "Correct the value where it comes from.",
+                "Correct the value at its origin.",
             )
 
 
@@ -122,7 +122,7 @@ def refuse_other_path(template: str, text: str, variables: Mapping[str, JsonValu
     """Refuse a filled path of an input that leads out of its folder, or to another file system.
 
     Raises:
-        ConfigError: it does.
+        ConfigError: the path leads out of its folder, or to another file system.
     """
     refuse_way_out(template, variables, _INPUT)
     refuse_other_origin(template, text, _file_system, key=_INPUT)
@@ -143,10 +143,10 @@ def _sample(
 
 
 def allows(entry: str, found: NetworkOrigin, written: NetworkOrigin | None) -> bool:
-    """Return whether an entry of ``ms.source.uri.hosts`` means an origin.
+    """Return whether an entry of ``ms.source.uri.hosts`` allows an origin.
 
-    ``written`` is what the job has in place of it: its scheme and port hold where the entry has
-    none, and only its user and options count.
+    ``written`` is the origin in the job file. Its scheme and port hold if the entry has none, and
+    its user and options always hold.
     """
     match = _ENTRY.fullmatch(entry.strip().lower())
     if match is None or not found.host:
@@ -154,7 +154,7 @@ def allows(entry: str, found: NetworkOrigin, written: NetworkOrigin | None) -> b
     scheme, host, port = match.groups()
     mine = written or NetworkOrigin("")
     if scheme is None:
-        # A job that names no scheme did not ask for plain text.
+        # A job that names no scheme has not allowed unencrypted HTTP.
         is_scheme = found.scheme == mine.scheme if mine.scheme else found.scheme != "http"
     else:
         is_scheme = found.scheme == scheme

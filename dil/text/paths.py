@@ -1,4 +1,4 @@
-"""Compiling paths to places in documents, and following them (``dil.model.path``)."""
+"""Compiles paths to places in documents, and follows them (``dil.model.path``)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dil.model.path import MISSING, Missing, Path, Step, Steps, is_jsonpath, num
 
 @lru_cache(maxsize=1024)
 def compile_path(text: str) -> Path:
-    """Return the path that a text means; the empty text is the root.
+    """Return the compiled path of a text; the empty text is the root.
 
     Raises:
-        JsonPathError: it begins as JSONPath and is none.
+        JsonPathError: the text begins like JSONPath and is none.
     """
     if not is_jsonpath(text):
         return Path(text, tuple(text.split(".")) if text else ())
@@ -26,7 +26,7 @@ def compile_path(text: str) -> Path:
 
 
 def places(path: Path, root: JsonValue) -> list[Steps]:
-    """Return the steps to each place that a path means; a document to search has no decimals."""
+    """Return the steps to each place that a path finds; searches read decimals as floats."""
     if path.is_place:
         return [] if isinstance(follow(root, path.steps), Missing) else [path.steps]
     from dil.text.jsonpath import search
@@ -35,9 +35,9 @@ def places(path: Path, root: JsonValue) -> list[Steps]:
 
 
 def find(root: JsonValue, text: str) -> JsonValue | Missing:
-    """Return the value at a path, MISSING where there is none.
+    """Return the value at a path, MISSING if there is none.
 
-    There is no escape for a dot in a dot path; JSONPath has one.
+    A dot path cannot name a member with a dot; JSONPath can.
 
     >>> find({"a": [{"b": None}]}, "a.0.b") is None
     True
@@ -62,16 +62,16 @@ def name_of(text: str) -> str:
     """Return the name of the value at a path; a text that is no JSONPath is the name itself.
 
     Raises:
-        JsonPathError: it begins as JSONPath and is none.
+        JsonPathError: the text begins like JSONPath and is none.
     """
     return compile_path(text).name if is_jsonpath(text) else text
 
 
 def one_place(text: str) -> Steps:
-    """Return the steps of a path of a document that is not searched, but followed.
+    """Return the steps of a path to one place, for documents that cannot be searched.
 
     Raises:
-        SourceContractError: it is JSONPath that may find several places.
+        SourceContractError: the path is JSONPath that may find several places.
     """
     path = compile_path(text)
     if not path.is_place:
@@ -83,10 +83,10 @@ def one_place(text: str) -> Steps:
 
 
 def only(path: Path, values: Iterable[JsonValue]) -> JsonValue | Missing:
-    """Return the one value that a path found, MISSING where it found none.
+    """Return the only value that a path found, MISSING if it found none.
 
     Raises:
-        SourceContractError: there are different ones.
+        SourceContractError: the path found different values.
     """
     different = {compact(value): value for value in values}
     if len(different) > 1:
@@ -98,7 +98,7 @@ def only(path: Path, values: Iterable[JsonValue]) -> JsonValue | Missing:
 
 
 def follow(root: JsonValue, steps: Steps) -> JsonValue | Missing:
-    """Return the value at the end of steps; a missing one is never skipped."""
+    """Return the value that steps lead to, MISSING if any step leads to nothing."""
     value = root
     for step in steps:
         if isinstance(value, Mapping):
@@ -116,9 +116,9 @@ def follow(root: JsonValue, steps: Steps) -> JsonValue | Missing:
 
 
 def index(step: Step, size: int) -> int | None:
-    """Return which element of an array of ``size`` a step means, counted from 0.
+    """Return the index from 0 of the element that a step means in an array of ``size``.
 
-    None when the step is a name, or the array has no such element.
+    The result is None if the step is a name, or the array has no such element.
     """
     position = number(step)
     if position is not None and position < 0:
@@ -127,7 +127,7 @@ def index(step: Step, size: int) -> int | None:
 
 
 def _with_floats(value: JsonValue) -> JsonValue:
-    """Return a document without decimals, which filters of JSONPath do not know for numbers."""
+    """Return a document with floats for decimals, which filters of JSONPath cannot compare."""
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, Mapping):

@@ -13,7 +13,7 @@ _PLACEHOLDER = re.compile(r"\{\{([A-Za-z0-9_.$-]+)\}\}")
 
 @dataclass(frozen=True, slots=True)
 class Substituted:
-    """A text after replacement, with the names that had a value and those that had none."""
+    """A text after replacement, the names that had a value, and the names that had none."""
 
     text: str
     used: frozenset[str]
@@ -32,9 +32,9 @@ def placeholders(text: str) -> tuple[str, ...]:
 def substitute(
     text: str, values: Mapping[str, JsonValue], encode: Callable[[str], str] | None = None
 ) -> Substituted:
-    """Replace every placeholder that has a value; others stay as they are written.
+    """Return a text with every placeholder that has a value replaced; other ones stay.
 
-    One pass: placeholders inside a value are not looked at. ``encode`` is applied to the text of
+    Placeholders inside a value are not replaced. ``encode`` is applied to the text of
     each value (``dil.model.json.as_text``), never to ``text`` itself.
 
     >>> substitute("{{a}}-{{b}}", {"a": 5}).text

@@ -26,7 +26,7 @@ _IN_MEMORY = {"", ":memory:"}
 
 
 class Engine(StrEnum):
-    """A kind of database; MariaDB is spoken to as MySQL. The value names it in URLs."""
+    """A kind of database, with its name in URLs; MariaDB is used as MySQL."""
 
     POSTGRESQL = "postgresql"
     MYSQL = "mysql"
@@ -35,12 +35,12 @@ class Engine(StrEnum):
 
     @property
     def has_schemas(self) -> bool:
-        """Return whether a database holds schemas; what MySQL calls a schema is a database."""
+        """Return whether a database holds schemas; in MySQL a schema is a database."""
         return self in {Engine.POSTGRESQL, Engine.DUCKDB}
 
     @property
     def default_schema(self) -> str:
-        """Return the schema that is meant where none is named."""
+        """Return the schema that is used if none is named."""
         return {Engine.POSTGRESQL: "public", Engine.DUCKDB: "main"}.get(self, "")
 
 
@@ -68,10 +68,10 @@ class WarehouseAddress:
 
 
 def read_warehouse_url(text: str) -> WarehouseAddress:
-    """Return the database that a URL names; the path of a file is as it is written.
+    """Return the database that a URL names; the path of a file is not changed.
 
     Raises:
-        DatabaseUrlError: it is no URL of a known database, or an option cannot be kept.
+        DatabaseUrlError: the text is no URL of a known database, or an option cannot be kept.
     """
     match = _SCHEME.fullmatch(text.strip())
     if match is None:
@@ -90,11 +90,11 @@ def read_warehouse_url(text: str) -> WarehouseAddress:
 
 
 def _path(rest: str) -> str:
-    """Return the path of ``///path``; a fourth slash begins an absolute one."""
+    """Return the path of ``///path``; a fourth slash begins an absolute path."""
     body, _, query = rest.partition("?")
     path = unquote(body.removeprefix("///") if body.startswith("///") else "")
     if query:
-        raise DatabaseUrlError("has options, and a file takes none", "Leave out what follows `?`.")
+        raise DatabaseUrlError("has options, and a file has none", "Leave out `?` and the rest.")
     if not body.startswith("///") and body not in {"//", ""}:
         raise DatabaseUrlError("names a host, and the database is a file", f"Write {FORMS}.")
     if path in _IN_MEMORY:
@@ -105,7 +105,7 @@ def _path(rest: str) -> str:
 
 
 def _without_charset(rest: str) -> str:
-    """Leave out SQLAlchemy's ``charset=utf8mb4`` of MySQL: rows are always sent as that."""
+    """Return a URL without SQLAlchemy's ``charset=utf8mb4`` for MySQL, which is always used."""
     head, mark, query = rest.partition("?")
     kept = [each for each in query.split("&") if not each.lower().startswith("charset=")]
     return f"{head}{mark}{'&'.join(kept)}" if any(kept) else head

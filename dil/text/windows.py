@@ -23,7 +23,7 @@ from dil.text.zones import EPOCH, MILLISECOND, find_zone, moment
 
 _LABEL = re.compile(r"[0-9]{12}00")
 _YEAR_MS = 366 * DAY_MS
-# How much time is computed at once: some hundreds of windows, and more than lies between two.
+# How much time is computed at once: some hundreds of windows, and more than one window.
 _CHUNKS = {
     Level.MINUTE: DAY_MS,
     Level.HOUR: 32 * DAY_MS,
@@ -31,7 +31,7 @@ _CHUNKS = {
     Level.MONTH: 16 * _YEAR_MS,
     Level.YEAR: 64 * _YEAR_MS,
 }
-# At least how far the start of a fire's period can lie before the fire.
+# At least the longest time between the start of a fire's period and the fire.
 _LAGS = {
     Level.MINUTE: 0,
     Level.HOUR: DAY_MS,
@@ -41,12 +41,12 @@ _LAGS = {
 }
 _FIRST_MS = (datetime(2, 1, 1, tzinfo=UTC) - EPOCH) // MILLISECOND
 _LAST_MS = (datetime(9998, 12, 31, tzinfo=UTC) - EPOCH) // MILLISECOND
-# What a label can name.
+# The instants that a label can name.
 _STARTS = range(
     (datetime.min.replace(tzinfo=UTC) - EPOCH) // MILLISECOND,
     (datetime.max.replace(tzinfo=UTC) - EPOCH) // MILLISECOND,
 )
-# The units as schedules: their periods start where these fire.
+# The units as schedules, whose fires start the periods.
 _UNITS = {
     LabelUnit.MINUTE: "* * * * *",
     LabelUnit.HOUR: "0 * * * *",
@@ -84,10 +84,10 @@ class Windows(Protocol):
     """The windows of a schedule; all times epoch ms UTC."""
 
     def at(self, ms: int) -> Interval:
-        """Return the window that an instant lies in.
+        """Return the window that contains an instant.
 
         Raises:
-            PlanningError: it lies in no year that has labels.
+            PlanningError: the instant is in a year without labels.
         """
         ...
 
@@ -95,13 +95,13 @@ class Windows(Protocol):
         """Return the window that a run loads: it ended at or before the latest fire (2.4, 2.5).
 
         Raises:
-            PlanningError: it lies in no year that has labels.
+            PlanningError: the window is in a year without labels.
         """
         ...
 
 
 def windows_of(spec: TimelabelSpec) -> Windows:
-    """Return the windows of a schedule, an interval or a unit, and of what was before it."""
+    """Return the windows of a schedule, an interval or a unit, and of earlier schedules."""
     last = _windows(spec)
     if not spec.earlier:
         return last
@@ -137,10 +137,10 @@ class IntervalWindows:
 
 @dataclass(frozen=True, slots=True)
 class ChangedWindows:
-    """Windows of one schedule after the other (2.13): ``ends`` are where all but the last end.
+    """Windows of one schedule after the other (2.13); ``ends`` are the ends of all but the last.
 
-    The first window after a change begins where the last one before it ended, so that windows
-    follow each other across changes, too.
+    The first window after a change begins where the last window before it ended, so that no gap is
+    between windows.
     """
 
     ends: Sequence[int]
@@ -160,7 +160,8 @@ class ChangedWindows:
     def of_run(self, now_ms: int) -> Interval:
         """Return the window that the latest fire at or before now loads.
 
-        Until the present schedule has fired for its first window it is the last one before it.
+        Until the present schedule has fired for its first window, the result is the last window
+        of the schedule before.
         """
         end = self.parts[-1].of_run(now_ms).high
         return self.at(max(end, self.ends[-1]) - 1)
@@ -168,16 +169,16 @@ class ChangedWindows:
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """All fires of a stretch of time, and the start of the period of each; both ascend."""
+    """All fires in a range of time, and the starts of their periods, both ascending."""
 
     fires: Sequence[int]
     tops: Sequence[int]
 
 
 class CronWindows:
-    """Windows of a cron expression in a time zone: from the top of one fire to that of the next.
+    """Windows of a cron expression in a zone: from one period's start (its top) to the next.
 
-    Fires that share a top share the window before it. Not for use by several threads at once.
+    Fires with the same top load the same window before it. Do not use it in several threads.
     """
 
     __slots__ = ("_chunk", "_cron", "_lag", "_latest", "_size", "_zone")
@@ -234,10 +235,11 @@ class CronWindows:
         return self._fires(max(low, _FIRST_MS), min(high, _LAST_MS))
 
     def _fires(self, low: int, high: int) -> _Chunk:
-        """Return the fires in [low, high) with the start of each one's period, its top (2.3).
+        """Return the fires in [low, high), each with the start of its period, its top (2.3).
 
-        Several times a day the minutes are taken off the instant, so that an hour that occurs twice
-        stays two. Else the local date is reset to the start of its day, month or year.
+        For several fires a day the instant is cut to its hour or minute, so that an hour that
+        occurs twice makes two periods. Else the local date is reset to the start of its day, month
+        or year.
         """
         cron, zone = self._cron, self._zone
         if cron.level < Level.DAY:
@@ -254,8 +256,8 @@ class _NoFiresError(Exception):
 
 def _unlabelled(ms: int, zone: tzinfo, years: str) -> PlanningError:
     return PlanningError(
-        f"no timelabel is known at {moment(ms, zone)}, the years {years} have them",
-        "Choose a range of ms.watermark within them",
+        f"no timelabel is known at {moment(ms, zone)}, only the years {years} have timelabels",
+        "Choose a range of ms.watermark within these years",
     )
 
 

@@ -28,7 +28,7 @@ ABBREVIATIONS = {
     "PDT": "America/Los_Angeles",
 }
 _OFFSET = re.compile(r"([+-])([01][0-9]|2[0-3]):?([0-5][0-9])")
-# Not part of a region: files that some systems keep beside the zones, of local or other meaning.
+# No regions, but files that some systems keep in the folders of zones.
 _NO_REGION = ("posix", "right/", "localtime", "Factory")
 _MOST_HOURS = 12  # of the regions Etc/GMT+12 to Etc/GMT-12
 _NAMED_OFFSET = re.compile(r"(?:GMT|UTC|UT)([+-])([01]?[0-9])(?::?([0-5][0-9]))?", re.IGNORECASE)
@@ -56,7 +56,7 @@ def find_zone(name: str) -> tzinfo:
 
 
 def zone_fix(name: str) -> str:
-    """Return what to write in place of an unknown zone: the nearest region id, if one is near.
+    """Return the advice for an unknown zone: the nearest region id, if one is near.
 
     >>> zone_fix("GMT+5:30")
     'Write +05:30. Use a region id such as Europe/Paris, or UTC.'
@@ -76,7 +76,7 @@ def zone_fix(name: str) -> str:
 
 
 def _written_offset(sign: str, hours: str, minutes: str | None) -> str:
-    """Return what to write for an offset behind a name; only whole hours have a region id."""
+    """Return the advice for an offset behind a name; only whole hours have a region id."""
     text = f"Write {sign}{int(hours):02}:{minutes or '00'}"
     if int(minutes or 0) or not 0 < int(hours) <= _MOST_HOURS:
         return f"{text}."
@@ -85,9 +85,9 @@ def _written_offset(sign: str, hours: str, minutes: str | None) -> str:
 
 
 def zone_of_text(name: str) -> str:
-    """Return the zone that a name in a watermark means, in a form ``find_zone`` accepts.
+    """Return the zone of a name in a watermark, in a form that ``find_zone`` accepts.
 
-    Takes ``Z``, UTC, GMT, UT, the US abbreviations, offsets with or without colon, region ids.
+    Names are ``Z``, UTC, GMT, UT, the US abbreviations, offsets with or without colon, region ids.
 
     Raises:
         ValueError: there is no such zone.
@@ -116,7 +116,7 @@ def to_local(ms: int, zone: tzinfo) -> datetime:
 
 
 def iso(ms: int | None) -> str | None:
-    """Return an instant in epoch milliseconds as ISO 8601 in UTC, None for none of the calendar.
+    """Return an instant in epoch milliseconds as ISO 8601 in UTC, None outside the calendar.
 
     >>> iso(1_500)
     '1970-01-01T00:00:01.500Z'
@@ -134,7 +134,7 @@ def iso(ms: int | None) -> str | None:
 def moment(ms: int, zone: tzinfo) -> str:
     """Return an instant in epoch milliseconds as local time with offset, no finer than needed.
 
-    Outside the years 1 to 9999 it is shown as its number.
+    Outside the years 1 to 9999 the result is its number and ``ms``.
 
     >>> moment(1_000, find_zone("+05:30"))
     '1970-01-01 05:30:01+05:30'
@@ -150,7 +150,8 @@ def moment(ms: int, zone: tzinfo) -> str:
 def to_ms(local: datetime, zone: tzinfo) -> int:
     """Return the epoch milliseconds of a naive local time; finer digits are cut.
 
-    A time in a gap of the zone moves forward by the gap, one in an overlap is the earlier.
+    A time in a gap of the zone moves forward by the gap; of a time that occurs twice it is the
+    first.
     """
     offset = _offset(local.replace(tzinfo=zone, fold=0))
     return (local - LOCAL_EPOCH - offset) // MILLISECOND
@@ -162,7 +163,7 @@ def offset_ms(local: datetime) -> int:
 
 
 def gap_at(local: datetime, zone: tzinfo) -> tuple[datetime, datetime] | None:
-    """Return from when to when clocks jump over a naive local time, None where it exists."""
+    """Return begin and end of the gap that a naive local time is in, None if the time exists."""
     before = _offset(local.replace(tzinfo=zone, fold=0))
     after = _offset(local.replace(tzinfo=zone, fold=1))
     if after <= before:

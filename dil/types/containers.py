@@ -1,4 +1,4 @@
-"""Lists, maps and structs of Arrow taken apart, whatever slice of others they are."""
+"""Takes lists, maps and structs of Arrow apart, also if they are slices of other arrays."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import pyarrow.compute as pc
 
 
 def offsets_of(array: pa.Array) -> pa.Array:
-    """Return the offsets of lists or maps, beginning at 0 and not a slice of others."""
+    """Return the offsets of lists or maps, which begin at 0 and are no slice of other offsets."""
     offsets = array.offsets
     is_moved = offsets[0].as_py() != 0
     return whole(pc.subtract(offsets, offsets[0]) if is_moved else offsets)
 
 
 def whole(array: pa.Array) -> pa.Array:
-    """Return an array that is no slice: Arrow takes no mask beside offsets that are one."""
+    """Return an equal array that is no slice: Arrow accepts no mask with sliced offsets."""
     return array if array.offset == 0 else pa.concat_arrays([array, array.slice(0, 0)])
 
 
@@ -40,14 +40,14 @@ def _covered(array: pa.Array, inner: pa.Array) -> pa.Array:
 
 
 def rows_of_items(array: pa.Array, rows: pa.Array) -> pa.Array:
-    """Return for each item of lists or maps the one of ``rows`` that its list is in."""
+    """Return for each item of lists or maps the element of ``rows`` at its list's position."""
     offsets = offsets_of(array)
     lists = pa.ListArray.from_arrays(offsets, pa.nulls(offsets[-1].as_py(), pa.int8()))
     return rows.take(pc.list_parent_indices(lists))
 
 
 def spread(values: pa.Array, is_valid: pa.Array) -> pa.Array:
-    """Put values, which exist for valid positions only, at these positions, and null elsewhere."""
+    """Return an array with the values at the valid positions, in order, and null elsewhere."""
     before = pc.subtract(pc.cumulative_sum(is_valid.cast(pa.int64())), 1)
     return values.take(pc.if_else(is_valid, before, None))
 
@@ -63,7 +63,7 @@ def has_not_null(data_type: pa.DataType) -> bool:
 
 
 def rebuilt(array: pa.Array, items: pa.Array, field: pa.Field) -> pa.Array:
-    """Return lists or maps with other items, one for each old one; ``field`` is that of items."""
+    """Return lists or maps with each item replaced; ``field`` is the field of the new items."""
     mask = array.is_null() if array.null_count else None
     offsets = offsets_of(array)
     if pa.types.is_map(array.type):

@@ -1,7 +1,7 @@
-"""Columns of Arrow as columns of a Delta table, and how the columns of a table may grow.
+"""Columns of Arrow as columns of a Delta table, and the columns that a table may gain.
 
-Every column that a job makes may hold null. Delta tables gain columns, and members of records; a
-column's type stays as it is, unless no file that has the old one stays. Source: the Delta
+Every column that a job makes may hold null. Delta tables gain columns, and members of records. A
+column's type may change only if all files with the old type are removed. Source: the Delta
 transaction protocol, "Schema Serialization Format".
 """
 
@@ -39,7 +39,7 @@ def delta_schema(schema: pa.Schema) -> Schema:
     """Return the schema of a table with these columns.
 
     Raises:
-        WriteError: Delta has no type that holds a column's values exactly, or no such name.
+        WriteError: Delta has no type that holds a column's values exactly, or refuses its name.
     """
     for name in schema.names:
         if not name or set(name) & set(_FORBIDDEN):
@@ -48,7 +48,7 @@ def delta_schema(schema: pa.Schema) -> Schema:
 
 
 def _fields(fields: Iterable[pa.Field], folder: str) -> list[pa.Field]:
-    """Return columns, or members of a record whose path and a dot are ``folder``, as nullable."""
+    """Return columns, or members of the record at the path ``folder`` (with a dot), as nullable."""
     seen: dict[str, str] = {}
     found = []
     for field in fields:
@@ -61,7 +61,7 @@ def _fields(fields: Iterable[pa.Field], folder: str) -> list[pa.Field]:
 
 
 def _type(kind: pa.DataType, path: str) -> pa.DataType:
-    """Return a type with everything nullable inside that may be."""
+    """Return a type with all nested fields nullable, except keys of maps."""
     if pa.types.is_struct(kind):
         return pa.struct(_fields(kind, f"{path}."))
     if pa.types.is_map(kind):
@@ -83,7 +83,7 @@ def new_columns(table: Schema, wanted: Schema) -> list[Field]:
 
 
 def retyped(table: Schema, wanted: Schema) -> tuple[str, str, str] | None:
-    """Return a column whose type differs: its path, the wanted type, the table's; None if none."""
+    """Return a column whose type differs: its path, the wanted and the table's type; else None."""
     known = _flat_words(table)
     for path, word in _flat_words(wanted).items():
         if known.get(path, word) != word:
@@ -92,7 +92,7 @@ def retyped(table: Schema, wanted: Schema) -> tuple[str, str, str] | None:
 
 
 def refuse_respelled(table: Schema, wanted: Schema) -> None:
-    """Refuse a column that a table has by a name of other capital letters.
+    """Refuse a column whose name in the table differs in letter case only.
 
     Raises:
         WriteError: the table would have two columns that Delta cannot distinguish.
@@ -110,24 +110,25 @@ def refuse_respelled(table: Schema, wanted: Schema) -> None:
 
 
 def merged(table: Schema, wanted: Schema) -> Schema:
-    """Return the columns of a table that gains those that it lacks, in whole or in part."""
+    """Return the table's columns with those of ``wanted`` added that it lacks, wholly or partly."""
     added = {field.name: field for field in new_columns(table, wanted)}
     fields = [added.pop(field.name, field) for field in table.fields]
     return Schema([*fields, *added.values()])
 
 
 def replaced(table: Schema, wanted: Schema) -> Schema:
-    """Return the columns of a table whose rows all go: as wanted, and those that only it has."""
+    """Return the columns of a table whose rows are all replaced: ``wanted``, and its own others."""
     fields = {field.name: field for field in table.fields}
     fields.update((field.name, field) for field in wanted.fields)
     return Schema(list(fields.values()))
 
 
 def refuse_unfit(table: Schema, file: pa.Schema, partitions: Collection[str]) -> None:
-    """Refuse a file whose columns are not those of the table, or that may lack one.
+    """Refuse a file with a column that the table lacks or has with another type, or one it lacks.
 
     Raises:
-        WriteError: the table does not have a column, has it with another type, or as NOT NULL.
+        WriteError: the table lacks a column, has it with another type, or has one as NOT NULL that
+            the file may lack.
     """
     columns = delta_schema(file)
     if added := new_columns(table, columns):
@@ -143,7 +144,7 @@ def refuse_unfit(table: Schema, file: pa.Schema, partitions: Collection[str]) ->
 
 
 def _flat_words(schema: Schema) -> dict[tuple[str, ...], str]:
-    """Return Delta's word for the type of every column and of everything inside, by path."""
+    """Return Delta's word for the type of every column and nested field, by path."""
     return {
         path: word
         for field in json.loads(schema.to_json())["fields"]

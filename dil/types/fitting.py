@@ -1,8 +1,8 @@
-"""Which values fit a flat type exactly: casts that refuse the others, or make them null.
+"""Casts to flat types that refuse values that do not fit exactly, or make them null.
 
-Arrow's own casts to decimals multiply by ten to the scale in 128 bits. If the digits are too many,
-they may return another number and no error: 12345678901234567890123456789012345678 as
-decimal128(38, 18).
+Arrow's own casts to decimals multiply by ten to the scale in 128 bits. If there are too many
+digits, they may return a wrong number without an error: 12345678901234567890123456789012345678
+as decimal128(38, 18).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INTEGERS = pa.decimal128(20, 0)  # every integer of 64 bits, with or without a 
 
 
 def exact_cast(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return flat values in another flat type, as Arrow's safe cast does, decimals exactly.
+    """Return flat values in another flat type, as Arrow's safe cast, but with exact decimals.
 
     Raises:
         pyarrow.ArrowInvalid: a value does not fit the type exactly.
@@ -42,7 +42,7 @@ def exact_cast(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def exact_or_null(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return values as ``exact_cast`` does, null where one does not fit."""
+    """Return values as ``exact_cast``, but null for a value that does not fit."""
     try:
         return exact_cast(array, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -59,11 +59,11 @@ def _one_or_null(value: pa.Scalar, target: pa.DataType) -> object:
 
 
 def fit_leaf(array: pa.Array, target: pa.DataType, *, declared: bool = False) -> pa.Array:
-    """Return flat values in another flat type, null where they do not fit exactly.
+    """Return flat values in another flat type, null if they do not fit exactly.
 
-    Numbers fit text, and text a number where it is written as that number's text. ``declared`` says
-    that a person wrote the target type: then numbers may be rounded into float and double, and a
-    text may be any form of its number.
+    Numbers fit text. A text fits a number if it is the text that DIL writes for the number.
+    ``declared`` says that a person wrote the target type: then numbers may be rounded into float
+    and double, and a text may be any form of its number.
     """
     source = array.type
     if source == target:
@@ -93,7 +93,7 @@ def _numbers(array: pa.Array, target: pa.DataType, *, rounds: bool) -> pa.Array:
 
 
 def _from_text(array: pa.Array, target: pa.DataType, *, declared: bool) -> pa.Array:
-    """Return the values of texts; a number only if its text is how a number is written."""
+    """Return the values of texts; a text is a number only if it has the form of a number."""
     if pa.types.is_boolean(target):
         is_word = pc.is_in(array, pa.array(["true", "false"]))
         return pc.if_else(is_word, array, None).cast(target)

@@ -1,4 +1,4 @@
-"""Columns of Arrow as Hive and Glue name them.
+"""Columns of Arrow with the names and types that Hive and Glue use.
 
 Source: Apache Hive language manual, "Hive Data Types"; AWS Glue developer guide, "Data types".
 """
@@ -15,7 +15,7 @@ from dil.model.job import OutputFormat
 from dil.types.lattice import MOST_DIGITS
 
 _LONGEST_NAME = 128
-# What ends a name inside the text of a type.
+# The characters that end a name inside the text of a type.
 _UNSAFE_MEMBER = re.compile(r"[^A-Za-z0-9_]")
 _UNSAFE_COLUMN = re.compile(r"[,:;`\x00-\x1f]")
 _FLAT: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
@@ -40,7 +40,8 @@ def hive_columns(
     """Return the columns of files with their types, without those in the folder names.
 
     Raises:
-        ConversionError: Hive has no type or no name for a column, or takes two for one.
+        ConversionError: Hive has no type for a column, refuses its name, or takes two columns for
+            one.
     """
     lowered = {name.lower() for name in apart}
     columns = []
@@ -50,7 +51,7 @@ def hive_columns(
         name = field.name.lower()
         if name in lowered:
             raise _unfit(
-                field.name, "is the name of two columns where upper and lower case are one"
+                field.name, "is the name of two columns if letter case is not distinguished"
             )
         if not name or len(name) > _LONGEST_NAME or _UNSAFE_COLUMN.search(name):
             raise _unfit(field.name, "is no name of a column there")
@@ -76,7 +77,7 @@ def _type(kind: pa.DataType, path: str, form: OutputFormat) -> str:
 def _flat(kind: pa.DataType, form: OutputFormat) -> str:
     if pa.types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision <= MOST_DIGITS:
         return f"decimal({kind.precision},{kind.scale})"
-    # Hive knows no zone: instants are what readers make of them, in their own zone.
+    # Hive has no zones: readers show instants in their own zone.
     if pa.types.is_timestamp(kind) and kind.unit in {"s", "ms", "us"}:
         return "timestamp"
     if pa.types.is_time(kind) and form is OutputFormat.ORC:

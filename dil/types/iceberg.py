@@ -1,7 +1,7 @@
 """Columns of Arrow as columns of an Iceberg table.
 
 Every column that a job makes may hold null. Source: the Iceberg table specification, "Schemas and
-Data Types", "Schema Evolution"; which files of other types a table can read is the library's word.
+Data Types", "Schema Evolution"; the library decides which files of other types a table can read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FLAT: tuple[tuple[Callable[[pa.DataType], bool], iceberg.PrimitiveType], ...] =
 
 
 def iceberg_schema(schema: pa.Schema, table: Schema | None = None) -> Schema:
-    """Return the columns that a table gets; numbered anew, because the table numbers its own.
+    """Return the columns for a table, with new numbers, because the table gives its own numbers.
 
     Args:
         schema: The columns of the rows.
@@ -60,12 +60,12 @@ def iceberg_schema(schema: pa.Schema, table: Schema | None = None) -> Schema:
 
 
 def refuse_retyped(table: Schema, other: Schema) -> None:
-    """Refuse columns whose types are neither those of a table nor the same, wider or narrower.
+    """Refuse columns whose types are neither the table's types nor wider or narrower forms of them.
 
     Widening is int to long, float to double, and more digits before a decimal's point.
 
     Raises:
-        WriteError: a type is another one.
+        WriteError: the type of a column is too different.
     """
     known = {name: table.find_type(name) for name in index_by_name(table)}
     for name in index_by_name(other):
@@ -89,7 +89,7 @@ def _family(kind: iceberg.IcebergType) -> str:
 
 
 def partition_spec(schema: Schema, names: tuple[str, ...]) -> PartitionSpec:
-    """Return the spec of a table whose rows are kept apart by the values of columns.
+    """Return the partition spec of a table that is partitioned by the values of columns.
 
     Raises:
         WriteError: the rows do not have such a column.

@@ -1,4 +1,4 @@
-"""How flat types widen: what holds the values of several of them exactly (rule F17)."""
+"""Widening of flat types: the type that holds the values of several types exactly (rule F17)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _WORDS: dict[pa.DataType, bytes] = {
 
 
 def wider_flat(*types: pa.DataType) -> pa.DataType:
-    """Return the type that holds all of these flat types; text where there is no other.
+    """Return the type that holds all of these flat types; text if no other type does.
 
-    int widens to long, to decimal, to double. Doubles have no bound of their own: beside decimals
-    the digits of the others decide, and whoever casts has to check.
+    int widens to long, to decimal, to double. Doubles have no limit of digits: with decimals and
+    doubles, the digits of the other types decide, and the caller has to check values when casting.
     """
     if len(set(types)) == 1:
         return types[0]
@@ -34,18 +34,18 @@ def wider_flat(*types: pa.DataType) -> pa.DataType:
 
 
 def widened_word(data_type: pa.DataType) -> bytes:
-    """Return the type word of what ``wider_flat`` returned."""
+    """Return the type word of a type that ``wider_flat`` returned."""
     return _WORDS.get(data_type, b"decimal")
 
 
 def decimal_type(precision: int, scale: int) -> pa.DataType:
-    """Return the decimal type of so many digits; Arrow has one of 76 where 38 are too few."""
+    """Return the decimal type with this precision and scale, of 76 digits if 38 are too few."""
     make = pa.decimal128 if precision <= MOST_DIGITS else pa.decimal256
     return make(precision, scale)
 
 
 def is_number(data_type: pa.DataType) -> bool:
-    """Return whether a type is of integers, fractions or decimals."""
+    """Return whether a type is an integer, floating-point or decimal type."""
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     return any(is_kind(data_type) for is_kind in kinds)
 

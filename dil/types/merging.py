@@ -1,7 +1,7 @@
-"""The one merge of schemas: types that hold the values of two others exactly, nested ones too.
+"""Merges schemas into types that hold the values of both exactly, nested ones too.
 
-Members of records go by name, and a column of one side alone may be null. A column that never
-held a value takes the other's type, because the type of an all-null column is only a guess.
+Members of records are matched by name, and a column that one side lacks may be null. A column
+that never had a value takes the other side's type, because the type of nulls is only a guess.
 See rule F17.
 """
 
@@ -23,7 +23,7 @@ Clash = Callable[[str], pa.DataType]
 
 @dataclass(frozen=True, slots=True)
 class SeenType:
-    """A type, and the type of the values that were there: null wherever none was."""
+    """A type, and the type of the values that occurred: null wherever none did."""
 
     declared: pa.DataType
     seen: pa.DataType
@@ -44,20 +44,20 @@ class SeenType:
 
 
 def wider(a: pa.DataType, b: pa.DataType) -> pa.DataType:
-    """Return a type that holds the values of both exactly; text where there is no other."""
+    """Return a type that holds the values of both exactly; text if no other type does."""
     return _merged(SeenType(a, a), SeenType(b, b), _as_text, "")
 
 
 def wider_schema(a: pa.Schema, b: pa.Schema) -> pa.Schema:
-    """Return a schema that rows of both fit, its columns in order of appearance."""
+    """Return a schema for the rows of both schemas, with columns in order of appearance."""
     one, other = pa.struct(list(a)), pa.struct(list(b))
     return pa.schema(list(wider(one, other)))
 
 
 def merged_records(old: SeenType, new: SeenType, clash: Clash, path: str = "") -> pa.StructType:
-    """Return the record type that holds the values of two of them, members in order of appearance.
+    """Return the record type that holds the values of both, with members in order of appearance.
 
-    ``path`` is that of the column, empty for whole rows.
+    ``path`` is the path of the column, empty for whole rows.
     """
     added = {field.name: index for index, field in enumerate(new.declared)}
     fields = []
@@ -74,7 +74,7 @@ def merged_records(old: SeenType, new: SeenType, clash: Clash, path: str = "") -
 
 
 def union_of_seen(a: pa.DataType, b: pa.DataType) -> pa.DataType:
-    """Return the union of two looks at a column."""
+    """Return the merged type of two types of values that occurred in a column."""
     if pa.types.is_null(a):
         return b
     if pa.types.is_struct(a) and pa.types.is_struct(b):
@@ -90,7 +90,7 @@ def union_of_seen(a: pa.DataType, b: pa.DataType) -> pa.DataType:
 
 
 def is_all_seen(declared: pa.DataType, seen: pa.DataType) -> bool:
-    """Return whether every type inside was seen with values, so that more rows add nothing."""
+    """Return whether every nested type occurred with values, so that more rows add nothing."""
     if pa.types.is_null(seen):
         return False
     if pa.types.is_struct(declared):
@@ -118,7 +118,7 @@ def _merged(old: SeenType, new: SeenType, clash: Clash, path: str) -> pa.DataTyp
 
 
 def _merged_kinds(old: SeenType, new: SeenType, clash: Clash, path: str) -> pa.DataType:
-    """Merge two types of which at least one is flat, or that are nested in different ways."""
+    """Return the merge of two types if at least one is flat, or if their nesting differs."""
     a, b = old.declared, new.declared
     if pa.types.is_null(new.seen):
         return b if pa.types.is_null(a) else a

@@ -1,4 +1,4 @@
-"""Arrays rebuilt with other leaves: the one walk through structs, lists and maps."""
+"""Rebuilds arrays with other flat types: the walk through structs, lists and maps."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dil.errors import ConversionError
 from dil.types.containers import items_of, keys_of, offsets_of, whole
 
 Leaf = Callable[[pa.Array, pa.DataType], pa.Array]
-"""Turns an array of a flat type, or of another shape than wanted, into the wanted type."""
+"""Converts an array of a flat type, or of another shape than the wanted type, to that type."""
 
 
 def rebuild(array: pa.Array, target: pa.DataType, leaf: Leaf) -> pa.Array:
-    """Return ``array`` in type ``target``; nulls stay where they are.
+    """Return ``array`` converted to type ``target``; nulls stay null.
 
-    Members of a struct go by name: one that is missing becomes null, one too many is left out.
+    Members of a struct are matched by name: a missing one becomes null, one too many is left out.
     """
     source = array.type
     if source == target:
@@ -29,7 +29,7 @@ def rebuild(array: pa.Array, target: pa.DataType, leaf: Leaf) -> pa.Array:
 
 
 def explicit(array: pa.Array) -> pa.Array:
-    """Return an equal array without slices inside, in which what lies below a null is null."""
+    """Return an equal array without slices inside; all values below a null are null."""
     if not pa.types.is_nested(array.type):
         return whole(array)
     return _by_shape(array, array.type, _explicit_child, _explicit_child)
@@ -62,12 +62,12 @@ def rebuild_batch(batch: pa.RecordBatch, schema: pa.Schema, leaf: Leaf) -> pa.Re
 
 
 def rows_of(batch: pa.RecordBatch, size: int) -> Iterator[list[dict[str, Any]]]:
-    """Yield the rows as dicts, maps as dicts too, ``size`` at a time to bound what lives at once.
+    """Yield the rows as dicts, maps as dicts too, ``size`` rows at a time to bound memory.
 
     Raises:
         KeyError: a map holds a key twice.
     """
-    # Asking for maps where there are none takes Arrow three times as long.
+    # This option takes Arrow three times as long, even without maps.
     mode = "strict" if any(_holds_map(data_type) for data_type in batch.schema.types) else None
     for start in range(0, batch.num_rows, size):
         yield batch.slice(start, size).to_pylist(maps_as_pydicts=mode)
@@ -92,12 +92,12 @@ def map_schema(schema: pa.Schema, leaf: Callable[[pa.DataType], pa.DataType]) ->
 
 
 def _explicit_child(array: pa.Array, target: pa.DataType) -> pa.Array:
-    del target  # it is the array's own
+    del target  # it is the type of the array
     return explicit(array)
 
 
 def _by_shape(array: pa.Array, target: pa.DataType, inner: Leaf, leaf: Leaf) -> pa.Array:
-    """Rebuild children with ``inner`` where both sides have one shape, else ask ``leaf``."""
+    """Return children rebuilt with ``inner`` if both types have one shape, else call ``leaf``."""
     source = array.type
     if pa.types.is_struct(source) and pa.types.is_struct(target):
         return _struct(array, target, inner)

@@ -1,7 +1,7 @@
-"""Numbers as texts: one text for each number, whatever type it came in and however it was written.
+"""Numbers as texts: one text for each number, independent of its type and its written form.
 
-A column that has numbers in some rows and texts in others is text, and it distinguishes rows.
-100, 100.0 and 1e2 are one number; where each kept a text of its own, its row would be there twice.
+A column with numbers in some rows and texts in other rows is text, and may distinguish rows. 100,
+100.0 and 1e2 are one number; if each kept a text of its own, the same row would be stored twice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def plain(number: Decimal) -> Decimal:
 
 
 def number_text(text: str) -> str:
-    """Return the one text of a number that is written in some way.
+    """Return the normal text of a number that is given in any written form.
 
     >>> [number_text(text) for text in ("100.0", "1e2", "-0.0", "1.50", "25E-9", "7")]
     ['100', '100', '0', '1.5', '2.5e-8', '7']
@@ -43,8 +43,8 @@ def number_text(text: str) -> str:
 def texts_of_numbers(array: pa.Array) -> pa.Array:
     """Return the texts of a column of integers, fractions or decimals.
 
-    Decimals that a source declared keep the places of their type, as its databases write them;
-    those that were found in texts have 38 digits and places that other rows need.
+    Decimals that a source declared keep the places of their type, as databases write them.
+    Decimals found in texts have 38 digits, and places that may come from other rows only.
     """
     texts = array.cast(pa.string())
     if pa.types.is_integer(array.type):

@@ -1,4 +1,4 @@
-"""The Python types of Arrow values, for decoders that read text back into exactly these types."""
+"""The Python types of Arrow values, for decoders that read text into exactly these types."""
 
 from __future__ import annotations
 

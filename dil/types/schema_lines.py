@@ -1,4 +1,4 @@
-"""The text of a recorded schema, read without Arrow: a line ``name: type`` for each column."""
+"""Reads the text of a recorded schema without Arrow: a line ``name: type`` for each column."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ def column_types(text: str) -> dict[str, str]:
 
 
 def regardless_of_nulls(kind: str) -> str:
-    """Return the text of a type without what it says of nulls inside."""
+    """Return the text of a type without its words about nulls inside."""
     return kind.replace(NOT_NULL, "")

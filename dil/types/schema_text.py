@@ -1,6 +1,6 @@
 """The text form of a dataset's schema, as the chain keeps it: one line a column.
 
-A line is ``name: type`` with Arrow's own words for types, and ``not null`` where that holds.
+A line is ``name: type``, in Arrow's own words, and ``not null`` if the column is not nullable.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def parse_schema(text: str) -> pa.Schema:
 
 
 def merged_text(known: str, others: Iterable[str]) -> str:
-    """Return the text of a schema that all of these fit, its columns in order of appearance.
+    """Return the text of a schema for all of these, with columns in order of appearance.
 
     Raises:
         ConversionError: a text cannot be read.
@@ -60,7 +60,7 @@ def merged_text(known: str, others: Iterable[str]) -> str:
 
 
 def _field(text: str) -> tuple[pa.Field, str]:
-    """Read ``name: type`` at the beginning of a text; return it and what follows."""
+    """Return the field ``name: type`` that begins a text, and the rest of the text."""
     name, colon, rest = text.partition(": ")
     if not colon:
         raise ValueError(text)
@@ -70,7 +70,7 @@ def _field(text: str) -> tuple[pa.Field, str]:
 
 
 def _type(text: str) -> tuple[pa.DataType, str]:
-    """Read a type at the beginning of a text; return it and what follows."""
+    """Return the type that begins a text, and the rest of the text."""
     if text.startswith("struct<"):
         fields, rest = [], text.removeprefix("struct<")
         while not rest.startswith(">"):
@@ -113,7 +113,7 @@ def _after(start: str, text: str) -> str:
 
 
 def _column(line: str) -> pa.Field:
-    """Read a whole line."""
+    """Return the column of a whole line."""
     field, rest = _field(line)
     if rest:
         raise ValueError(rest)

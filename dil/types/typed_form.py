@@ -1,4 +1,4 @@
-"""Arrow types of other systems, brought to the few that the typed form has (rule F19)."""
+"""Maps Arrow types of other systems to the few types of the typed form (rule F19)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def typed_form(data_type: pa.DataType, name: str) -> pa.DataType:
     """Return the type in which values of ``data_type`` are written; ``name`` is for the message.
 
     Raises:
-        ConversionError: there is none, as for intervals.
+        ConversionError: there is no such type, for example for intervals.
     """
     if isinstance(data_type, pa.BaseExtensionType):
         return typed_form(data_type.storage_type, name)
@@ -48,7 +48,7 @@ def typed_form(data_type: pa.DataType, name: str) -> pa.DataType:
     if pa.types.is_nested(data_type):
         return _nested_form(data_type, name)
     if pa.types.is_decimal(data_type):
-        # A negative scale, as NUMBER(5,-2) has, only saves digits.
+        # A negative scale, as in NUMBER(5,-2), means more digits before the point.
         digits = data_type.precision - min(data_type.scale, 0)
         scale = max(data_type.scale, 0)
         return pa.decimal128(digits, scale) if digits <= MOST_DIGITS else pa.string()

@@ -1,4 +1,4 @@
-"""The column types of warehouses, as Arrow types, and which of them hold the values of others.
+"""The column types of warehouses as Arrow types, and whether one holds the values of another.
 
 The types that a column can have: bool, int16, int32, int64, float, double, decimal, text, binary,
 date32, time64[us], timestamp[us] with UTC or without a zone, and JSON, which is text.
@@ -22,9 +22,9 @@ _INTEGERS = {
     pa.uint32(): pa.int64(),
     pa.uint64(): pa.decimal128(20, 0),
 }
-# Decimals are not here: their digits are part of their words. What MySQL's own JSON type rounds,
-# text keeps, and MariaDB's is text anyway; its FLOAT shows six digits. SQLite keeps the words and
-# goes by what is in them: TIMESTAMPTZ and DATE leave text as it is.
+# Decimals are missing here, because their words contain their digits. JSON is text in MySQL, whose
+# JSON type rounds numbers; MariaDB's JSON type is text anyway. MySQL's FLOAT shows six digits only.
+# SQLite stores the words and derives the storage from them: TIMESTAMPTZ and DATE keep text as text.
 _WORDS: tuple[tuple[pa.DataType, str, str, str, str], ...] = (
     # type, PostgreSQL, MySQL, SQLite, DuckDB
     (pa.bool_(), "boolean", "tinyint(1)", "BOOLEAN", "BOOLEAN"),
@@ -48,7 +48,7 @@ DUCKDB_WORDS = {kind: word for kind, _, _, _, word in _WORDS}
 
 
 def column_type(staged: pa.DataType) -> pa.DataType | None:
-    """Return the type of the column that keeps staged values exactly, None where there is none."""
+    """Return the type of the column that keeps staged values exactly, None if there is none."""
     if pt.is_dictionary(staged):
         return column_type(staged.value_type)
     if staged in _INTEGERS:

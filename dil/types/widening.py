@@ -1,8 +1,8 @@
 """One schema for all rows of a work unit, while inference still widens it (rule F17).
 
 int widens to long, to decimal, to double; any flat type widens to text; members are added to
-records. A column that never held a value takes whatever type comes later, because the type of an
-all-null column is only a guess. Nothing is rounded: what does not fit exactly is an error.
+records. A column that never had a value takes the type that comes later, because the type of an
+all-null column is only a guess. No value is rounded: one that does not fit exactly is an error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dil.types.number_texts import texts_of_numbers
 class Widening:
     """The schema of all batches seen so far; ``add`` each batch before it is written.
 
-    ``seen`` is the type of the values that were there: null wherever none was.
+    ``seen`` is the type of the values that occurred: null wherever none did.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Widening:
         self.seen = seen
 
     def add(self, batch: pa.RecordBatch) -> pa.Schema:
-        """Return the schema that fits everything so far and this batch.
+        """Return the schema that fits this batch and all batches before it.
 
         Raises:
             ConversionError: a column holds records in some rows and plain values in others.
@@ -65,7 +65,7 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def observed(array: pa.Array) -> pa.DataType:
-    """Return the type of the values that are there: null wherever none is."""
+    """Return the type of the values in an array: null wherever there is none."""
     if array.null_count == len(array):
         return pa.null()
     if pa.types.is_struct(array.type):
@@ -73,7 +73,7 @@ def observed(array: pa.Array) -> pa.DataType:
         return pa.struct([(f.name, observed(array.field(i))) for i, f in enumerate(fields)])
     if pa.types.is_map(array.type):
         items = items_of(array)
-        # A map without any entry is what an empty object was taken for: it says nothing.
+        # An empty object was read as a map without entries, which shows no type.
         return pa.map_(pa.string(), observed(items)) if len(items) else pa.null()
     if pa.types.is_list(array.type):
         return pa.list_(observed(items_of(array)))
@@ -89,7 +89,7 @@ def _widen_values(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _members(array: pa.MapArray, target: pa.StructType) -> pa.Array:
-    """Return maps as records: rows with only ``{}`` are taken for maps until a member appears."""
+    """Return maps as records: rows with only ``{}`` are read as maps until a member appears."""
     columns = [
         pc.map_lookup(array, pa.scalar(field.name), "first").cast(field.type) for field in target
     ]

@@ -1,4 +1,4 @@
-"""Blocks of a container file, checked before a record of them is made: few bytes can hold many."""
+"""Blocks of a container file, checked before their records are made: a few bytes can hold many."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class CheckedBlocks:
     """The blocks of a file as fastavro reads them, none longer than ``longest`` bytes.
 
     Raises:
-        SourceContractError: a block is too long, its codec is not known, or it has far more rows
-            or items of arrays than bytes.
-        Exception: what fastavro raises for bytes that it does not understand.
+        SourceContractError: a block is too long, its codec is not known, or the block has far more
+        rows, or items of arrays, than bytes.
+        Exception: any error of fastavro about bytes that it does not understand.
     """
 
     def __init__(self, stream: BinaryIO, longest: int) -> None:
@@ -35,7 +35,7 @@ class CheckedBlocks:
         empty_items = EmptyItems(self.schema)
         has_empty_items = empty_items.may_be
         for block in self._blocks:
-            found = cast("Any", block)  # its types leave out what is in it
+            found = cast("Any", block)  # the type stubs lack its attributes
             _check_rows(found.num_records, found.bytes_.getbuffer().nbytes)
             if has_empty_items:
                 empty_items.check(found.bytes_.getbuffer(), found.num_records)
@@ -43,7 +43,7 @@ class CheckedBlocks:
 
 
 def _check_rows(rows: int, size: int) -> None:
-    """Refuse a block of rows that take no bytes, of which a small body can hold any number."""
+    """Refuse too many rows that take no bytes: a small block can hold any number of them."""
     if rows > max(size, MOST_EMPTY):
         raise SourceContractError(
             f"a block of {size:,} bytes is said to hold {rows:,} rows",

@@ -1,4 +1,4 @@
-"""Avro container files, each block unpacked here: a library would do it whatever comes of it.
+"""Avro container files, whose blocks are unpacked here, because a library sets no limit of size.
 
 Source: Apache Avro 1.12 specification, "Object Container Files" and "Binary encoding".
 """
@@ -28,10 +28,10 @@ _MORE = 0x80
 
 
 class PlainBlocks:
-    """A container file as if its blocks were not packed, and none is longer than ``longest`` bytes.
+    """Reads a container file as if it were not packed; a block has at most ``longest`` bytes.
 
-    It has what fastavro needs of a file. What is no container file is passed on as far as that
-    shows, for its reader to refuse. The stream beneath is not closed.
+    It has the methods of a file that fastavro needs. Bytes that are no container file are passed
+    on, so that the reader refuses them. The stream beneath is not closed.
     """
 
     def __init__(self, stream: BinaryIO, longest: int = AVRO_BLOCK_BYTES) -> None:
@@ -42,7 +42,7 @@ class PlainBlocks:
         self._ready = io.BytesIO(self._header())
 
     def read(self, size: int) -> bytes:
-        """Return ``size`` bytes, fewer at the end of a block and of the header, none at the end.
+        """Return ``size`` bytes; fewer at the end of the header or a block, none at the file's end.
 
         Raises:
             SourceContractError: a block is too long.
@@ -60,7 +60,7 @@ class PlainBlocks:
         return self._position
 
     def _header(self) -> bytes:
-        """Read the header and return it with the codec of blocks that are not packed."""
+        """Read the header; return it, changed to name the codec ``null``."""
         source = self._source
         magic = source.up_to(len(_MAGIC))
         if magic != _MAGIC:
@@ -99,7 +99,7 @@ class _Source:
         self._at = 0
 
     def up_to(self, size: int) -> bytes:
-        """Return so many bytes, fewer where the file ends."""
+        """Return ``size`` bytes, fewer if the file ends before."""
         pieces = [self._held[self._at : self._at + size]]
         self._at += len(pieces[0])
         left = size - len(pieces[0])
@@ -113,14 +113,14 @@ class _Source:
         return b"".join(pieces)
 
     def exactly(self, size: int) -> bytes:
-        """Return so many bytes."""
+        """Return exactly ``size`` bytes."""
         found = self.up_to(size)
         if len(found) < size:
             raise ValueError("the file is cut off")  # an EOFError would be its end
         return found
 
     def text(self) -> bytes:
-        """Return bytes that follow their length."""
+        """Read a length and return as many bytes as it says."""
         size = self.number()
         if size < 0:
             raise ValueError("a length is negative")
@@ -134,7 +134,7 @@ class _Source:
         return found
 
     def next_number(self) -> int | None:
-        """Return a number, None where the file ends before it."""
+        """Return a number of Avro's type long, None if the file has ended."""
         begin = self.up_to(1)
         if not begin:
             return None
@@ -143,7 +143,7 @@ class _Source:
 
 
 def _varint(parts: Iterable[int]) -> int:
-    """Return a number of which each byte has seven bits, the lowest first."""
+    """Return the number whose bits are given seven a byte, the lowest first."""
     found = 0
     for place, part in zip(range(_MOST_PARTS), parts, strict=False):
         found |= (part & 0x7F) << (7 * place)
@@ -172,10 +172,10 @@ def _checked(size: int, longest: int) -> int:
 
 
 def _unpacker(codec: str, longest: int) -> Callable[[bytes], bytes]:
-    """Return what unpacks a block of a codec.
+    """Return the function that unpacks a block of a codec.
 
     Raises:
-        SourceContractError: the codec is not known; later, when it unpacks, a block is too long.
+        SourceContractError: the codec is not known; from the function: a block is too long.
     """
 
     def whole(found: bytes) -> bytes:
@@ -212,7 +212,7 @@ def _unpacker(codec: str, longest: int) -> Callable[[bytes], bytes]:
     }
     if codec not in known:
         raise SourceContractError(
-            f"the file is packed with {codec}, which is not known",
-            f"Known: {', '.join(known)}. Have it packed with deflate or snappy.",
+            f"the file is packed with {codec}, which is not supported",
+            f"Supported are {', '.join(known)}. Write it with deflate or snappy at the source.",
         )
     return known[codec]

@@ -1,7 +1,8 @@
-"""Items of arrays that take no byte, of which a few bytes can hold any number.
+"""Items of arrays that take no byte: a few bytes can hold any number of them.
 
-Nulls, records without fields or of nulls only, bytes of length 0. A library would make each of
-them, for minutes. Source: Apache Avro 1.12 specification, "Binary encoding".
+They are nulls, records without fields or with nulls only, and fixed values of length 0. A library
+would make an object for each of them, which takes minutes. Source: Apache Avro 1.12 specification,
+"Binary encoding".
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _MOST_BITS = 70
 
 
 class EmptyItems:
-    """Looks for such items in the blocks of one schema, as fastavro parsed it."""
+    """Counts such items in blocks of one schema, which is given as fastavro parsed it."""
 
     def __init__(self, schema: AvroType) -> None:
         self._schema = schema
@@ -32,22 +33,22 @@ class EmptyItems:
 
     @property
     def may_be(self) -> bool:
-        """Return whether the schema has arrays of them; few have, and the others are not read."""
+        """Return whether the schema has arrays of such items; else ``check`` need not be called."""
         return any(self._is_empty(each["items"]) for each in self._arrays)
 
     def check(self, data: memoryview, rows: int) -> None:
-        """Count them in a block of so many rows.
+        """Count such items in a block of ``rows`` rows.
 
         Raises:
-            SourceContractError: there are more than the block has bytes, and more than a million.
-            IndexError, ValueError: it is cut off or damaged.
+            SourceContractError: the block has more such items than bytes, and more than a million.
+                IndexError, ValueError: the block is cut off or damaged.
         """
         self._data, self._at, self._found = data, 0, 0
         for _ in range(rows):
             self._skip(self._schema)
 
     def _types(self, avro: AvroType) -> list[AvroType]:
-        """Return a type and all that is in it; named ones are kept under their names."""
+        """Return a type and all types inside it; keep the named types under their names."""
         if isinstance(avro, list):
             return [found for branch in avro for found in self._types(branch)]
         if not isinstance(avro, dict):
@@ -61,7 +62,7 @@ class EmptyItems:
         return [avro, *(found for each in inner for found in self._types(each))]
 
     def _is_empty(self, avro: AvroType, above: frozenset[str] = frozenset()) -> bool:
-        """Return whether a value takes no byte; a union takes one to say which branch it is."""
+        """Return whether values of a type take no byte; a union takes one to name its branch."""
         found = self._resolved(avro)
         word = _word(found)
         if word == "fixed":
@@ -105,7 +106,7 @@ class EmptyItems:
             if is_empty:
                 self._add(count)
                 continue
-            if count > len(self._data) - self._at:  # the others take a byte each, at least
+            if count > len(self._data) - self._at:  # these items take at least a byte each
                 raise ValueError("more items than bytes")
             for _ in range(count):
                 if not is_array:

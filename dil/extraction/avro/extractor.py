@@ -27,7 +27,7 @@ from dil.spi.extractor import Extractor, Page, nothing_found
 from dil.text.paths import index, one_place
 
 _BATCH_ROWS = 65_536
-# What libraries raise for bytes that they do not understand.
+# The errors that libraries raise for bytes that they do not understand.
 _DAMAGED = (
     ValueError, LookupError, ArithmeticError, TypeError, EOFError, RuntimeError, OSError,
     zlib.error, pa.ArrowException,
@@ -40,8 +40,8 @@ class AvroExtractor(Extractor):
     Columns and types are those of the file, in native Arrow types: dates, times, timestamps and
     decimals are exact, UUIDs and enums are text. With ``ms.data.field`` a row is the one value at
     that path, in a column named by its last segment. With ``ms.output.schema`` rows have exactly
-    its columns: what the file lacks is null, at all depths. A union of null and one type is that
-    type; of numbers, the widest; of other plain types, text.
+    its columns; columns and members that the file lacks are null. A union of null and one type
+    becomes that type, a union of numbers the widest of them, a union of other plain types text.
     """
 
     def __init__(self, spec: ExtractionSpec) -> None:
@@ -57,12 +57,14 @@ class AvroExtractor(Extractor):
         return self._schema
 
     def extract(self, response: Response) -> Page:
-        """Begin one file; it is read while the batches are consumed. An empty body has no rows.
+        """Return the page of one file, which is read while its batches are consumed.
+
+        An empty body has no rows.
 
         Raises:
             SourceContractError: (from the batches) the body is no container file of records, it
-                is cut off or damaged, a block is too long, its codec is not known, or it has no
-                ms.data.field.
+                is cut off or damaged, a block is too long, its codec is not known, or the schema
+                has nothing at ms.data.field.
         """
         self._pages += 1
         page = Page(iter(()), nothing_found)
@@ -108,7 +110,9 @@ class AvroExtractor(Extractor):
 
     def _rows_of(self, types: AvroTypes, avro: AvroType) -> _Rows:
         if not isinstance(avro, dict) or avro.get("type") != "record":
-            raise SourceContractError("the file does not hold records", "Rows are records.")
+            raise SourceContractError(
+                "the file does not hold records", "Write each row as a record at the source."
+            )
         members = {member["name"]: member["type"] for member in avro["fields"]}
         path = one_place(self.spec.data_field)
         if path:
@@ -124,7 +128,7 @@ class AvroExtractor(Extractor):
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """How records become batches; with a ``path`` a row is the value there, in one column.
+    """How records become batches; with a ``path`` a row is the value at that path, in one column.
 
     ``left_out`` are the paths of columns of the file that are not read.
     """
@@ -217,7 +221,7 @@ def _value_at(record: dict[str, Any], path: Steps) -> object:
 
 
 def _schema_errors() -> tuple[type[Exception], ...]:
-    """Return what a schema that is none raises; looked up when something was raised."""
+    """Return the errors for an invalid schema; called only after an error, as imports are slow."""
     from fastavro.schema import SchemaParseException, UnknownType
 
     return SchemaParseException, UnknownType
@@ -225,10 +229,10 @@ def _schema_errors() -> tuple[type[Exception], ...]:
 
 @contextmanager
 def _translated_errors() -> Iterator[None]:
-    """Translate what libraries raise; their texts may quote rows, so they are left out."""
+    """Translate errors of libraries, without their texts, which may quote rows."""
     try:
         yield
-    except MemoryError:  # Arrow's own is one of those below, too
+    except MemoryError:  # Arrow's MemoryError is an ArrowException, too
         raise
     except (*_DAMAGED, *_schema_errors()) as error:
         raise SourceContractError(

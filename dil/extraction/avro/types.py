@@ -1,4 +1,4 @@
-"""Avro types as Arrow types, and what makes values of the one values of the other.
+"""Avro types as Arrow types, and functions that convert values of Avro into values for Arrow.
 
 Source: Apache Avro 1.12 specification, "Schema Declaration" and "Logical Types"; fastavro gives
 dates, times, decimals and UUIDs as Python's own.
@@ -52,16 +52,16 @@ _DECIMAL256_DIGITS = 76
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """An Arrow type, and the function that fits a value into it, None where it fits as it is."""
+    """An Arrow type, and the function that converts values into it; None if values fit already."""
 
     type: pa.DataType
     fit: Fit | None = None
 
 
 class AvroTypes:
-    """The types of one schema, as fastavro parsed it: named types are used by name.
+    """The types of one schema as fastavro parsed it, which refers to named types by their names.
 
-    ``left_out`` are the paths of members of records that the forms so far leave out.
+    ``left_out`` are the paths of members of records that the forms made so far leave out.
     """
 
     def __init__(self, root: AvroType) -> None:
@@ -71,7 +71,7 @@ class AvroTypes:
         self.left_out: list[str] = []
 
     def resolved(self, avro: AvroType) -> AvroType:
-        """Return a type that may be a name, or a union of null and one other, as that other."""
+        """Return a type itself for its name, and type T for the union of null and T."""
         if isinstance(avro, list):
             others = [branch for branch in avro if branch != "null"]
             return self.resolved(others[0]) if len(others) == 1 else avro
@@ -82,10 +82,10 @@ class AvroTypes:
         return avro
 
     def count(self, avro: AvroType, width: Width, inside: frozenset[str] = frozenset()) -> None:
-        """Add the columns of a type to a width; a named type may be used any number of times.
+        """Add the columns of a type to a width, again for each use of a named type.
 
         Raises:
-            SourceContractError: they are too many.
+            SourceContractError: there are too many columns.
         """
         found = self.resolved(avro)
         if isinstance(found, list):
@@ -99,11 +99,11 @@ class AvroTypes:
             self.count(inner, width, inside)
 
     def form(self, avro: AvroType, path: str, declared: DataType | None = None) -> Form:
-        """Return the Arrow form of a type; of records only the ``declared`` members, all of them.
+        """Return the Arrow form of a type; a record has exactly the ``declared`` members, if any.
 
         Raises:
-            SourceContractError: a record holds itself, a union has nested branches, or a nested
-                column is declared otherwise.
+            SourceContractError: a record contains itself, a union has nested branches, or a column
+                is declared as nested and its Avro type is another one.
         """
         found = self.resolved(avro)
         if isinstance(found, list):
@@ -113,7 +113,7 @@ class AvroTypes:
             return self._nested(word, found, path, declared)
         if isinstance(declared, RecordType | ArrayType | MapType):
             raise SourceContractError(
-                f'column "{path}" is declared as nested, and its Avro type is {word}',
+                f'column "{path}" is declared as nested, but its Avro type is {word}',
                 "Correct its type in ms.output.schema.",
             )
         return Form(_PLAIN[word]) if isinstance(found, str) else _annotated(word, found, path)
@@ -125,8 +125,8 @@ class AvroTypes:
             return self._map(avro["values"], path, declared)
         if avro["name"] in self._open:
             raise SourceContractError(
-                f'column "{path}" holds records of type {avro["name"]} inside of themselves,'
-                " which no table can",
+                f'column "{path}" has records of type {avro["name"]} that contain records of'
+                " this type, which no table can hold",
                 "Leave the column out of ms.output.schema.",
             )
         self._open.append(avro["name"])
@@ -166,14 +166,14 @@ class AvroTypes:
         return Form(pa.map_(pa.string(), form.type), _optional(_fit_entries(form.fit)))
 
     def _union(self, branches: list[AvroType], path: str) -> Form:
-        """Return the widest of numbers, text for other plain types; null for nothing but null."""
+        """Return the form of a union: the widest type of numbers, else text; null for null only."""
         others = [self.resolved(branch) for branch in branches if branch != "null"]
         if not others:
             return Form(pa.string())
         words = {branch if isinstance(branch, str) else branch["type"] for branch in others}
         if words & _NESTED:
             raise SourceContractError(
-                f'column "{path}" is a union of {", ".join(sorted(words))}, which has no one type',
+                f'column "{path}" is a union of {", ".join(sorted(words))}, which no type holds',
                 "Leave the column out of ms.output.schema.",
             )
         if all(isinstance(branch, str) for branch in others):
@@ -183,7 +183,7 @@ class AvroTypes:
         return Form(pa.string(), _optional(_text))
 
     def _collect(self, avro: AvroType) -> None:
-        """Remember the named types inside of a schema."""
+        """Remember the named types of a schema by their names."""
         if isinstance(avro, list):
             for branch in avro:
                 self._collect(branch)

@@ -1,4 +1,4 @@
-"""The bytes of a columnar file, whose reader goes to and fro: in memory, or in a temporary file."""
+"""The bytes of a columnar file, in memory or a temporary file, because its reader has to seek."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _IN_MEMORY = 16 * _CHUNK
 
 
 def seekable_body(body: BinaryIO) -> tuple[pa.NativeFile, int]:
-    """Read a body to its end and close it; return a file of its bytes, and how many they are.
+    """Read a body to its end and close it; return a file of its bytes, and their number.
 
-    Only by reading to the end can the source detect a body that was cut off. A long body is kept
-    in the folder of temporary files, which TMPDIR names, and is gone when the file is closed.
+    The source notices a body that was cut off only when it is read to its end. A long body is
+    kept in the folder of temporary files, which TMPDIR names, until the file is closed.
 
     Raises:
-        WriteError: that folder is full.
+        WriteError: the folder of temporary files is full.
     """
     with closing(body):
         begin = read_up_to(body, _IN_MEMORY)
@@ -39,5 +39,6 @@ def seekable_body(body: BinaryIO) -> tuple[pa.NativeFile, int]:
                     file.write(chunk)
                 size += len(chunk)
             with temporary_file_errors("a file"):
-                # Arrow opens it once more, and reads without Python in between; the name goes.
+                # Arrow opens the file by its name, to read it without Python; then the name is
+                # removed.
                 return pa.OSFile(file.name), size

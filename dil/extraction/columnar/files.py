@@ -25,12 +25,12 @@ from dil.spi.extractor import Page, nothing_found
 from dil.text.paths import one_place
 
 BATCH_ROWS = 65_536
-# What the library raises for bytes that it does not understand.
+# The errors that the library raises for bytes that it does not understand.
 _DAMAGED = (pa.ArrowException, OSError, EOFError, ValueError, LookupError)
 
 
 class OpenFile(Protocol):
-    """A file whose rows can be read; ``rows`` is what it says of their number."""
+    """A file whose rows can be read."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -38,16 +38,16 @@ class OpenFile(Protocol):
 
     @property
     def rows(self) -> int:
-        """Return the number of rows."""
+        """Return the number of rows that the file declares."""
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield all rows with these columns, in the file's order."""
 
 
 class ColumnarFormat(Protocol):
-    """A columnar format: its name, and the bytes with which a file begins.
+    """A columnar format: its name, and the bytes that each file begins with.
 
-    ``may_be_empty`` says that a file of no bytes is one without rows.
+    ``may_be_empty`` says that a file of no bytes is valid and has no rows.
     """
 
     name: str
@@ -55,11 +55,11 @@ class ColumnarFormat(Protocol):
     may_be_empty: bool
 
     def open(self, file: pa.NativeFile, size: int) -> OpenFile:
-        """Read what the file says of itself; ``size`` are its bytes."""
+        """Read the metadata of a file of ``size`` bytes."""
 
 
 def batch_rows(size: int, rows: int, columns: int = 1) -> int:
-    """Return how many rows of a file of ``size`` bytes, decoded, are read at once.
+    """Return how many rows to read at once of a file that has ``size`` bytes when decoded.
 
     >>> batch_rows(1000, 10), batch_rows(32 << 30, 32), batch_rows(0, 0)
     (65536, 1, 65536)
@@ -82,12 +82,12 @@ class ColumnarFiles:
         self._pages = 0
 
     def page(self, response: Response) -> Page:
-        """Begin one file; it is read while the batches are consumed.
+        """Return the page of one file, which is read while its batches are consumed.
 
         Raises:
             SourceContractError: (from the batches) the body is no whole file of the format, or
-                its columns are not what the job says.
-            WriteError: (from the batches) there is no room to keep a long file in.
+                its columns contradict the job's properties.
+            WriteError: (from the batches) the folder of temporary files is full.
         """
         self._pages += 1
         page = Page(iter(()), nothing_found)
@@ -120,8 +120,8 @@ class ColumnarFiles:
         what = f'it begins: "{glimpse(begin)}"' if size else "it is empty"
         raise SourceContractError(
             f"the body is no {self._format.name} file; {what}",
-            "Look at what is there. Files of other formats can be kept out by"
-            " ms.source.files.pattern.",
+            "Look at the file at the source. ms.source.files.pattern can leave out files of"
+            " other formats.",
         )
 
     def _rows(self, opened: OpenFile, page: Page) -> Iterator[pa.RecordBatch]:
@@ -162,7 +162,7 @@ def _type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType:
 
 
 def _picked(batch: pa.RecordBatch, path: Sequence[str]) -> pa.RecordBatch:
-    """Return rows of one column, the value at the path."""
+    """Return rows of one column, which holds each row's value at the path."""
     if path[0] not in batch.schema.names:
         return batch
     found = batch.column(path[0])
@@ -177,10 +177,10 @@ def _picked(batch: pa.RecordBatch, path: Sequence[str]) -> pa.RecordBatch:
 
 @contextmanager
 def _translated_errors(kind: str) -> Iterator[None]:
-    """Translate what the library of a format raises; its texts may quote rows, so they go."""
+    """Translate errors of a format's library, without their texts, which may quote rows."""
     try:
         yield
-    except MemoryError:  # Arrow's own is one of those below, too
+    except MemoryError:  # Arrow's MemoryError is an ArrowException, too
         raise
     except _DAMAGED as error:
         if "out of range for nanosecond" in str(error):
@@ -191,5 +191,5 @@ def _translated_errors(kind: str) -> Iterator[None]:
             ) from None
         raise SourceContractError(
             f"the body is no whole {kind} file that can be read ({type(error).__name__})",
-            "It may have been cut off, be encrypted, or need a codec that is not there.",
+            "It may have been cut off, be encrypted, or need a codec that is not installed.",
         ) from error

@@ -1,7 +1,7 @@
-"""Another file in front of a file: its rows would be lost, or taken for those of the file.
+"""Finds a second file in front of a file; its rows would be lost, or read in their place.
 
-Places in a columnar file count from its begin, and its reader starts from its end. A file in
-front therefore makes the part that the file does not account for longer by its own length.
+Offsets in a columnar file count from its begin, and its reader starts at its end. So a file in
+front shows as a stretch of its length that the metadata at the end does not account for.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _CHUNK = 1024 * 1024
 
 
 def places(mark: bytes, file: pa.NativeFile, end: int) -> Iterator[int]:
-    """Yield each place of a whole mark in the first ``end`` bytes of a file."""
+    """Yield the offset of each whole mark in the first ``end`` bytes of a file."""
     at = 0
     while at + len(mark) <= end:
         text = file.read_at(min(_CHUNK, end - at), at)
@@ -28,8 +28,8 @@ def places(mark: bytes, file: pa.NativeFile, end: int) -> Iterator[int]:
 
 
 def another_in_front(name: str) -> SourceContractError:
-    """Return the error of two files in one."""
+    """Return the error for a body that is two files."""
     return SourceContractError(
         f"another {name} file is in front of the {name} file",
-        "Such files cannot be put one behind the other: have each sent as one file.",
+        "Such files cannot be concatenated: send each as a file of its own.",
     )

@@ -23,11 +23,11 @@ _POSTSCRIPT_END = b"\x82\xf4\x03\x03" + _MAGIC
 
 
 class OrcExtractor(Extractor):
-    """One ORC file for each response; its rows, in native Arrow types.
+    """Reads the rows of one ORC file for each response, in native Arrow types.
 
-    With ``ms.output.schema`` only its columns are read, what the file lacks is null, at all
-    depths. With ``ms.data.field`` a row is the one value at that path. Memory holds a part of a
-    stripe, whatever its size; a body of more than 16 MiB lies in a temporary file meanwhile.
+    With ``ms.output.schema`` only its columns are read; columns and members that the file lacks
+    are null. With ``ms.data.field`` a row is the one value at that path. Memory holds a part of a
+    stripe, however long the stripe is; a body of more than 16 MiB is kept in a temporary file.
     """
 
     def __init__(self, spec: ExtractionSpec) -> None:
@@ -40,14 +40,14 @@ class OrcExtractor(Extractor):
         return self._files.schema
 
     def extract(self, response: Response) -> Page:
-        """Begin one file; see ``ColumnarFiles.page``."""
+        """Return the page of one file; see ``ColumnarFiles.page``."""
         return self._files.page(response)
 
 
 class OrcFormat:
-    """How an ORC file is opened, and read a part of a stripe at a time.
+    """Opens ORC files, which are then read a part of a stripe at a time.
 
-    ``memory_bytes`` is what the process that reads may take, 0 or None for no limit.
+    ``memory_bytes`` is how much memory the reading process may take, 0 or None for no limit.
     """
 
     name = "ORC"
@@ -58,10 +58,10 @@ class OrcFormat:
         self._memory_bytes = memory_bytes
 
     def open(self, file: pa.NativeFile, size: int) -> OrcRows:
-        """Read the part behind the rows.
+        """Read the metadata, which is behind the rows.
 
         Raises:
-            SourceContractError: it is too long, or another file is in front of it.
+            SourceContractError: the metadata is too long, or another file is in front of the file.
         """
         return OrcRows(file, size, self._memory_bytes)
 
@@ -88,7 +88,7 @@ class OrcRows:
         return int(self._file.nrows)
 
     def value_bytes(self, columns: Sequence[str]) -> int:
-        """Return about how many bytes the values of some columns take, 0 where nothing says it."""
+        """Return about how many bytes the values of some columns take, 0 if that is not known."""
         parts = self._tail.parts(columns)
         is_known = sum(each.rows for each in parts) == self.rows
         return sum(each.bytes for each in parts) if is_known else 0
@@ -96,13 +96,13 @@ class OrcRows:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield all rows with these columns, in the file's order."""
         if _has_dots(pa.struct(list(self.schema))):
-            # The data set takes such names for paths, and finds nulls there.
+            # Arrow's data set takes names with dots for paths, and would give nulls.
             self._refuse_long(self._tail.parts(self.schema.names), is_whole=True)
             for number in range(self._file.nstripes):
                 yield self._file.read_stripe(number)
             return
-        # By way of a data set, which reads parts of a stripe; the file's own reader takes whole
-        # stripes, of several hundred megabytes at times.
+        # Arrow's data set reads parts of a stripe; the reader of the file takes whole stripes,
+        # which may have several hundred megabytes.
         parts = self._tail.parts(columns)
         self._refuse_long(parts, is_whole=False)
         row_bytes = max((each.row_bytes for each in parts), default=1)
@@ -118,7 +118,7 @@ class OrcRows:
     def _refuse_long(self, parts: Sequence[StripeSize], *, is_whole: bool) -> None:
         """Refuse rows for which the reader would need more memory than a worker may take.
 
-        ``is_whole`` says that it reads stripes as a whole, else rows.
+        ``is_whole`` says that it reads whole stripes, else it reads rows.
         """
         largest = (self._memory_bytes or 0) // _STRIPE_SHARE
         for part in parts if largest else ():
@@ -141,7 +141,7 @@ def _has_dots(kind: pa.DataType) -> bool:
 def _check_is_one(file: pa.NativeFile, size: int, opened: orc.ORCFile) -> None:
     """Refuse a file with another one in front.
 
-    The length of the content is 0 in files of writers that leave it out.
+    Some writers give 0 for the length of the content.
     """
     tail = opened.stripe_statistics_length + opened.file_footer_length
     longest = size - opened.content_length - tail - opened.file_postscript_length - 1

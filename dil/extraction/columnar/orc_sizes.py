@@ -1,7 +1,7 @@
-"""What an ORC file says of the size of its rows, read before any of them is.
+"""The sizes of rows by the statistics of an ORC file, read before any row is.
 
-The library's reader ends its process where it gets no memory, so it is asked for few rows at a
-time where they are long. Source: ORC specification v1, "File Tail" and "Compression"
+The library's reader ends its process if it gets no memory, so it is asked for few rows at a
+time if they are long. Source: ORC specification v1, "File Tail" and "Compression"
 (orc.apache.org/specification/ORCv1, read 2026-11-24).
 """
 
@@ -18,7 +18,7 @@ from dil.errors import SourceContractError
 
 _PLAIN, _ZLIB, _SNAPPY, _ZSTD = 0, 1, 2, 5
 _USUAL_CHUNK = 256 * 1024
-# No other packing makes more of its bytes, but for those above, whose statistics are read.
+# No other codec unpacks to more times its bytes, except those above.
 _MOST_EXPANSION = 256
 # The length of a chunk has 23 bits (Apache ORC specification, "Compression").
 _MOST_CHUNK = 1 << 23
@@ -31,7 +31,7 @@ Message = dict[int, list[int | bytes]]
 
 @dataclass(frozen=True, slots=True)
 class StripeSize:
-    """A stripe, or all of a file: its rows, and about how many bytes they take as values."""
+    """The number of rows of a stripe or of a file, and about how many bytes their values take."""
 
     rows: int
     bytes: int
@@ -43,11 +43,11 @@ class StripeSize:
 
 
 class OrcTail:
-    """The part behind the rows of a file: its statistics.
+    """The metadata behind the rows of a file, with the statistics of its columns.
 
     Raises:
-        ValueError: it is damaged.
-        SourceContractError: it takes more than ``most`` bytes.
+        ValueError: the metadata is damaged.
+        SourceContractError: the metadata takes more than ``most`` bytes.
     """
 
     def __init__(self, file: pa.NativeFile, size: int, most: int) -> None:
@@ -71,7 +71,7 @@ class OrcTail:
             self._footer = _message(texts[1])
 
     def parts(self, columns: Sequence[str]) -> list[StripeSize]:
-        """Return the stripes with the bytes of some columns, or the whole file where those miss."""
+        """Return the sizes of some columns by stripe, or of the whole file if stripes have none."""
         if not self._footer:
             return [StripeSize(1, self._size * _MOST_EXPANSION)]
         wanted = self._places(columns)
@@ -83,7 +83,7 @@ class OrcTail:
         return [StripeSize(_number(self._footer, 6), whole)]
 
     def _places(self, columns: Sequence[str]) -> set[int]:
-        """Return the numbers of some columns and of those inside them, in pre-order."""
+        """Return the numbers of some columns and of the columns inside them, in pre-order."""
         types = _parts(self._footer, 4)
         root = _message(types[0]) if types else {}
         names = [each.decode(errors="replace") for each in _parts(root, 3)]
@@ -96,20 +96,20 @@ class OrcTail:
         }
 
     def _refuse_long(self, packed: Sequence[bytes], most: int) -> None:
-        """Refuse a tail that is long when it is unpacked: the library reads it as a whole."""
+        """Refuse metadata that is too long when unpacked: the library reads it as a whole."""
         chunks = (chunk for text in packed for chunk in self._chunks(text))
         known = sum(len(text) if is_plain else self._chunk for is_plain, text in chunks)
         if known > max(most, 2 * self._chunk * len(packed)):
             raise SourceContractError(
-                f"the part behind the rows of the file takes up to {known:,} bytes, and"
+                f"the metadata at the end of the file takes up to {known:,} bytes, and"
                 f" {most:,} may be read at once",
-                "Values of many megabytes make it long, as it has the least and the greatest of"
-                " each column. Write such a column as binary, or as Parquet, at the source; or"
+                "Values of many megabytes make it long, because it has the least and the greatest"
+                " value of each column. Write such a column as binary, or the file as Parquet, or"
                 " raise ms.task.memory.max.bytes.",
             )
 
     def _chunks(self, text: bytes) -> Iterator[tuple[bool, bytes]]:
-        """Yield the chunks of a packed part, each with whether it is there as it was."""
+        """Yield for each chunk of a packed part whether it is stored unpacked, and its bytes."""
         at = 0
         while at < len(text) and self._kind != _PLAIN:
             head = int.from_bytes(text[at : at + _LENGTH_BYTES], "little")
@@ -168,7 +168,7 @@ def _bytes_of(statistics: Sequence[bytes], wanted: set[int]) -> int:
             for number, field in ((4, 3), (8, 1))  # of texts, of bytes
             for each in _parts(found, number)
         ]
-        # Items that are null are no values, and take their place all the same.
+        # The number of values leaves out items that are null, and these take memory too.
         items = [_number(_message(each), 3) for each in _parts(found, 12)]
         total += _VALUE_BYTES * (_number(found, 1) + sum(items))
         total += sum(each >> 1 for each in lengths)  # zigzag, and not below 0
@@ -176,7 +176,7 @@ def _bytes_of(statistics: Sequence[bytes], wanted: set[int]) -> int:
 
 
 def _message(data: bytes) -> Message:
-    """Return the fields of a message of Protocol Buffers by number, texts and numbers."""
+    """Return the fields of a message of Protocol Buffers (texts and numbers) by their numbers."""
     found: Message = defaultdict(list)
     at = 0
     while at < len(data):

@@ -20,11 +20,11 @@ _TRAILER = 8
 
 
 class ParquetExtractor(Extractor):
-    """One Parquet file for each response; its rows, in native Arrow types.
+    """Reads the rows of one Parquet file for each response, in native Arrow types.
 
-    With ``ms.output.schema`` only its columns are read, what the file lacks is null, at all
-    depths. With ``ms.data.field`` a row is the one value at that path. Memory holds a part of a
-    row group, whatever its size; a body of more than 16 MiB lies in a temporary file meanwhile.
+    With ``ms.output.schema`` only its columns are read; columns and members that the file lacks
+    are null. With ``ms.data.field`` a row is the one value at that path. Memory holds a part of a
+    row group, however long it is; a body of more than 16 MiB is kept in a temporary file.
     """
 
     def __init__(self, spec: ExtractionSpec) -> None:
@@ -37,12 +37,12 @@ class ParquetExtractor(Extractor):
         return self._files.schema
 
     def extract(self, response: Response) -> Page:
-        """Begin one file; see ``ColumnarFiles.page``."""
+        """Return the page of one file; see ``ColumnarFiles.page``."""
         return self._files.page(response)
 
 
 class ParquetFormat:
-    """How a Parquet file is opened, and read a part of a row group at a time."""
+    """Opens Parquet files, which are then read a part of a row group at a time."""
 
     name = "Parquet"
     magic = _MAGIC
@@ -52,14 +52,14 @@ class ParquetFormat:
         """Read the footer.
 
         Raises:
-            SourceContractError: another file is in front of it.
+            SourceContractError: another file is in front of the file.
         """
         opened = parquet.ParquetFile(
             file,
-            # Else a row group is read ahead as a whole.
+            # With it the reader would read a whole row group ahead.
             pre_buffer=False,
             buffer_size=_READ_AHEAD,
-            # Nanoseconds of 64 bits end in 2262; what writes INT96 knows microseconds.
+            # Nanoseconds of 64 bits end in 2262; programs that write INT96 have microseconds only.
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=True,
         )
@@ -98,7 +98,7 @@ def _check_is_one(file: pa.NativeFile, size: int, metadata: parquet.FileMetaData
     """Refuse a file with another one in front.
 
     Between the last column chunk and the footer there is nothing, or there are indexes and
-    filters, whose length is not known here: a file in front is no longer than that part.
+    filters, whose length is not known here. A file in front is no longer than this stretch.
     """
     longest = size - _TRAILER - metadata.serialized_size - _data_end(metadata)
     for place in places(_MAGIC + _MAGIC, file, longest + len(_MAGIC)):
@@ -107,12 +107,12 @@ def _check_is_one(file: pa.NativeFile, size: int, metadata: parquet.FileMetaData
 
 
 def _data_end(metadata: parquet.FileMetaData) -> int:
-    """Return where the last row group ends, counted from the begin of its file."""
+    """Return the offset of the end of the last row group, by the footer."""
     if not metadata.num_row_groups:
         return len(_MAGIC)
     group = metadata.row_group(metadata.num_row_groups - 1)
     chunks = (group.column(number) for number in range(group.num_columns))
-    # Some writers name a dictionary at 0 where there is none.
+    # Some writers give 0 as the offset of a dictionary that does not exist.
     return max(
         (
             (c.dictionary_page_offset or c.data_page_offset) + c.total_compressed_size
@@ -123,7 +123,7 @@ def _data_end(metadata: parquet.FileMetaData) -> int:
 
 
 def _is_footer_before(file: pa.NativeFile, at: int) -> bool:
-    """Return whether a footer ends at ``at``: bytes that end a file may stand in a value, too."""
+    """Return whether a footer ends at ``at``; a value may hold the same last bytes by chance."""
     length = int.from_bytes(file.read_at(4, max(0, at - 4)), "little")
     if length > at - _TRAILER:
         return False

@@ -1,4 +1,4 @@
-"""What columns of a file become: with clean names, and only the members that the job asks for."""
+"""Columns of a file become output columns: with clean names, and only members the job asks for."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _NESTED = (RecordType, ArrayType, MapType)
 
 @dataclass(frozen=True, slots=True)
 class FileColumnShape:
-    """The type that values get. ``inside`` are the shapes of a record's members, or of the items.
+    """The output type of values; ``inside`` has the shapes of a record's members, or of the items.
 
-    ``places`` gives each member's place among those of the file, None where it is not.
+    ``places`` has the index of each member in the record of the file, None if the file lacks it.
     """
 
     type: pa.DataType
@@ -32,8 +32,8 @@ class FileColumnShape:
 class RowShape:
     """The rows of one file: their schema, and the column of the file that each column is.
 
-    ``columns`` are those that have to be read, by their names in the file; ``left_out`` are all
-    others, members of records by their paths, by the names that they would have.
+    ``columns`` are the names in the file of the columns to read. ``left_out`` are the clean names
+    of all other columns, and the paths of members of records that are left out.
     """
 
     schema: pa.Schema
@@ -42,7 +42,7 @@ class RowShape:
     left_out: tuple[str, ...] = ()
 
     def batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows of the file in this schema."""
+        """Return rows of the file with the columns and types of this schema."""
         arrays = [
             shaped(batch.column(self.shapes[name][0]), self.shapes[name][1])
             if name in self.shapes
@@ -53,14 +53,14 @@ class RowShape:
 
 
 class Shaping:
-    """Makes the shapes of one job's files; names that become equal are noted over all of them."""
+    """Makes the shapes of one job's files; names that become equal are found across all files."""
 
     def __init__(self, names: NameCleansing | None) -> None:
         self._names = names
         self._left_out: list[str] = []
 
     def rows(self, schema: pa.Schema, given: Sequence[Column] | None) -> RowShape:
-        """Return the output columns of a file: all of its own, or exactly the ``given`` ones.
+        """Return the output columns of a file: all its columns, or exactly the ``given`` ones.
 
         Raises:
             SourceContractError: two names become equal or are equal, or a nested column is
@@ -82,7 +82,7 @@ class Shaping:
         return RowShape(pa.schema(fields), columns, shapes, (*others, *self._left_out))
 
     def of(self, kind: pa.DataType, declared: DataType | None, path: str) -> FileColumnShape:
-        """Return the shape of a column; of records only the ``declared`` members, all of them."""
+        """Return the shape of a column; a record has exactly the ``declared`` members, if any."""
         if pa.types.is_struct(kind):
             return self._record(kind, declared, path)
         if pa.types.is_map(kind):
@@ -95,7 +95,7 @@ class Shaping:
             return FileColumnShape(pa.list_(item.type), (item,))
         if isinstance(declared, _NESTED):
             raise SourceContractError(
-                f'column "{path}" is declared as nested, and its type in the file is {kind}',
+                f'column "{path}" is declared as nested, but its type in the file is {kind}',
                 "Correct its type in ms.output.schema.",
             )
         return FileColumnShape(kind)
@@ -121,7 +121,7 @@ class Shaping:
         )
 
     def _clean_names(self, names: Sequence[str], path: str) -> dict[str, str]:
-        """Return the names of one level in the file, by their new names."""
+        """Return a map from each clean name of a level to the name in the file."""
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise SourceContractError(
@@ -135,7 +135,7 @@ class Shaping:
 
 
 def shaped(array: pa.Array, shape: FileColumnShape) -> pa.Array:
-    """Return values in the type of their shape."""
+    """Return values converted to the type of their shape."""
     if array.type == shape.type:
         return array
     if pa.types.is_struct(shape.type):
@@ -164,7 +164,7 @@ def _shaped_items(array: pa.Array, shape: FileColumnShape) -> pa.Array:
 def _wanted(
     there: Collection[str], given: Sequence[Column] | None
 ) -> Iterator[tuple[str, DataType | None, pa.Field | None]]:
-    """Yield each name of one level, its declared type, and its field where the file lacks it."""
+    """Yield each name of one level, its declared type, and its field if the file lacks it."""
     if given is None:
         yield from ((name, None, None) for name in there)
         return

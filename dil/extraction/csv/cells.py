@@ -1,7 +1,7 @@
-"""The cells of a block of records: by Arrow where that gives the same, else one by one.
+"""Reads the cells of a block of records with Arrow if the result is the same, else one by one.
 
-Arrow wants all records of a block to have the same number of cells, and takes a blank line for a
-record of that many. What it refuses, or would take otherwise, is read by Python's reader.
+Arrow wants all records of a block to have the same number of cells, and reads a blank line as a
+record of as many empty cells. Python's reader reads blocks that Arrow refuses or misreads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BLANK_LINES = (b"\n\n", b"\r\r", b"\n\r")
 _BOM = b"\xef\xbb\xbf"
 _LIMIT = 2**31 - 1
 
-# A try that fails costs as much as a few that go well save; with so many doubts care is cheaper.
+# A failed try costs as much as a few good ones save; after so many failures no try is made.
 _DOUBT = 4
 _MOST_DOUBTS = 32
 
@@ -35,9 +35,9 @@ Pick = Callable[[int], Sequence[int]]
 
 
 class CellReader:
-    """Reads blocks of one dialect; an empty cell is null, and so is ``null`` if not kept.
+    """Reads blocks of one dialect; empty cells are null, and ``null`` unless ``keeps_null_text``.
 
-    A record of more than ``most_columns`` cells is a SourceContractError; 0 is no limit.
+    A record of more than ``most_columns`` cells raises a SourceContractError; 0 means no limit.
     """
 
     def __init__(
@@ -52,11 +52,12 @@ class CellReader:
         self._doubts = 0
 
     def texts(self, block: CsvBlock, width: int, pick: Pick) -> dict[int, pa.Array] | None:
-        """Return the text of each wanted position, None where the block has to be read by rows.
+        """Return the texts of each wanted position; None if the block has to be read by rows.
 
-        Every record has ``width`` cells then, as many as the first one if that is 0. ``pick``
-        gives the wanted positions below a width, none where such records are to be read by rows.
-        That a block ends where it is likely to end is proved by reading it, mostly.
+        If texts are returned, every record has ``width`` cells; 0 means as many as the first
+        record. ``pick`` gives the wanted positions for a width; no positions mean that records of
+        this width have to be read by rows. Reading a block mostly proves that it ends where it is
+        likely to end.
         """
         if not block.is_settled and self._doubts < _MOST_DOUBTS:
             found = self._texts(block.likely, width, pick, proves_end=True)
@@ -81,9 +82,9 @@ class CellReader:
     def columns(
         self, text: bytes, width: int, wanted: Sequence[int], *, proves_end: bool = False
     ) -> list[pa.Array] | None:
-        """Return the wanted positions of a text as ``texts`` does.
+        """Return the columns at the wanted positions, None if the text has to be read by rows.
 
-        ``proves_end``: None, too, where the text may end within quotes.
+        With ``proves_end`` the result is None, too, if the text may end within quotes.
         """
         if not self._can_vectorise or not wanted:
             return None
@@ -109,7 +110,8 @@ class CellReader:
     ) -> list[pa.Array]:
         names = [str(position) for position in range(width)]
         size = sum(map(len, parts))
-        # Unlike read_csv this waits for no other thread, which takes longer than a small text.
+        # Unlike read_csv this does not wait for other threads, which takes longer than a small
+        # text.
         reader = pacsv.open_csv(
             arrow_file(*parts),
             pacsv.ReadOptions(use_threads=False, block_size=size + 1, column_names=names),
@@ -132,15 +134,15 @@ class CellReader:
         return [_single(column) for column in reader.read_all().columns]
 
     def _end_record(self, width: int) -> bytes:
-        """Return a record to read behind a text.
+        """Return a record to append to a text, to see whether the text ends outside of quotes.
 
-        Its cells come out as they are where the text before ends outside of quotes; else they are
-        part of the cell whose quote is open.
+        If it does, the cells of this record are read as they are; else they become part of the
+        cell whose quote is open.
         """
         return self._dialect.separator_byte.join([self._end_mark] * width) + b"\n"
 
     def rows(self, block: bytes) -> list[Row]:
-        """Return the records, each with as many cells as it has; a blank line has one.
+        """Return the cells of each record, which may differ in number; a blank line has one cell.
 
         Raises:
             UnicodeDecodeError: the text is not UTF-8.

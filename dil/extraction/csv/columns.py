@@ -1,4 +1,4 @@
-"""Blocks of CSV records into record batches: columns that are given, and columns that are found.
+"""Makes record batches of CSV blocks, with columns that are given or columns that are found.
 
 See docs/formats.md.
 """
@@ -46,9 +46,9 @@ _HEADER = (
 
 @dataclass(slots=True)
 class ReadBlock:
-    """One block as columns: all its rows, and those among them that are bad, in order.
+    """One block as columns: all its rows, and which of them are bad, in order.
 
-    ``left_out`` are names of the header that are no columns.
+    ``left_out`` are the names of the header that are no columns of the output.
     """
 
     batch: pa.RecordBatch
@@ -58,15 +58,15 @@ class ReadBlock:
 
 
 class CsvColumns(ABC):
-    """The columns of one attempt; responses come one after another, ``begin`` starts each."""
+    """The columns of one attempt; ``begin`` is called at the start of each response."""
 
     @abstractmethod
     def schema(self, *, has_pages: bool) -> pa.Schema | None:
-        """Return the raw schema as far as it is known."""
+        """Return the raw schema as far as it is known, else None."""
 
     @abstractmethod
     def begin(self, header: Sequence[str] | None) -> None:
-        """Take the names of a response's header; None when it has none.
+        """Start a response with the names of its header, or with None if it has no header.
 
         Raises:
             SourceContractError: the header lacks a column, or names one twice.
@@ -74,7 +74,7 @@ class CsvColumns(ABC):
 
     @abstractmethod
     def read(self, block: CsvBlock) -> ReadBlock:
-        """Return the rows of a block, none where it holds no whole record.
+        """Return the rows of a block; no rows if it holds no whole record.
 
         Raises:
             UnicodeDecodeError: the text is not UTF-8.
@@ -88,8 +88,8 @@ class GivenCsvColumns(CsvColumns):
     2. With a header: the cell under the column's name, in any letter case.
     3. Else the first cells, in order.
 
-    Columns of derived fields take no cell by 1 and 3. A column without a cell is null. Without
-    ``ms.enable.schema.based.filtering`` cells are not picked: there is one for each column.
+    Rules 1 and 3 skip columns of derived fields. A column without a cell is null. If
+    ``ms.enable.schema.based.filtering`` is false, cells are not picked: each column has one.
     """
 
     def __init__(
@@ -150,10 +150,10 @@ class GivenCsvColumns(CsvColumns):
         return ReadBlock(batch, bad, notes, self._absent.left_out)
 
     def _absent_from(self, rows: pa.RecordBatch) -> tuple[str, ...]:
-        """Return what to say of columns that the header of the first rows does not name.
+        """Return notes about columns that the header of the first rows does not name.
 
         Raises:
-            SourceContractError: it names none of them.
+            SourceContractError: the header names none of the columns.
         """
         header = self._header
         if header is not None and rows.num_rows and not self._absent.is_settled:
@@ -192,7 +192,7 @@ class GivenCsvColumns(CsvColumns):
         return found[0] if found else None
 
     def _texts(self, block: CsvBlock) -> tuple[list[pa.Array], list[Row] | None]:
-        """Return the cell of each column as text, and the rows where they were read as such."""
+        """Return the texts of each column, and the rows if the block was read by rows."""
         found = self._cells.texts(block, self._width, self._wanted)
         if found is not None:
             empty = pa.nulls(len(next(iter(found.values()))), pa.string())
@@ -205,13 +205,13 @@ class GivenCsvColumns(CsvColumns):
         ], rows  # fmt: skip
 
     def _wanted(self, width: int) -> Sequence[int]:
-        """Return the positions to take of records of a width; none: read them by rows."""
+        """Return the positions to read in records of a width; none: read the block by rows."""
         if self._most is not None and width != self._most:
             return ()
         return sorted({at for at in self._picks if at is not None and at < width})
 
     def _too_long(self, rows: Sequence[Row]) -> list[BadRow]:
-        """Return the rows with more cells than there may be; fewer count without picking too."""
+        """Return the rows with too many cells, and, if cells are not picked, with too few."""
         most = self._most
         if most is None:
             return []
@@ -231,8 +231,8 @@ _QUOTES = "A cell that holds the separator has to be quoted at the source."
 class FoundCsvColumns(CsvColumns):
     """Columns found in the rows; every block may widen them and append new ones (rule F17).
 
-    A cell's column is the header's where header and record have the same number of cells, else
-    ``col<i>``, with i from 0; so is a column whose header cell is blank.
+    If a record has as many cells as the header, each cell's column is named by the header, else
+    ``col<i>``, with i from 0. A column whose header cell is blank is named ``col<i>``, too.
     """
 
     def __init__(
@@ -245,7 +245,7 @@ class FoundCsvColumns(CsvColumns):
         self._default = spec.csv.settings.default_field_type
         self._made_up = InferredColumns(spec, None).schema(has_pages=True)
         self._text_columns = spec.text_columns
-        # Numbered columns are of records that had no header: they say nothing of one.
+        # Numbered columns come from records without a header: a header need not have them.
         self._known = {name for name in spec.known_columns if not _NUMBERED.fullmatch(name)}
         self._shapes: dict[str, FoundShape] = {}
         self._schema: pa.Schema | None = None
@@ -256,10 +256,10 @@ class FoundCsvColumns(CsvColumns):
         return self._made_up if self._schema is None and has_pages else self._schema
 
     def begin(self, header: Sequence[str] | None) -> None:
-        """Take the names of a header, cleansed.
+        """Start a response with the names of its header, which are cleansed here.
 
         Raises:
-            SourceContractError: it has no column of the dataset, or one name twice.
+            SourceContractError: the header has no column of the dataset, or one name twice.
         """
         self._header = None
         if header is None:
@@ -321,9 +321,9 @@ class FoundCsvColumns(CsvColumns):
         return texts, (RAGGED,) if is_ragged else ()
 
     def _learn(self, texts: dict[str, pa.Array]) -> tuple[bool, dict[str, pa.Array | None]]:
-        """Let the shapes learn; say whether a column that had a type became text.
+        """Update the types of columns; return whether a column that had another type became text.
 
-        Numbers that had to be read for that come with it.
+        Also return the numbers that had to be read for that, by column.
         """
         became_text = False
         numbers: dict[str, pa.Array | None] = {}
@@ -357,7 +357,7 @@ _STRING = Primitive("string")
 
 
 def _in_type(numbers: pa.Array | None, kind: pa.DataType) -> pa.Array | None:
-    """Return numbers in the type that their column has, None where they have to be read again."""
+    """Return numbers in the type of their column, None if they have to be read again."""
     if numbers is None or numbers.type == kind:
         return numbers
     is_narrower = pa.types.is_int64(numbers.type) and pa.types.is_int32(kind)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dil.model.csv_settings import CsvSettings
 
-# Bytes that are in no UTF-8 text stand for characters that must not be mistaken for others.
+# Bytes that no UTF-8 text has replace characters that must not be read as separator or quote.
 LITERAL_QUOTE = b"\xff"
 _WIDE_SEPARATOR = b"\xfe"
 _WIDE_QUOTE = b"\xfd"
@@ -22,8 +22,8 @@ NO_TEXT = (LITERAL_QUOTE, _WIDE_SEPARATOR, _WIDE_QUOTE, _LITERAL_ESCAPE)
 class CsvDialect:
     """Separator, quote and escape character; empty text means that there is none.
 
-    A cell is quoted when its first character is a quote. A quote elsewhere in a cell that is not
-    quoted, or behind the closing quote, is a character like others.
+    A cell is quoted if its first character is a quote. A quote inside a cell that is not quoted,
+    or behind the closing quote, is an ordinary character.
     """
 
     separator: str
@@ -32,7 +32,7 @@ class CsvDialect:
 
     @classmethod
     def of(cls, settings: CsvSettings) -> CsvDialect:
-        """Return the dialect of ``ms.csv``; it has no escape where that is the quote itself."""
+        """Return the dialect of ``ms.csv``, without an escape if the escape is the quote itself."""
         quote, escape = settings.quote_character, settings.escape_character
         return cls(settings.field_separator, quote, "" if escape == quote else escape)
 
@@ -52,10 +52,10 @@ class CsvDialect:
         return self.quote.encode() if self.quote.isascii() else _WIDE_QUOTE
 
     def plain(self, text: bytes) -> bytes:
-        """Return UTF-8 text in plain form: without escapes, with the two bytes from above.
+        """Return UTF-8 text in plain form: no escapes, ``separator_byte`` and ``quote_byte`` in it.
 
-        A quote that an escape makes literal becomes LITERAL_QUOTE. Before anything but a quote or
-        another escape character the escape is dropped, and the next character keeps its meaning.
+        A quote that an escape makes literal becomes LITERAL_QUOTE. Before any character but a quote
+        or another escape, the escape is dropped, and the next character keeps its meaning.
         The text must not end in the middle of a character or of an escape.
         """
         escape, quote = self.escape.encode(), self.quote.encode()
@@ -71,13 +71,13 @@ class CsvDialect:
         return text if self.quote.isascii() else text.replace(quote, _WIDE_QUOTE)
 
     def restored(self, cell: str) -> str:
-        """Return a cell of plain text, decoded with surrogate escapes, as it was meant."""
+        """Return the original text of a cell in plain form, decoded with surrogate escapes."""
         return cell.translate({0xDCFF: self.quote, 0xDCFE: self.separator, 0xDCFD: self.quote})
 
 
 @dataclass(frozen=True, slots=True)
 class RecordPatterns:
-    """Regular expressions over plain text: one whole record, as many as there are, the last."""
+    """Regular expressions over plain text: for one record, for many records, and for the last."""
 
     record: re.Pattern[bytes]
     records: re.Pattern[bytes]
@@ -85,9 +85,10 @@ class RecordPatterns:
 
 
 def record_patterns(dialect: CsvDialect) -> RecordPatterns:
-    """Return the patterns of a dialect; nothing in them steps back far, so they take linear time.
+    """Return the patterns of a dialect; none backtracks far, so all take linear time.
 
-    CR, LF and CRLF outside of quotes end a record. The pattern ``last`` needs no such end.
+    CR, LF and CRLF outside of quotes end a record. The pattern ``last`` matches a record without
+    such an end.
     """
     separator, quote = re.escape(dialect.separator_byte), re.escape(dialect.quote_byte)
     rest = rb"[^%b\r\n]*+" % separator
@@ -105,14 +106,14 @@ def record_patterns(dialect: CsvDialect) -> RecordPatterns:
 
 
 def _records(separator: bytes, quote: bytes, quoted: bytes) -> bytes:
-    """Return the pattern of many records, which matches quotes and line breaks, not each cell.
+    """Return the pattern for many records, which matches quotes and line breaks, not each cell.
 
-    A quote opens a cell behind a separator, a line break or nothing. All
-    matched text is outside of quotes or ends a quoted cell, so separators in it are real ones.
+    A quote opens a cell if it is first in the text, or behind a separator or a line break. All
+    matched text is outside of quotes or ends a quoted cell, so its separators are real ones.
     """
     opening = rb"(?:\A|(?<=[%b\r\n]))" % separator
     inside = rb"(?!\A)(?<![%b\r\n])%b" % (separator, quote)
     first = rb"(?:[^%b\r\n]++|%b%b|%b)*+[\r\n]" % (quote, opening, quoted, inside)
-    # Two literals, not one set: the engine steps back to a literal without trying all the rest.
+    # Two literals, not one set: the engine backtracks to a literal without trying all the rest.
     without_quotes = rb"(?>[^%b]*\n|[^%b]*\r)?+" % (quote, quote)
     return rb"(?:%b%b)*+" % (first, without_quotes)

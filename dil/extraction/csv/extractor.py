@@ -33,7 +33,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 class CsvExtractor(Extractor):
-    """One record of delimited text is one row; the settings are those of ``ms.csv``.
+    """Reads delimited text, each record as one row, by the settings of ``ms.csv``.
 
     The body is read in pieces of 2 MiB while the batches are consumed, so it may be larger than
     memory; a record may have 64 MiB. A body of the type application/gzip is unpacked. Cells that
@@ -41,8 +41,7 @@ class CsvExtractor(Extractor):
 
     With ``ms.output.schema`` rows have exactly its columns; see ``GivenCsvColumns``. Without,
     columns and types are found by looking at all cells; see ``FoundCsvColumns``. Batches hold at
-    most 65,536 rows. The body has no place to look up: session keys come from its
-    headers.
+    most 65,536 rows. Look-ups find nothing in the body: session keys come from response headers.
     """
 
     content_types: ClassVar[tuple[str, ...]] = ("text/csv", "application/csv", _GZIP)
@@ -69,18 +68,18 @@ class CsvExtractor(Extractor):
 
     @property
     def schema(self) -> pa.Schema | None:
-        """Return the given schema; else what was found so far, None before the first page."""
+        """Return the given schema, else the schema found so far, None before the first page."""
         return self._columns.schema(has_pages=self._pages > 0)
 
     def extract(self, response: Response) -> Page:
-        """Begin one response; it is read while the batches are consumed.
+        """Return the page of one response, which is read while its batches are consumed.
 
         Rows that ``maxFailures`` lets pass are counted in ``Page.rows`` and are in no batch.
 
         Raises:
             SourceContractError: the content type is not accepted. From the batches: the text is
                 not in its character set, a quote is never closed, or the header lacks a column.
-            ConversionError: (from the batches) more cells than ``maxFailures`` do not fit.
+            ConversionError: (from the batches) more than ``maxFailures`` cells do not fit.
         """
         refuse_other_types(response, self._accepted)
         self._pages += 1
@@ -104,7 +103,7 @@ class CsvExtractor(Extractor):
                 yield from self._rows(self._columns.read(block), page)
 
     def _skip_lines(self, records: RecordBlocks) -> bool:
-        """Pass over the lines at the top, and begin; say whether there may be rows behind."""
+        """Skip the lines at the top, and begin; return whether there may be rows behind them."""
         settings = self.spec.csv.settings
         skipped = records.take(settings.skipped)
         if len(skipped) < settings.skipped:
@@ -127,7 +126,7 @@ class CsvExtractor(Extractor):
 
     @contextmanager
     def _translated_errors(self, response: Response) -> Iterator[None]:
-        """Say in errors about a response where it came from."""
+        """Name the location and page of a response in errors about it."""
         place = f"{response.location}, " if response.location else ""
         with located_errors(f"{place}page {self._pages}: "):
             try:
@@ -140,7 +139,7 @@ class CsvExtractor(Extractor):
 
     @contextmanager
     def _unpacked(self, body: BinaryIO, response: Response) -> Iterator[BinaryIO]:
-        """Unpack a body that says that it is packed, and is: something may have done so before."""
+        """Unpack a body whose type says that it is packed, if it is: it may be unpacked already."""
         begin = read_up_to(body, LONGEST)
         stream = stream_of(begin, body)
         if response.content_type != _GZIP or not begin.startswith(_GZIP_MAGIC):

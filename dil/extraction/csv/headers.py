@@ -1,4 +1,4 @@
-"""Refuse a first line that is no header: a file that came without one begins with a row."""
+"""Refuses a first line that is no header: a file that lost its header begins with a row."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dil.model.suggestions import nearest_word
 
 
 def refuse_other_header(header: Sequence[str], known: Collection[str], whose: str) -> None:
-    """Raise where a header has no known column, nor a name like one.
+    """Raise if a header has no known column and no name that resembles one.
 
-    Letter case does not count. ``whose`` names, for the message, where the known columns are from.
+    Letter case does not count. ``whose`` names the origin of the known columns for the message.
 
     Raises:
-        SourceContractError: the line is probably not a header. The message shows a form of it with
-            its letters and digits replaced, because it may be a row.
+        SourceContractError: the line is probably not a header. The message shows the line with its
+            letters and digits replaced, because it may be a row.
     """
     names = [name for name in header if name]
     there = {name.lower() for name in names}

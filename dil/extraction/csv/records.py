@@ -1,4 +1,4 @@
-"""Blocks of whole records out of a stream of delimited text, in bounded memory."""
+"""Cuts a stream of delimited text into blocks of whole records, in bounded memory."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _BOM = "\ufeff"
 
 
 class CsvBlock:
-    """A stretch of text that begins with a record; where its last whole record ends is known late.
+    """Text that begins with a record; the end of its last whole record may not be known yet.
 
-    ``likely`` is the text up to its last line break. That may lie within quotes: who can say that
-    it does not calls ``settle``. Else ``records`` are the whole records, found with care, perhaps
-    none; they cost a look at every quote.
+    ``likely`` is the text up to its last line break, which may be within quotes. A reader that
+    finds it outside of quotes calls ``settle``. Else ``records`` are the whole records, perhaps
+    none; finding them takes a look at every quote.
     """
 
     def __init__(self, text: bytes, end: int, careful_end: Callable[[], int] | None = None) -> None:
@@ -31,7 +31,7 @@ class CsvBlock:
 
     @property
     def is_settled(self) -> bool:
-        """Return whether all of ``likely`` are whole records."""
+        """Return whether ``likely`` is known to be whole records."""
         return self._careful_end is None
 
     @property
@@ -46,7 +46,7 @@ class CsvBlock:
 
     @property
     def end(self) -> int:
-        """Return where the last whole record ends, 0 without one."""
+        """Return the offset of the end of the last whole record, 0 without one."""
         if self._careful_end is not None:
             self._end = self._careful_end()
             self.settle()
@@ -100,7 +100,7 @@ class RecordBlocks:
         return taken
 
     def blocks(self) -> Iterator[CsvBlock]:
-        """Yield all that is left, in blocks, which are to be read before the next one comes.
+        """Yield the rest of the records in blocks; each must be read before the next one is taken.
 
         Raises:
             SourceContractError: a quote is never closed, or a record is too long.
@@ -108,14 +108,14 @@ class RecordBlocks:
         while not self._is_at_end:
             self._fill()
             yield from self._block()
-        # What was read together with the skipped lines, when that was all there is.
+        # The text that was read together with the skipped lines, if it was all the rest.
         yield from self._block()
         if self._rest:
             last = self._last()
             yield CsvBlock(last, len(last))
 
     def _block(self) -> Iterator[CsvBlock]:
-        """Yield the text that is there up to its last line break, if there is one."""
+        """Yield the text read so far up to its last line break, if it has one."""
         text, certain = self._rest, self._certain
         end = max(text.rfind(b"\n", 0, certain), text.rfind(b"\r", 0, certain)) + 1
         if not end:
@@ -129,7 +129,7 @@ class RecordBlocks:
 
     @property
     def _certain(self) -> int:
-        """Return the length of the usable part: a CR at the end may be half of a CRLF."""
+        """Return the length of the text without a CR at its end, which may be half of a CRLF."""
         is_open = self._rest.endswith(b"\r") and not self._is_at_end
         return len(self._rest) - is_open
 
@@ -156,8 +156,8 @@ class RecordBlocks:
 
 
 _LONG_FIX = (
-    "A quote that is never closed makes one, or lines that end otherwise than in LF or CR: correct"
-    " quoteCharacter and escapeCharacter of ms.csv. A sound one may have a sixteenth of"
+    "A quote that is never closed makes such a record, or lines that do not end in LF or CR:"
+    " correct quoteCharacter and escapeCharacter of ms.csv. A record may have a sixteenth of"
     f" ms.task.memory.max.bytes, and {CSV_RECORD_BYTES >> 20} MiB at most."
 )
 _QUOTE_FIX = (
@@ -168,10 +168,10 @@ _QUOTE_FIX = (
 def _plain_chunks(
     stream: BinaryIO, charset: str, dialect: CsvDialect, size: int
 ) -> Iterator[bytes]:
-    """Yield the text in plain form; escapes are never cut in two.
+    """Yield chunks of the text in plain form; no chunk ends within an escape.
 
     Raises:
-        UnicodeDecodeError: the text is not in its character set, as far as that shows here.
+        UnicodeDecodeError: the text is not in its character set; text in UTF-8 is checked later.
     """
     escape = dialect.escape.encode()
     held = b""
@@ -189,7 +189,7 @@ def _plain_chunks(
 
 
 def _run_at_end(text: bytes, escape: bytes) -> int:
-    """Return the length of the escape characters at the end of a text."""
+    """Return how many escape characters a text ends with."""
     length = 0
     while escape and text.endswith(escape, 0, len(text) - length):
         length += len(escape)
@@ -216,7 +216,7 @@ def _utf8_chunks(
 
 
 def _chunks(stream: BinaryIO, size: int) -> Iterator[bytes]:
-    """Yield full chunks: streams of the net give less than was asked for."""
+    """Yield chunks of exactly ``size`` bytes: a stream of the network gives fewer at a time."""
     parts: list[bytes] = []
     wanted = size
     while data := stream.read(wanted):

@@ -1,4 +1,4 @@
-"""Cells as values of a type: all at once where Arrow is exact, else each distinct text.
+"""Converts cells into a type: all at once if Arrow is exact, else each distinct text by itself.
 
 See docs/formats.md, rule F19. Only sign, digits, point and exponent make a
 number, and nothing is rounded but into float and double columns.
@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _RE2_NUMBER = f"^{_NUMBER.pattern}$"
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
 _SAMPLE = 64
-_SHORT = 15  # characters of a number that a double holds, and that is less than 2^53
+_SHORT = 15  # a number of so few characters is exact as a double, and less than 2^53
 _EXACT_IN_DOUBLE = 2**53
 _MAX_DIGITS = 40
 _MAX_EXPONENT = 400  # more digits than any type holds, few enough to calculate with
@@ -35,9 +35,9 @@ Read = Callable[[str], object]
 
 
 def observed(cells: pa.Array) -> tuple[FoundShape, pa.Array | None]:
-    """Return what the cells of a column say about its type; null says nothing.
+    """Return the shape that the cells of a column show, null aside, and their numbers or None.
 
-    With them come the numbers that had to be read to know it, as ``values_of`` gives them.
+    The numbers are those that had to be read to find the shape, as ``values_of`` gives them.
     """
     sample = cells.slice(0, _SAMPLE).drop_null() or cells.drop_null().slice(0, _SAMPLE)
     texts = sample.to_pylist()
@@ -57,9 +57,9 @@ def measured(cells: pa.Array) -> list[object]:
 
 
 def are_own_texts(cells: pa.Array, shape: FoundShape, numbers: pa.Array | None) -> bool:
-    """Return whether cells that were ``observed`` are the very texts of their values.
+    """Return whether each of the ``observed`` cells is the text that its value is written as.
 
-    The texts of a key have to be: rows of ``7`` and ``007`` would else become one.
+    The cells of a key have to be: else rows of ``7`` and ``007`` would become one row.
     """
     if numbers is not None:
         return bool(pc.all(pc.equal(texts_of_numbers(numbers), cells), min_count=0).as_py())
@@ -70,10 +70,10 @@ def are_own_texts(cells: pa.Array, shape: FoundShape, numbers: pa.Array | None) 
 
 
 def values_of(cells: pa.Array, kind: pa.DataType, *, cuts: bool) -> pa.Array:
-    """Return text cells in a raw type; null where a cell has no form in it.
+    """Return text cells converted to a raw type; a cell that does not fit the type becomes null.
 
-    ``cuts`` lets whole numbers lose their fraction: ``5.9`` becomes 5. A boolean is true
-    where the text is ``true`` in any case.
+    With ``cuts``, numbers lose their fraction in integer types: ``5.9`` becomes 5. A boolean is
+    true if the text is ``true`` in any letter case.
     """
     if kind == pa.string():
         return cells
@@ -89,7 +89,7 @@ def values_of(cells: pa.Array, kind: pa.DataType, *, cuts: bool) -> pa.Array:
 
 
 def _quick(cells: pa.Array, kind: pa.DataType) -> pa.Array | None:
-    """Return what Arrow reads, None where it cannot or takes what is no number here."""
+    """Return the values as Arrow reads them; None if it cannot, or is laxer than this module."""
     try:
         # A cast that fails makes an error for every cell: try a few first.
         exact_cast(cells.slice(0, _SAMPLE), kind)
@@ -103,7 +103,7 @@ def _quick(cells: pa.Array, kind: pa.DataType) -> pa.Array | None:
 
 
 def _has(cells: pa.Array, letter: str) -> bool:
-    """Return whether a letter is in a cell, small or capital."""
+    """Return whether any cell has a letter, small or capital."""
     texts = cells.buffers()[-1]
     if texts is None or not _in_bytes(texts.to_pybytes(), letter):
         return False
@@ -123,7 +123,7 @@ def _are_booleans(texts: pa.Array) -> bool:
 
 
 def _observed_numbers(texts: pa.Array) -> tuple[FoundShape, pa.Array | None]:
-    """Return the shape of a column whose first cells are numbers, and its numbers."""
+    """Return the shape of a column whose first cells are numbers, and its numbers or None."""
     shape = FoundShape({"number"})
     if (whole := _whole(texts)) is not None:
         bounds = pc.min_max(whole)
@@ -143,10 +143,10 @@ def _observed_numbers(texts: pa.Array) -> tuple[FoundShape, pa.Array | None]:
 
 
 def _are_exact(doubles: pa.Array, texts: pa.Array) -> bool:
-    """Return whether the doubles are the very numbers of the texts, and exact as integers too.
+    """Return whether the doubles equal the numbers of the texts, also for integers.
 
-    A text is exact when it is short, or what Arrow writes for the double. Where one is so large
-    that integers of its size may have no double, the texts have to be looked at one by one.
+    A text is exact if it is short, or equal to the text that Arrow writes for the double. If a
+    number is so large that integers of its size may have no double, the result is False.
     """
     if pc.max(pc.abs(doubles)).as_py() >= _EXACT_IN_DOUBLE:
         return False
@@ -160,21 +160,21 @@ def _are_exact(doubles: pa.Array, texts: pa.Array) -> bool:
 
 
 def _whole(texts: pa.Array) -> pa.Array | None:
-    """Return 64 bit integers; a sign of plus makes a double."""
+    """Return the texts as 64 bit integers, None if any is none or has a plus sign."""
     if bool(pc.any(pc.starts_with(texts, "+")).as_py()):
         return None
     return _quick(texts, pa.int64())
 
 
 def _numbers(doubles: pa.Array) -> FoundNumbers:
-    """Return the facts about exact numbers with fractions; the bounds are not tight."""
+    """Return facts about exact numbers with fractions; the bounds may be wider than the numbers."""
     bounds = pc.min_max(doubles)
     low, high = int(bounds["min"].as_py()) - 1, int(bounds["max"].as_py()) + 1
     return FoundNumbers(min(low, 0), max(high, 0), has_fractions=True)
 
 
 def _exact(text: str) -> object:
-    """Return an integer or a fraction without loss; the text where it has too many digits."""
+    """Return an integer or a fraction without loss; the text itself if it has too many digits."""
     if _INTEGER.fullmatch(text):
         return int(text) if len(text) <= _MAX_DIGITS else text
     return exact_number(text)

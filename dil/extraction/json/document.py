@@ -1,4 +1,4 @@
-"""One JSON response, decoded only as far as somebody asks.
+"""One JSON response, decoded only as far as needed.
 
 Rows stay raw text until Arrow reads them; look-ups decode the one value that they find. Numbers
 are exact: see ``exact_number``.
@@ -30,17 +30,17 @@ _ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 _OBJECTS = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 _EXACT = msgspec.json.Decoder(float_hook=exact_number)
 _TEXTS = msgspec.json.Decoder(float_hook=NumberText)
-_SEARCHED = msgspec.json.Decoder(float_hook=float)  # filters of JSONPath know no decimals
+_SEARCHED = msgspec.json.Decoder(float_hook=float)  # filters of JSONPath cannot compare decimals
 
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Keep the cycle collector off for a moment: decoding makes many objects and no cycles.
+    """Switch the cycle collector off for a moment: decoding makes many objects and no cycles.
 
-    Measured: decoding takes 1.7 times as long with it. Threads may overlap: the first that ends
-    switches it on again, which costs the others time only. The new objects are then moved to the
-    oldest generation unseen, or the next collection would look at every one of them; not so when
-    somebody has frozen objects (before forking), because thawing ours would thaw those too.
+    Measured: decoding takes 1.7 times as long with the collector. Threads may overlap: the first
+    thread that ends switches it on again, which costs the others time only. Then the new objects
+    are moved to the oldest generation, else the next collection would look at each of them. They
+    are not moved if the process has frozen objects (before forking), which would be thawed, too.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -55,10 +55,10 @@ def collector_paused() -> Iterator[None]:
 
 
 class Document:
-    """A body of UTF-8 JSON text; raises msgspec.DecodeError or UnicodeError where it is none."""
+    """A body of UTF-8 JSON text; other text raises msgspec.DecodeError or UnicodeError."""
 
     def __init__(self, text: bytes, *, is_lines: bool = False) -> None:
-        text.decode()  # raw rows are not looked at again: bad UTF-8 must be found here
+        text.decode()  # raw rows are not checked again: bad UTF-8 must be found here
         self._root: object  # dict or list of Raw, or a Raw scalar
         if is_lines:
             self._root = decode_lines(text)
@@ -72,20 +72,20 @@ class Document:
 
     @property
     def members(self) -> Mapping[str, msgspec.Raw]:
-        """Return the members of a root that is an object, as they are written; else none."""
+        """Return the undecoded members of a root that is an object, else an empty mapping."""
         return self._root if isinstance(self._root, dict) else {}
 
     def rows(self, path: str) -> Sequence[msgspec.Raw] | msgspec.Raw | Missing:
-        """Return the payload at a path: the elements of an array, or the one value there is.
+        """Return the payload at a path: the elements of an array, or the single value.
 
-        Of JSONPath that may find several places it is what it finds; nothing found is no row, and
-        only missing where the steps before lead to nothing.
+        If the path is JSONPath that may find several places, its matches are the payload. No match
+        means no rows; MISSING is returned only if the steps before the search lead to nothing.
         """
         compiled = compile_path(path)
         return self.rows_at(compiled.steps, compiled)
 
     def rows_at(self, steps: Steps, path: Path) -> Sequence[msgspec.Raw] | msgspec.Raw | Missing:
-        """Return the payload at steps, which are those of the path, or the rest of them here."""
+        """Return the payload at ``steps``: all steps of the path, or those from this value on."""
         found = self._found(steps)
         if isinstance(found, Missing):
             return found
@@ -101,10 +101,10 @@ class Document:
         return msgspec.Raw(msgspec.json.encode(found))
 
     def lookup(self, path: str) -> JsonValue | Missing:
-        """Return the value at a path, MISSING where there is none.
+        """Return the value at a path, MISSING if there is none.
 
         Raises:
-            SourceContractError: JSONPath finds different values.
+            SourceContractError: the path is JSONPath that finds different values.
         """
         compiled = compile_path(path)
         if compiled.is_place:
@@ -112,7 +112,7 @@ class Document:
         return only(compiled, map(decode_exact, self.each(compiled)))
 
     def at(self, steps: Steps) -> JsonValue | Missing:
-        """Return the value at the end of steps, MISSING where there is none."""
+        """Return the value that steps lead to, MISSING if there is none."""
         found = self._found(steps)
         return found if isinstance(found, Missing) else decode_exact(msgspec.json.encode(found))
 
@@ -123,18 +123,18 @@ class Document:
         return value
 
     def _found_within(self, path: Path) -> Iterator[msgspec.Raw]:
-        """Yield the matches of a path; a text inside of others is found with each of them."""
+        """Yield the matches of a path, up to a total size; nested matches count several times."""
         size = 0
         for found in self.each(path):
             size += len(memoryview(found))
             if size > JSONPATH_FOUND_BYTES:
                 raise OversizeError(
-                    f"what ms.data.field finds has more than {JSONPATH_FOUND_BYTES:,} bytes"
+                    f"the matches of ms.data.field have more than {JSONPATH_FOUND_BYTES:,} bytes"
                 )
             yield found
 
     def each(self, path: Path) -> Iterator[msgspec.Raw]:
-        """Yield the matches of a path, as they are written."""
+        """Yield the matches of a path, undecoded."""
         with collector_paused():
             root = _SEARCHED.decode(msgspec.json.encode(self._root))
         opened: dict[Steps, object] = {(): self._root}  # each container is opened once
@@ -160,7 +160,7 @@ def _child(value: object, step: Step) -> object:
 
 
 def _opened(value: object) -> object:
-    """Return one level of a raw container as dict or list of Raw; other values as they are."""
+    """Return a raw container as a dict or list of Raw, one level deep; other values unchanged."""
     if not isinstance(value, msgspec.Raw):
         return value
     first = bytes(memoryview(value)[:1])
@@ -170,7 +170,7 @@ def _opened(value: object) -> object:
 
 
 def decode_elements(text: bytes, begin: int = 0) -> list[msgspec.Raw]:
-    """Return the elements of an array whose brackets are left out."""
+    """Return the elements of an array that is given without its brackets."""
     del begin
     return _ELEMENTS.decode(b"[%b]" % text)
 
@@ -179,8 +179,8 @@ def decode_lines(text: bytes, begin: int = 0) -> list[msgspec.Raw]:
     """Return the value of each line that is not blank.
 
     Raises:
-        msgspec.DecodeError: a line is no JSON; the message names the byte at which it begins,
-            ``begin`` being that of the text.
+        msgspec.DecodeError: a line is no JSON; the message names the byte at which the line
+            begins, counted from ``begin`` for the first byte of ``text``.
     """
     values: list[msgspec.Raw] = []
     for line in text.split(b"\n"):
@@ -206,20 +206,20 @@ def is_object(value: msgspec.Raw) -> bool:
 
 
 def decode_exact(text: bytes | msgspec.Raw) -> JsonValue:
-    """Decode one JSON value; fractions by ``exact_number``."""
+    """Return one JSON value, decoded; fractions become numbers by ``exact_number``."""
     value: JsonValue = _EXACT.decode(text)
     return value
 
 
 def decode_rows(rows: Sequence[msgspec.Raw], *, texts: bool = False) -> list[dict[str, Any]]:
-    """Decode raw rows; with ``texts`` every fraction stays its text (NumberText)."""
+    """Return raw rows, decoded; with ``texts`` fractions stay text (NumberText)."""
     decoder = _TEXTS if texts else _EXACT
     decoded: list[dict[str, Any]] = decoder.decode(b"[" + b",".join(rows) + b"]")
     return decoded
 
 
 def member_names(rows: Sequence[msgspec.Raw]) -> list[str]:
-    """Return the names of the members of raw rows, each once; values are not decoded.
+    """Return the names of the members of raw rows, each once, without decoding values.
 
     Raises:
         msgspec.ValidationError: a row is no object.

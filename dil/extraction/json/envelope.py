@@ -1,4 +1,4 @@
-"""Rows that lie in an array of an answer where the job takes the whole answer for one row."""
+"""Finds rows in an array of an answer whose job, by mistake, reads the whole answer as one row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY_OF_OBJECTS = re.compile(rb"\[\s*\{")
 _PLAIN_NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
-# How sources name the array of rows, and the members beside it.
+# Usual names of the array of rows, and of the members next to it.
 _ROWS = frozenset(
     {
         "data", "items", "results", "result", "records", "rows", "values", "entries", "objects",
@@ -26,9 +26,9 @@ _BESIDE = re.compile(
 
 
 def likely_rows(root: Mapping[str, msgspec.Raw]) -> str:
-    """Return the path of the one array of objects in an answer, empty for none or several.
+    """Return the path of the only array of objects in an answer, empty for none or several.
 
-    It is a member of the answer, or of one of its members.
+    The array is a member of the answer, or of one of its members.
     """
     found = list(_arrays(root))
     if not found:
@@ -42,7 +42,7 @@ def likely_rows(root: Mapping[str, msgspec.Raw]) -> str:
 
 
 def is_envelope(root: Mapping[str, msgspec.Raw], path: str) -> bool:
-    """Return whether an answer is made to carry rows, by its names, and is hardly a row itself."""
+    """Return whether the names of an answer show that it carries rows and is no row itself."""
     first, _, inner = path.partition(".")
     if (inner or first).lower() in _ROWS:
         return True
@@ -50,10 +50,10 @@ def is_envelope(root: Mapping[str, msgspec.Raw], path: str) -> bool:
 
 
 def note_of(path: str) -> str:
-    """Return the sentence for the run's report about rows that came as one."""
+    """Return the note for the run's report about an array that was read as one row."""
     return (
-        f'each answer became one row, and its "{path}" is an array of objects;'
-        f" ms.data.field={path} makes each of them a row"
+        f'each answer became one row, but its "{path}" is an array of objects;'
+        f" write ms.data.field={path} to make each object a row"
     )
 
 

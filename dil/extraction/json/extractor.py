@@ -37,7 +37,7 @@ _LINES = ("application/x-ndjson", "application/jsonlines", "application/jsonl")
 
 
 class JsonExtractor(Extractor):
-    """One JSON value for each response, or one for each line with a new-line separated type.
+    """Reads one JSON value in each response, or one a line if the type is new-line separated.
 
     With ``ms.output.schema`` rows have exactly its columns, all of them. Without it, or when
     ``ms.enable.schema.based.filtering`` is false, columns are found by looking at all rows of a
@@ -45,7 +45,7 @@ class JsonExtractor(Extractor):
     Batches hold at most 65,536 rows.
 
     A long response is kept in a temporary file and read in windows (see ``SpoolLimits``), so memory
-    is bounded whatever its size; each window counts as a page for columns that are found.
+    is bounded whatever its size. For columns that are found, each window counts as a page.
     """
 
     limits: SpoolLimits = SpoolLimits()
@@ -69,11 +69,11 @@ class JsonExtractor(Extractor):
 
     @property
     def schema(self) -> pa.Schema | None:
-        """Return the given schema; else what was inferred so far, None before the first page."""
+        """Return the given schema, else the schema found so far, None before the first page."""
         return self._columns.schema(has_pages=self._pages > 0)
 
     def extract(self, response: Response) -> Page:
-        """Decode one response; rows become Arrow while the batches are consumed.
+        """Return the page of one response; its rows become Arrow while the batches are consumed.
 
         Raises:
             SourceContractError: the body is packed, its content type is not accepted, it is not
@@ -100,7 +100,7 @@ class JsonExtractor(Extractor):
         return page
 
     def _look_for_rows(self, document: Document) -> tuple[str, ...]:
-        """Look whether the answer is made to carry rows, and the job takes it for one."""
+        """Return a note if the answer carries rows and the job reads it as one row."""
         path = likely_rows(document.members)
         self._columns.likely_rows = path
         if not path or not is_envelope(document.members, path):
@@ -109,10 +109,10 @@ class JsonExtractor(Extractor):
         return () if path.partition(".")[0] in names else (note_of(path),)
 
     def _is_lines(self, response: Response) -> bool:
-        """Return whether a body is read line by line: its type says so, or the job does.
+        """Return whether to read a body line by line, because its type or the job says so.
 
-        Servers send lines as text/plain too; a job that names a type of lines in
-        ms.http.response.type has all of its bodies read so.
+        Servers send lines as text/plain too; if a job names a type of lines in
+        ms.http.response.type, all its bodies are read by lines.
         """
         return response.content_type in _LINES or not self._named.isdisjoint(_LINES)
 
@@ -129,9 +129,9 @@ class JsonExtractor(Extractor):
     def _windows(
         self, document: _AnyDocument, source: _Source
     ) -> Iterable[Sequence[msgspec.Raw]] | None:
-        """Return the raw rows of the payload; none for a scalar body or a null payload.
+        """Return the raw rows of the payload; no rows for a scalar body or a null payload.
 
-        None says that a later page has no payload at all.
+        The result is None if a later page has no payload at all.
         """
         field = self.spec.data_field
         if not document.is_container:
@@ -170,7 +170,7 @@ class JsonExtractor(Extractor):
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """One response in messages; ``page`` counts from 1."""
+    """Names one response in messages; ``page`` counts from 1."""
 
     response: Response
     text: bytes | Spool
@@ -178,7 +178,7 @@ class _Source:
 
     @contextmanager
     def problems(self) -> Iterator[None]:
-        """Turn what readers find wrong with the text into errors that name the response."""
+        """Turn readers' errors about the text into errors that name the response."""
         try:
             yield
         except (msgspec.MsgspecError, MalformedError, UnicodeDecodeError) as error:
@@ -186,18 +186,18 @@ class _Source:
         except OversizeError as error:
             raise self.refusal(
                 f"a part of the response is too long: {error}",
-                "Let ms.data.field lead to the array of rows, or ask the source for smaller pages."
-                " A row may have a sixteenth of ms.task.memory.max.bytes, and 256 MiB at most.",
+                "Set ms.data.field to the path of the array of rows, or ask the source for smaller"
+                " pages. A row may have a sixteenth of ms.task.memory.max.bytes, at most 256 MiB.",
             ) from None
         except RecursionError:
             raise self.refusal(
                 "the response is nested too deeply to be read; it begins:"
                 f' "{excerpt(self._begin())}"',
-                "Some hundred levels are possible. Ask the source for a flatter form.",
+                "Ask the source for a flatter form; some hundred levels can be read.",
             ) from None
 
     def looking_up(self, document: _AnyDocument) -> Callable[[str], JsonValue | Missing]:
-        """Return the look-up of a document, with its problems in our words."""
+        """Return the look-up of a document, which raises errors that name the response."""
         if isinstance(document, Document):
             return document.lookup
 
@@ -208,7 +208,7 @@ class _Source:
         return lookup
 
     def refusal(self, what: str, fix: str) -> SourceContractError:
-        """Return the error that something is wrong with this response."""
+        """Return an error about this response: ``what`` is wrong, ``fix`` is the advice."""
         place = f"{self.response.location}, " if self.response.location else ""
         return SourceContractError(f"{place}page {self.page}: {what}", fix)
 
@@ -231,7 +231,7 @@ class _Source:
 
 
 def _what_is_there(field: str, document: _AnyDocument) -> tuple[str, str]:
-    """Say what there is instead of ``ms.data.field``; a long response is not read once more."""
+    """Return the error and advice for a missing ``ms.data.field``; reads no long response again."""
     path = compile_path(field)
     if isinstance(document, Document):
         return missing_field(path, document.at)

@@ -1,4 +1,4 @@
-"""Pages that bring nothing new to columns that were found: Arrow's own JSON reader is enough."""
+"""Reads pages that change no column found before, with Arrow's own JSON reader."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dil.extraction.json.reader import RUNS, joined, read_rows
 from dil.extraction.numbers import EXACT_IN_DOUBLE, exact_number
 from dil.extraction.shapes import FoundNumbers, FoundShape
 
-# A run of digits and points that may be a number that no double holds.
+# A run of digits and points this long may be a number that no double holds.
 _LONG_RUN = b"0" * 16
 _LONG_NUMBER = re.compile(rb"[0-9.]+(?:[eE][-+]?[0-9]+)?")
 _TINY = re.compile(rb"[eE]-[0-9]{3}")
@@ -23,14 +23,13 @@ _TINY_NUMBER = re.compile(rb"[0-9.]+[eE]-[0-9]{3,}")
 
 
 class ArrowFastPath:
-    """Reads pages whose values all fit the columns as they are, several times as fast.
+    """Reads pages whose values all fit the known columns, several times as fast as value by value.
 
-    Whatever would change a column's type, or lose a digit, is refused, and ``read`` gives None:
-    then the page has to be looked at value by value. A page that is read leaves the shape as
-    looking at it would have.
+    If a value would change a column's type, or lose a digit, ``read`` returns None: the page has to
+    be read value by value. A page that is read here leaves the shape as the slow way would.
 
-    Below ``few_rows`` a page is not tried: starting the reader costs more than the values. After
-    refusals the next pages are not tried, twice as many each time, up to ``most_patience``.
+    A page of fewer than ``few_rows`` rows is not tried: starting the reader costs more. After a
+    refusal the next pages are not tried, twice as many each time, up to ``most_patience``.
     """
 
     few_rows: ClassVar[int] = 50
@@ -45,7 +44,7 @@ class ArrowFastPath:
         self._skipping = 0
 
     def learn(self, shape: FoundShape, schema: pa.Schema) -> None:
-        """Take the columns as they are now; ``schema`` is that of ``shape``."""
+        """Remember the current columns; ``schema`` is the schema of ``shape``."""
         members = None if shape.holds_decimals() else _readable_members(shape, schema)
         self._shape = None if members is None else shape
         self._schema = schema
@@ -57,7 +56,7 @@ class ArrowFastPath:
         self._shape = None
 
     def read(self, parts: Sequence[Sequence[msgspec.Raw]]) -> list[pa.RecordBatch] | None:
-        """Return a batch for each part of a page, None when the page needs a closer look."""
+        """Return a batch for each part of a page; None if it has to be read value by value."""
         if self._shape is None or sum(map(len, parts)) < self.few_rows or not self._is_patient():
             return None
         batches = []
@@ -72,7 +71,7 @@ class ArrowFastPath:
         return batches
 
     def _is_patient(self) -> bool:
-        """Return whether to try: a source whose pages are refused again and again costs twice."""
+        """Return whether to try a page: each page that is refused is read twice."""
         self._skipping = max(self._skipping - 1, 0)
         return self._skipping == 0
 
@@ -89,9 +88,9 @@ class ArrowFastPath:
 
 
 def _readable_type(shape: FoundShape, kind: pa.DataType) -> pa.DataType | None:
-    """Return the type to read a column with: null where nothing but null was seen.
+    """Return the type to read a column with; the null type if only nulls were seen.
 
-    None when the reader cannot be trusted with the column.
+    The result is None if the reader cannot be trusted with the column.
     """
     if not shape.kinds:
         return pa.null()
@@ -102,7 +101,7 @@ def _readable_type(shape: FoundShape, kind: pa.DataType) -> pa.DataType | None:
         return None if members is None else pa.struct(members)
     if pa.types.is_list(kind):
         item = _readable_type(shape.items or FoundShape(), kind.value_type)
-        # The reader makes broken arrays of lists that hold nothing but null.
+        # The reader makes broken arrays of lists that hold only nulls.
         return None if item is None or pa.types.is_null(item) else pa.list_(item)
     return kind
 
@@ -126,7 +125,7 @@ def _holds_double(kind: pa.DataType) -> bool:
 
 
 def _loses_digits(text: bytes) -> bool:
-    """Return whether some number of a text, its integers left out, has no exact double."""
+    """Return whether any number of a text, except integers, has no exact double."""
     numbers = _long_numbers(text)
     if (b"e-" in text or b"E-" in text) and _TINY.search(text):
         numbers += _TINY_NUMBER.findall(text)
@@ -134,7 +133,7 @@ def _loses_digits(text: bytes) -> bool:
 
 
 def _long_numbers(text: bytes) -> list[bytes]:
-    """Return texts that look like a number of 16 characters or more, also inside strings."""
+    """Return parts of a text, also in strings, that look like numbers of 16 characters or more."""
     numbers = []
     runs = text.translate(RUNS)
     begin = runs.find(_LONG_RUN)
@@ -156,7 +155,7 @@ def _has_no_double(number: bytes) -> bool:
 
 
 def _doubles_are_exact(array: pa.Array) -> bool:
-    """Return whether no integer in a column of doubles may have lost digits."""
+    """Return whether all integers in a column of doubles have kept their digits for sure."""
     if pa.types.is_struct(array.type):
         return all(map(_doubles_are_exact, array.flatten()))
     if pa.types.is_list(array.type):
@@ -169,7 +168,7 @@ def _doubles_are_exact(array: pa.Array) -> bool:
 
 
 def _take_over_ranges(shape: FoundShape, array: pa.Array) -> None:
-    """Let a shape know the integers of a batch: a later fraction may need them."""
+    """Add the range of a batch's integers to a shape: a later fraction may need it."""
     if pa.types.is_struct(array.type):
         for field, child in zip(array.type, array.flatten(), strict=True):
             _take_over_ranges(shape.members[field.name], child)

@@ -1,7 +1,7 @@
-"""JSON texts that are longer than memory should be: their rows in windows, their look-ups exact.
+"""Reads JSON texts that are too long for memory: rows come in windows, look-ups are exact.
 
-The text is read twice. The first reading checks all of it and keeps where its parts are: the rows'
-windows, and small values as they stand around the rows. The second one yields the rows.
+The text is read twice. The first reading checks the whole text, and keeps the offsets of the rows'
+windows and of the small values around the rows. The second reading yields the rows.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class _Closed:
 
 @dataclass(slots=True)
 class _Members:
-    """A long object or array around the rows; elements go by their number.
+    """A long object or array around the rows; the keys of elements are their numbers.
 
-    ``size`` is how many there are, known when all were read.
+    ``size`` is the number of parts, which is known when all were read.
     """
 
     parts: dict[str | int, _Node] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class _Members:
     is_complete: bool = True
 
     def leads_on(self, segment: Step, key: str | int) -> bool:
-        """Return whether a segment of a path means the part that is being read.
+        """Return whether a segment of a path leads to the part that is being read.
 
         Raises:
             OversizeError: the segment counts from the end, which is not known yet.
@@ -56,14 +56,14 @@ class _Members:
         return position == key
 
     def keep(self, key: str | int, part: _Node, most: int) -> None:
-        """Take note of a part; of a repeated member the last one counts."""
+        """Keep a part, up to ``most`` parts; of a repeated member the last value is kept."""
         if key in self.parts or len(self.parts) < most or not isinstance(part, Span):
             self.parts[key] = part
         else:
             self.is_complete = False
 
     def part(self, segment: Step) -> _Node | Missing:
-        """Return a member or an element."""
+        """Return the member or element of a path's segment, MISSING if there is none."""
         key = index(segment, self.size) if self.is_array else segment
         if not self.is_array and isinstance(segment, int):
             return MISSING
@@ -80,7 +80,7 @@ class LargeDocument:
     """One JSON value in a spooled text; ``path`` leads to its rows.
 
     Raises:
-        MalformedError: it is no JSON, at whatever place.
+        MalformedError: the text is no JSON, at any place.
         OversizeError: a row, or another value that is needed whole, is too long.
     """
 
@@ -96,7 +96,7 @@ class LargeDocument:
             cursor.end()
 
     def rows(self, path: str) -> Payload:
-        """Return the payload: the rows of the path it was made for, or the one value there is."""
+        """Return the payload at the path of this document: its rows, or the single value."""
         compiled = compile_path(path)
         node, rest = self._found(compiled.steps)
         if isinstance(node, Span):
@@ -107,7 +107,7 @@ class LargeDocument:
         """Return the value at a path, MISSING if there is none.
 
         Raises:
-            OversizeError: the value is, or is inside, one that is too long to search.
+            OversizeError: the value is too long to decode, or inside a value that is.
         """
         compiled = compile_path(path)
         if not compiled.is_place:
@@ -122,7 +122,7 @@ class LargeDocument:
         raise OversizeError(f'"{path}" is too long to be looked up')
 
     def _found(self, steps: Steps) -> tuple[_Node | Missing, Steps]:
-        """Return the part that steps lead to or into, and the rest of the steps."""
+        """Return the part that steps lead to or into, and the steps that remain inside it."""
         node: _Node | Missing = self._root
         while steps and isinstance(node, _Members):
             node = node.part(steps[0])
@@ -130,9 +130,9 @@ class LargeDocument:
         return node, steps
 
     def _node(self, cursor: Cursor, wanted: Steps | None) -> _Node:
-        """Read the value that comes next; ``wanted`` leads from it to the rows, None: it does not.
+        """Read the next value; ``wanted`` are the steps from it to the rows, None if it has none.
 
-        A value shorter than a window is left for later.
+        A value shorter than a window is not decoded yet.
         """
         first = cursor.peek()
         span = cursor.value(self._limits.window)
@@ -153,7 +153,7 @@ class LargeDocument:
         return span
 
     def _members(self, cursor: Cursor, wanted: Steps | None, *, is_array: bool) -> _Node:
-        """Read a long container part by part; keep the parts when it leads to the rows."""
+        """Read a long container part by part; keep its parts if it contains the rows."""
         members = _Members(is_array=is_array)
         opening, closing = (b"[", b"]") if is_array else (b"{", b"}")
         cursor.take(opening, "")
@@ -183,7 +183,7 @@ class LargeLines:
         self._lines = RowWindows(text, list(_line_windows(text, limits)), decode_lines)
 
     def rows(self, path: str) -> Payload:
-        """Return the lines; with a path, what it leads to from the line of its first step.
+        """Return the lines; for a path, the payload in the line that its first step numbers.
 
         Raises:
             MalformedError: (as they are read) a line is no JSON.
@@ -197,7 +197,7 @@ class LargeLines:
         return Document(bytes(line)).rows_at(compiled.steps[1:], compiled)
 
     def lookup(self, path: str) -> JsonValue | Missing:
-        """Return the value at a path, which begins with a line's number; else MISSING."""
+        """Return the value at a path, whose first step is a line's number; else MISSING."""
         compiled = compile_path(path)
         if not compiled.is_place:
             return whole_document(self._text, is_lines=True).lookup(path)
@@ -205,15 +205,15 @@ class LargeLines:
 
 
 def whole_document(text: Spool, *, is_lines: bool = False) -> Document:
-    """Return a long text decoded as a whole, as a search in it needs.
+    """Return a long text as one document, because searches need the whole text.
 
     Raises:
-        OversizeError: it is too long for that.
+        OversizeError: the text is too long to decode as a whole.
     """
     if text.size > JSONPATH_SEARCHED_BYTES:
         raise OversizeError(
-            f"it has {text.size:,} bytes, and JSONPath that may find several places searches at"
-            f" most {JSONPATH_SEARCHED_BYTES:,}"
+            f"the text has {text.size:,} bytes, and JSONPath that may find several places can"
+            f" search {JSONPATH_SEARCHED_BYTES:,} bytes at most"
         )
     return Document(text.read(Span(0, text.size)), is_lines=is_lines)
 
@@ -244,6 +244,6 @@ def _row(rows: RowWindows, step: Step) -> msgspec.Raw | Missing:
 
 
 def _in_row(rows: RowWindows, steps: Steps) -> JsonValue | Missing:
-    """Return a value at steps that begin with the number of a row."""
+    """Return the value at steps, the first of which is the number of a row."""
     row = _row(rows, steps[0])
     return row if isinstance(row, Missing) else Document(bytes(row)).at(steps[1:])

@@ -1,4 +1,4 @@
-"""What a response has where ``ms.data.field`` leads to nothing: names, never values."""
+"""Explains why ``ms.data.field`` leads to nothing in a response, by names and never by values."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _FIX = "Check ms.data.field; an error document may also look like this."
 
 
 def missing_field(path: Path, lookup: Callable[[Steps], JsonValue | Missing]) -> tuple[str, str]:
-    """Return what is wrong with a response that has nothing at a path, and what to do.
+    """Return the error and the advice for a response that has nothing at a path.
 
     Args:
-        path: The path; what a search may find lies below its steps.
-        lookup: Gives the value at steps; without any it is the whole response.
+        path: The path; if it is a search, its steps lead to the value that is searched.
+        lookup: Returns the value at steps; without steps it is the whole response.
     """
     steps = path.steps
     what = f'there is no "{path.text if path.is_place else path.shown(steps)}" in the response'

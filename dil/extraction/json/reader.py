@@ -1,4 +1,4 @@
-"""Arrow's own JSON reader, where it can be trusted with the text of some rows."""
+"""Arrow's own JSON reader, guarded against texts that it reads wrongly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.json as pj
 
 from dil.types.lattice import MOST_DIGITS
 
-# Digits and points become "0", so that a run of "0" may be a long number, and "e" an exponent.
+# Digits and points become "0": a run of "0" may be a long number, and an "e" an exponent.
 RUNS = "".join(
     "0" if letter in "0123456789." else "e" if letter in "eE" else "+" if letter == "+" else "_"
     for letter in map(chr, range(256))
@@ -21,16 +21,16 @@ _POWER = re.compile(rb"""[":,\[\s]-?[0-9.]+[eE]\+?[0-9]+[",\]}\s]""")
 
 
 def joined(rows: Sequence[msgspec.Raw]) -> bytes:
-    """Return raw rows as the text that ``read_rows`` takes."""
+    """Return raw rows as one text, as ``read_rows`` expects it."""
     return b"\n".join(rows)
 
 
 def read_rows(
     text: bytes, count: int, schema: pa.Schema, *, others: Literal["error", "ignore"]
 ) -> pa.RecordBatch | None:
-    """Read rows with Arrow's own reader; None when something in them is not of the schema.
+    """Return rows read by Arrow's own reader, None if a value does not fit the schema.
 
-    ``others`` says what becomes of members that are no columns.
+    ``others`` says whether members that are no columns are an error or are ignored.
     """
     if b"\nnull\n" in b"\n%b\n" % text:  # the reader skips such a row
         return None
@@ -51,8 +51,8 @@ def read_rows(
 def _may_overflow(text: bytes, schema: pa.Schema) -> bool:
     """Return whether a number may have too many digits for a decimal column.
 
-    The reader multiplies by ten to the scale in 128 bits, and gives another number, without an
-    error, where that is too much.
+    The reader multiplies a number by ten to the scale in 128 bits. If the result is too large, it
+    gives a wrong number without an error.
     """
     scale = max(_scales(field.type for field in schema), default=None)
     if scale is None:
@@ -60,7 +60,7 @@ def _may_overflow(text: bytes, schema: pa.Schema) -> bool:
     runs = text.translate(RUNS)
     if b"0" * (MOST_DIGITS - scale + 1) in runs:
         return True
-    # Identifiers have such pieces too, so they are looked at again.
+    # Identifiers have such pieces too, so the exact pattern decides.
     return (b"0e0" in runs or b"0e+0" in runs) and _POWER.search(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Raw JSON rows into record batches: columns that are given, and columns that are found."""
+"""Makes record batches of raw JSON rows, with columns that are given or columns that are found."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ _SAMPLE_ROWS = 100
 class RowColumns(ABC):
     """The columns of one attempt; pages come one after another.
 
-    ``likely_rows`` is where the first answer seems to have its rows, where the job does not say.
+    ``likely_rows`` is the path at which the first answer seems to have its rows, if the job names
+    no path.
     """
 
     likely_rows: str = ""
@@ -45,16 +46,18 @@ class RowColumns(ABC):
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Return the names of columns that rows had and that are left out."""
+        """Return the names of columns that the rows had and the output leaves out."""
         return ()
 
     @abstractmethod
     def schema(self, *, has_pages: bool) -> pa.Schema | None:
-        """Return the raw schema as far as it is known."""
+        """Return the raw schema as far as it is known, else None."""
 
     @abstractmethod
     def batches(self, rows: Sequence[msgspec.Raw], place: RowPosition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one page, or of one window of it, in order; ``place`` for messages.
+        """Yield batches of the rows of one page, or of one window of it, in order.
+
+        ``place`` is the position of the first row, for messages.
 
         Raises:
             SourceContractError: a row is not an object, or columns contradict each other.
@@ -65,8 +68,8 @@ class RowColumns(ABC):
 class GivenJsonColumns(RowColumns):
     """Exactly the columns of ``ms.output.schema``.
 
-    The common path is Arrow's own JSON reader, which is strict about types. What it refuses is
-    read again, value by value, by ``coercion``.
+    Arrow's own JSON reader, which is strict about types, reads most rows. The rows that it refuses
+    are read again, value by value, by ``coercion``.
     """
 
     def __init__(
@@ -81,12 +84,12 @@ class GivenJsonColumns(RowColumns):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return which columns the first rows did not have."""
+        """Return notes about columns that the first rows did not have."""
         return self._absent.notes
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Return which names of the first rows are no columns."""
+        """Return the names that the first rows had and the schema lacks."""
         return self._absent.left_out
 
     def schema(self, *, has_pages: bool) -> pa.Schema:
@@ -108,7 +111,7 @@ class GivenJsonColumns(RowColumns):
             yield batch
 
     def _fix(self) -> str:
-        """Return what to do where the rows have no column at all."""
+        """Return the advice for rows that have none of the columns."""
         path = self.likely_rows
         likely = f'The answer\'s "{path}" is an array of objects: write ms.data.field={path}. '
         return f"{likely}{WRONG_NAMES}" if path else WRONG_NAMES
@@ -126,7 +129,7 @@ class GivenJsonColumns(RowColumns):
         return left_out_below(decode_rows(rows), self._schema, clean)
 
     def _read(self, rows: Sequence[msgspec.Raw]) -> pa.RecordBatch | None:
-        """Return the batch, None when a value needs care."""
+        """Return the batch as Arrow reads it, None if the rows have to be read value by value."""
         batch = read_rows(joined(rows), len(rows), self._schema, others="ignore")
         if batch is None or (self._has_float32 and _has_infinity(batch)):
             return None
@@ -138,7 +141,7 @@ class GivenJsonColumns(RowColumns):
         self, batch: pa.RecordBatch, rows: Sequence[msgspec.Raw], names: NameCleansing
     ) -> bool:
         """Return whether rows have values under names that are columns only after cleansing."""
-        first = range(min(_SAMPLE_ROWS, len(rows)))  # a twin of a column that is there is rare
+        first = range(min(_SAMPLE_ROWS, len(rows)))  # two names of a row for one column are rare
         looked_at = dict.fromkeys([*first, *suspicious_rows(batch, names)])
         objects = decode_rows([rows[position] for position in looked_at])
         return names.register_known(objects, pa.struct(list(self._schema)))
@@ -156,8 +159,8 @@ class GivenJsonColumns(RowColumns):
 class InferredColumns(RowColumns):
     """Columns found in the rows; every page may widen them (rule F17).
 
-    With ``ms.output.schema`` and no filter, its columns come first and keep their types;
-    what else the rows have, at any depth, is found.
+    With ``ms.output.schema`` but without filtering by it, its columns come first and keep their
+    types; other columns and members of the rows, at any depth, are found.
     """
 
     def __init__(self, spec: ExtractionSpec, names: NameCleansing | None) -> None:
@@ -180,7 +183,7 @@ class InferredColumns(RowColumns):
         return self._schema
 
     def batches(self, rows: Sequence[msgspec.Raw], place: RowPosition) -> Iterator[pa.RecordBatch]:
-        """Yield batches of the schema as it is after this whole page."""
+        """Yield batches in the schema as this whole page has widened it."""
         if not rows:
             return
         familiar = self._familiar.read([part for _, part in _parts(rows, self._schema)])
@@ -202,7 +205,7 @@ class InferredColumns(RowColumns):
             yield batch or self._coerced(part, place.later(begin), self._schema)
 
     def _widened_by(self, objects: list[Any]) -> list[Any]:
-        """Let the shape learn from a page; return its rows with cleansed names."""
+        """Widen the shape by the values of a page; return the page's rows with cleansed names."""
         found = self._shape_of(objects)
         if self._names and self._names.register_levels(found.levels()):
             objects = self._names.renamed_rows(objects)
@@ -228,7 +231,7 @@ class InferredColumns(RowColumns):
         return shape
 
     def _native(self, objects: list[Any], schema: pa.Schema) -> pa.RecordBatch | None:
-        """Return the batch when all values are of their column's own type, else None.
+        """Return the batch if all values are of their column's own type, else None.
 
         Arrow would silently cut a fraction in an integer column and take a boolean for a double.
         Neither can happen here: a column's type comes from its values, unless the user forced it.
@@ -256,7 +259,7 @@ class InferredColumns(RowColumns):
 
 
 def _settle_numbers(objects: list[dict[str, Any]], name: str) -> None:
-    """Give every number of a column of texts the one text that it has."""
+    """Replace the numbers in a column of texts by their texts, so that equal numbers are equal."""
     for row in objects:
         value = row.get(name)
         if type(value) is NumberText:
@@ -264,7 +267,7 @@ def _settle_numbers(objects: list[dict[str, Any]], name: str) -> None:
 
 
 def _made_up(spec: ExtractionSpec) -> Schema:
-    """Return columns for a source that gave no row at all (rule F17)."""
+    """Return the columns of a schema for a source that gave no row at all (rule F17)."""
     keys = [Column(name, Primitive("string")) for name in spec.primary_keys]
     known = set(spec.primary_keys)
     deltas = [
@@ -276,7 +279,7 @@ def _made_up(spec: ExtractionSpec) -> Schema:
 def _parts(
     rows: Sequence[msgspec.Raw], schema: pa.Schema | None
 ) -> Iterator[tuple[int, Sequence[msgspec.Raw]]]:
-    """Yield stretches of rows for one batch of a schema each, with the number of rows before."""
+    """Yield the rows for each batch, and before them the number of rows in earlier batches."""
     size = len(joined(rows))
     fitting = BATCH_BYTES * len(rows) // max(size, 1)
     step = max(1, min(rows_at_once(len(schema or ())), fitting))
@@ -301,7 +304,7 @@ def _with_values(batch: pa.RecordBatch) -> list[str]:
 
 
 def _holds(schema: pa.Schema, test: Callable[[pa.DataType], bool]) -> bool:
-    """Return whether any column, at any depth, has such a type."""
+    """Return whether any column, at any depth, has a type that passes the test."""
     return any(_type_holds(field.type, test) for field in schema)
 
 

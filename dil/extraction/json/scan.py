@@ -1,8 +1,7 @@
-"""Where JSON values end: reading a long text value by value, without holding it.
+"""Reads a long JSON text value by value, without holding the whole text.
 
-The JSON decoder itself says where a value ends, because it names the byte at which something
-follows a complete value. So a text is checked as strictly here as where it is decoded whole, and
-at the decoder's speed.
+The JSON decoder finds the end of a value: its error names the byte at which something follows a
+complete value. So a text is checked as strictly, and as fast, as if it were decoded as a whole.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _NUMBER_BYTES = b"-0123456789"
 
 
 class MalformedError(ValueError):
-    """A text is not JSON; the message names the byte of the text."""
+    """A text is not JSON; the message names the byte at which that shows."""
 
     def __init__(self, reason: str, at: int) -> None:
         super().__init__(f"{reason} (byte {at})")
@@ -31,11 +30,11 @@ class MalformedError(ValueError):
 
 
 class OversizeError(ValueError):
-    """A value that is needed whole is longer than may be held."""
+    """A value that has to be held as a whole is too long for that."""
 
 
 def value_end(view: memoryview, *, is_all: bool, offset: int = 0) -> int | None:
-    """Return where the value at the beginning of ``view`` ends, with the blanks behind it.
+    """Return the offset in ``view`` behind its first value and the blanks that follow it.
 
     Args:
         view: Bytes of a text.
@@ -43,16 +42,16 @@ def value_end(view: memoryview, *, is_all: bool, offset: int = 0) -> int | None:
         offset: Where in the text these bytes begin, for the message.
 
     Returns:
-        None when more bytes are needed to decide.
+        None if more bytes are needed to decide.
 
     Raises:
-        MalformedError: it is no JSON.
+        MalformedError: the value is no JSON.
     """
     try:
         value = _VALUE.decode(view)
     except msgspec.DecodeError as error:
         return _end_from(str(error), view, is_all=is_all, offset=offset)
-    # A number may go on behind these bytes; everything else marks its own end.
+    # A number may continue behind these bytes; every other value marks its own end.
     goes_on = not is_all and memoryview(value)[0] in _NUMBER_BYTES
     return None if goes_on else len(view)
 
@@ -63,14 +62,14 @@ def _end_from(message: str, view: memoryview, *, is_all: bool, offset: int) -> i
         return int(followed[1]) - 1
     malformed = _MALFORMED.fullmatch(message)
     reason, at = (malformed[1], int(malformed[2])) if malformed else (message, len(view))
-    # What is wrong at the very end may only be cut off.
+    # An error at the very end may only mean that the value is cut off there.
     if is_all or at < len(view):
         raise MalformedError(reason, offset + at)
     return None
 
 
 class Cursor:
-    """Reads a spooled text value by value; ``at`` is the offset of what comes next."""
+    """Reads a spooled text value by value; ``at`` is the offset of the next byte."""
 
     def __init__(self, text: Spool, limits: SpoolLimits, at: int = 0) -> None:
         self.text = text
@@ -80,7 +79,7 @@ class Cursor:
         self._begin = at
 
     def move_to(self, at: int) -> None:
-        """Go on at another offset."""
+        """Continue reading at another offset."""
         self.at = self._begin = at
         self._held = b""
 
@@ -99,29 +98,29 @@ class Cursor:
         """Move past one byte.
 
         Raises:
-            MalformedError: another one is there; ``reason`` is the text of the message.
+            MalformedError: the next byte is another one; ``reason`` is the text of the message.
         """
         if self.peek() != wanted:
             raise MalformedError(reason, self.at)
         self.at += 1
 
     def end(self) -> None:
-        """Make sure that nothing follows but blanks.
+        """Check that only blanks follow.
 
         Raises:
-            MalformedError: something does.
+            MalformedError: something else follows.
         """
         if self.peek():
             raise MalformedError("trailing characters", self.at)
 
     def value(self, most: int) -> Span | None:
-        """Move past the value that comes next; return where it is, with the blanks behind it.
+        """Move past the next value and return its bytes' span, with the blanks behind it.
 
         Returns:
-            None, without moving, when it is longer than ``most`` bytes.
+            None, without moving, if the value is longer than ``most`` bytes.
 
         Raises:
-            MalformedError: it is no JSON.
+            MalformedError: the value is no JSON.
         """
         view = memoryview(self._held)[self.at - self._begin :]
         while True:
@@ -147,7 +146,7 @@ class Cursor:
         return name
 
     def _fill(self, size: int) -> bool:
-        """Hold the bytes from here on; say whether there are any."""
+        """Hold up to ``size`` bytes from here on; return whether there are any."""
         self._held = b""  # so that not both are held
         self._held = self.text.read(Span(self.at, self.at + size))
         self._begin = self.at

@@ -1,7 +1,7 @@
-"""The bytes of a response: in memory when they are few, else in a temporary file.
+"""Keeps the bytes of a response in memory if they are few, else in a temporary file.
 
-Why a file: look-ups into a response (totals, cursors, pushed-down fields) must be right before its
-first row leaves, and what they look for may stand behind the rows.
+The file is needed because look-ups into a response (totals, cursors, pushed-down fields) must be
+right before its first row is yielded, and the values looked up may be behind the rows.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _CHUNK = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SpoolLimits:
-    """How much of a body is in memory at once, in bytes.
+    """How much of a body may be in memory at once, in bytes.
 
     A body of up to ``body`` bytes is read whole. A longer one is read in windows of ``window``
-    bytes; a window grows for a row, or another value that is needed whole, of up to ``value``.
+    bytes; a window grows, up to ``value`` bytes, for a row or another value that is needed whole.
     ``members`` is how many members of one object, or elements of one array, are kept for look-ups
     when the object itself is longer than a window.
     """
@@ -49,9 +49,9 @@ class Span:
 
 
 class Spool:
-    """UTF-8 text without byte order mark in a temporary file that has no name (any more).
+    """UTF-8 text without byte order mark, in a temporary file that has no name (any more).
 
-    The file is in the folder of temporary files, which TMPDIR names; it is gone with this object.
+    The file is in the folder of temporary files, which TMPDIR names, as long as this object lives.
     """
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Spool:
         self.size += len(text)
 
     def read(self, span: Span) -> bytes:
-        """Return a stretch; less where the text ends before."""
+        """Return the bytes of a span, fewer if the text ends before."""
         with temporary_file_errors("a response"):
             return os.pread(self._file.fileno(), span.end - span.begin, span.begin)
 
@@ -82,7 +82,7 @@ class Spool:
 def read_body(response: Response, charset: str, limits: SpoolLimits) -> bytes | Spool:
     """Read a body to its end, close it, and return it as UTF-8 without byte order mark.
 
-    A short UTF-8 body is returned as it came: whether it is UTF-8 is its reader's to find.
+    A short UTF-8 body is returned unchecked: its reader finds out whether it is UTF-8.
 
     Raises:
         SourceContractError: the body is not text in ``charset``.
@@ -106,7 +106,7 @@ def read_body(response: Response, charset: str, limits: SpoolLimits) -> bytes | 
 
 
 class _Transcoder:
-    """Text in some character set, chunk by chunk, into UTF-8 without byte order mark."""
+    """Converts text of any character set, chunk by chunk, into UTF-8 without byte order mark."""
 
     def __init__(self, charset: str, place: str) -> None:
         self._charset = charset
@@ -120,7 +120,7 @@ class _Transcoder:
         """Yield the text of chunks.
 
         Raises:
-            SourceContractError: they are not in the character set.
+            SourceContractError: the chunks are not in the character set.
         """
         for chunk in chunks:
             yield self._text(chunk)

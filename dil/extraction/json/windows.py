@@ -1,7 +1,7 @@
-"""The elements of one long JSON array, cut into windows of whole elements.
+"""Cuts one long JSON array into windows of whole elements.
 
-A window is cut at a comma that is found by its looks and then proved: put a bracket in its place,
-and the text before it is a complete array only if that comma parted two elements of this array.
+A window is cut at a comma that is guessed and then proved: with a bracket in its place, the text
+up to it is a complete array only if the comma separated two elements of this array.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dil.extraction.json.spool import Span, Spool, SpoolLimits
 _OPEN, _CLOSE, _COMMA = b"[],"
 _BLANKS = b" \t\r\n"
 _TRIES = 8
-# How elements begin: an object with the name of its first member, because others begin alike.
+# The begin of an element; of an object up to its first name, as the other objects begin alike.
 _HEAD = re.compile(rb'\{[ \t\r\n]*"[^"\\]{1,100}"[ \t\r\n]*:|[{\[]|')
 
 
@@ -27,7 +27,7 @@ def scan_elements(text: Spool, begin: int, limits: SpoolLimits) -> tuple[list[Sp
     Args:
         text: Holds the array.
         begin: The offset behind its opening bracket.
-        limits: How long windows are.
+        limits: The lengths of windows and elements.
 
     Raises:
         MalformedError: the array is no JSON.
@@ -37,7 +37,7 @@ def scan_elements(text: Spool, begin: int, limits: SpoolLimits) -> tuple[list[Sp
     at, size = begin, limits.window
     while True:
         buffer = bytearray(text.read(Span(at - 1, at + size)))
-        buffer[0] = _OPEN  # it was one, or the comma before
+        buffer[0] = _OPEN  # this byte was the opening bracket, or the comma before the element
         is_all = at - 1 + len(buffer) >= text.size
         cut = _cut(buffer, is_all=is_all, offset=at - 1)
         if cut is None:
@@ -57,9 +57,9 @@ def scan_elements(text: Spool, begin: int, limits: SpoolLimits) -> tuple[list[Sp
 
 
 def _cut(buffer: bytearray, *, is_all: bool, offset: int) -> tuple[int, bool] | None:
-    """Return where to cut, and whether the array ends there; None when no element is complete.
+    """Return the offset to cut at, and whether the array ends there; None if no element is whole.
 
-    ``buffer`` begins with a bracket; it is the same afterwards.
+    ``buffer`` begins with a bracket, and has the same bytes when this returns.
     """
     view = memoryview(buffer)
     for comma in _likely_commas(buffer):
@@ -84,7 +84,7 @@ def _cut(buffer: bytearray, *, is_all: bool, offset: int) -> tuple[int, bool] | 
 
 
 def _likely_commas(buffer: bytearray) -> Iterator[int]:
-    """Yield the places of commas that may part two elements, the last ones first."""
+    """Yield the offsets of commas that may separate two elements, the last ones first."""
     first = _past_blanks(buffer, 1)
     found = _HEAD.match(buffer, first)
     head = found[0] if found else b""
@@ -111,7 +111,7 @@ def _before_blanks(buffer: bytearray, at: int) -> int:
 
 
 def _last_comma(view: memoryview, offset: int) -> int | None:
-    """Return the place of the last comma between elements, walking from one to the next."""
+    """Return the offset of the last comma between elements, found by reading element by element."""
     at = 1
     comma: int | None = None
     while at < len(view):
@@ -124,7 +124,7 @@ def _last_comma(view: memoryview, offset: int) -> int | None:
 
 
 class RowWindows:
-    """Rows of a spooled text: read window by window, and found by their number."""
+    """The rows of a spooled text, read window by window, or one by its number."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class RowWindows:
             yield self._decode(self._text.read(span), span.begin)
 
     def nth(self, position: int) -> msgspec.Raw | None:
-        """Return a row by its number from 0, or from the end, -1; None when there are fewer."""
+        """Return a row by its number from 0, or from -1 for the last; None if there is none."""
         if position < 0:
             return self._nth_from_end(-position)
         before = 0
@@ -169,7 +169,7 @@ class RowWindows:
         return None
 
     def _window(self, number: int) -> list[msgspec.Raw]:
-        """Return the rows of a window; the newest one is kept, since neighbours are asked for."""
+        """Return the rows of a window; the last one is kept, as the next look-up often needs it."""
         if self._newest[0] != number:
             span = self._spans[number]
             self._newest = (number, self._decode(self._text.read(span), span.begin))

@@ -1,1 +1,1 @@
-"""One request after another, until the rules say stop."""
+"""Paging: one request after another, until the rules say stop."""

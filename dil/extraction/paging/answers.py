@@ -1,6 +1,6 @@
 """The parts of an answer that steer paging: next page, flag, session key, total, its own page.
 
-Address and flag are members of ``ms.pagination`` beside DIL's own: see
+The members of ``ms.pagination`` for address and flag are additions to DIL's: see
 ``dil.model.settings.Pagination``. Source: RFC 8288. See rules G26 to G29.
 """
 
@@ -40,8 +40,8 @@ _ESCAPED = re.compile(r"\\(.)")
 class SessionKey:
     """The session key of one response (rule G27).
 
-    ``text`` is what the patterns see; JSON null is the text ``null`` there, but no cursor.
-    ``is_there`` says that the response has the key at all, be it null or empty.
+    ``text`` is the text that patterns are compared with; JSON null is the text ``null`` there, but
+    no cursor. ``is_there`` says that the response has the key at all, even if it is null or empty.
     """
 
     text: str = ""
@@ -50,12 +50,12 @@ class SessionKey:
 
     @property
     def cursor(self) -> str:
-        """Return what the next request may send, empty when there is nothing to send."""
+        """Return the text for the next request to send, empty if there is nothing to send."""
         return "" if self.is_null else self.text
 
     @classmethod
     def of(cls, value: JsonValue) -> SessionKey:
-        """Return the key that a JSON value means."""
+        """Return the session key of a JSON value."""
         if value is None:
             return cls("null", is_null=True, is_there=True)
         return cls(as_text(value), is_there=True)
@@ -63,7 +63,7 @@ class SessionKey:
 
 @dataclass(frozen=True, slots=True)
 class EchoedPage:
-    """What a response says about its own page; None where it says nothing."""
+    """The page values that a response gives for its own page; None for values it does not give."""
 
     start: int | None = None
     size: int | None = None
@@ -71,14 +71,14 @@ class EchoedPage:
 
 
 def next_address(place: str, response: Response, lookup: Lookup) -> str:
-    """Return the absolute address of the next page, empty when the answer names none.
+    """Return the absolute address of the next page, empty if the answer names none.
 
     Relative references are resolved against the address that answered (RFC 3986, 5.2); an
     absolute one is returned byte for byte. Absent, null, false and empty text mean the end.
 
     Raises:
-        SourceContractError: there is something else than text, or a relative reference in an
-            answer without an address.
+        SourceContractError: the value is no text, or it is a relative reference in an answer
+            without an address.
     """
     found = found_at(place, response, lookup)
     if isinstance(found, Missing) or found is None or found is False:
@@ -86,27 +86,27 @@ def next_address(place: str, response: Response, lookup: Lookup) -> str:
     if not isinstance(found, str):
         raise SourceContractError(
             f'the next page at "{place}" is {kind_of(found)}, not an address',
-            "Check `next` of ms.pagination; a token is followed by ms.session.key.field.",
+            "Check `next` of ms.pagination; if the source gives a token, use ms.session.key.field.",
         )
     address = found.strip()
     if not address or urlsplit(address).scheme:
         return address
     if not response.uri:
         raise SourceContractError(
-            f'the next page at "{place}" is a relative address, and the answer has none itself',
-            "This source cannot follow `next` of ms.pagination.",
+            f'the next page at "{place}" is a relative address, and the answer has no address',
+            "Leave out `next` of ms.pagination: it cannot be followed for this source.",
         )
     return urljoin(response.uri, address)
 
 
 def more_flag(place: str, response: Response, lookup: Lookup) -> bool | None:
-    """Return what the flag says, None where the answer does not have it.
+    """Return whether the flag says that there are more pages, None if the answer lacks the flag.
 
     false, 0, null and the texts ``false``, ``0``, ``no``, ``null`` and the empty one mean no, in
     any letter case; other texts and numbers mean yes.
 
     Raises:
-        SourceContractError: there is an array or an object.
+        SourceContractError: the flag is an array or an object.
     """
     found = found_at(place, response, lookup)
     if isinstance(found, Missing):
@@ -124,12 +124,12 @@ def more_flag(place: str, response: Response, lookup: Lookup) -> bool | None:
 
 
 def has_place(place: str, response: Response, lookup: Lookup) -> bool:
-    """Return whether an answer has a place at all, be it null or empty."""
+    """Return whether an answer has the place at all, even if its value is null or empty."""
     return not isinstance(found_at(place, response, lookup), Missing)
 
 
 def found_at(place: str, response: Response, lookup: Lookup) -> JsonValue | Missing:
-    """Return what an answer has at ``link``, ``header:<name>``, or a path in its body."""
+    """Return an answer's value at ``link``, ``header:<name>``, or a path in its body."""
     if place == LINK:
         links = response.header("Link")
         return MISSING if links is None else next_link(links)
@@ -140,7 +140,7 @@ def found_at(place: str, response: Response, lookup: Lookup) -> JsonValue | Miss
 
 
 def total_count(found: JsonValue | Missing, previous: JsonValue, path: str) -> JsonValue:
-    """Return the expected number of rows after a page; a page without it keeps the previous one.
+    """Return the total count after a page: its own, or ``previous`` if the page gives none.
 
     Raises:
         SourceContractError: the value is there and is not a number (rule G26).
@@ -158,7 +158,7 @@ def total_count(found: JsonValue | Missing, previous: JsonValue, path: str) -> J
 
 
 def page_integer(found: JsonValue | Missing, path: str) -> int | None:
-    """Return a page value of a response; missing and null mean that it is not known.
+    """Return a page value of a response as an integer, None if it is missing or null.
 
     Raises:
         SourceContractError: the value is not a whole number, nor the text of one.
@@ -177,10 +177,10 @@ def page_integer(found: JsonValue | Missing, path: str) -> int | None:
 def session_key(
     name: str, response: Response, lookup: Callable[[str], JsonValue | Missing]
 ) -> SessionKey:
-    """Find the session key of a response (rule G27): JSON path before response header.
+    """Return the session key of a response (rule G27), from its body, else from its headers.
 
-    In a body that is an array a dot path is collected from each object and joined with ``|``;
-    JSONPath means what it says, and no header.
+    If the body is an array, the values at a dot path in each object are joined with ``|``.
+    JSONPath is applied to the whole body, and never names a header.
     """
     found = lookup(name)
     if not isinstance(found, Missing):
@@ -205,10 +205,10 @@ def _element_keys(name: str, lookup: Callable[[str], JsonValue | Missing]) -> It
 
 
 def next_link(header: str) -> str | None:
-    """Return the address of the first link whose relation is ``next``, None without one.
+    """Return the address of the first link whose relation is ``next``, None without such a link.
 
-    A relation may be one of several and in any letter case. Links about something else
-    than the answer (``anchor``) do not count. Links after a malformed one are not read.
+    A link may have several relations, in any letter case. Links about something else than the
+    answer (``anchor``) do not count. Links after a malformed one are not read.
 
     >>> next_link('<?page=3>; rel="prev next", </>; rel=first')
     '?page=3'
@@ -221,7 +221,7 @@ def next_link(header: str) -> str | None:
 
 
 def _links(header: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield each target with its parameters; of a repeated parameter the first counts."""
+    """Yield each target with its parameters; the first of repeated parameters counts."""
     position = 0
     while (link := _TARGET.match(header, position)) is not None:
         position = link.end()
@@ -241,14 +241,14 @@ class LastRow:
         self._row: pa.RecordBatch | None = None
 
     def see(self, batch: pa.RecordBatch) -> None:
-        """Take the last row of a batch; a batch without rows changes nothing."""
+        """Keep the last row of a batch; a batch without rows changes nothing."""
         if batch.num_rows:
             self._row = batch.slice(batch.num_rows - 1)
 
     def lookup(self, name: str) -> JsonValue | Missing:
-        """Return a column's value; times as text in ISO 8601, with all digits.
+        """Return a column's value; times are text in ISO 8601, with all digits.
 
-        Of several columns, their names parted by commas, it is an array of their values.
+        For several names, separated by commas, the result is an array of the columns' values.
 
         Raises:
             SourceContractError: the column holds bytes, a list or a structure.

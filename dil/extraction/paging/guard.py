@@ -10,17 +10,17 @@ from dil.extraction.parameters import PageValues
 
 _REMEMBERED = 100_000
 _MOST_EMPTY = 1000
-# Rows of the table by which only page values, and no word of the source, lead on.
+# Rows of the table that continue by page values alone, without a statement of the source.
 _BY_VALUES = frozenset({13, 14, 18})
 _BY_CURSOR, _BY_ADDRESS = 12, 17
 
 
 class PagingGuard:
-    """The pages seen in one walk; asked before each further request.
+    """Remembers the pages seen in one walk, and is asked before each further request.
 
-    Of cursors and addresses the newest 100,000 are remembered, eight bytes of each. Polling for a
-    session condition and sending payload rows may repeat themselves: nothing is refused there.
-    ``content`` is the hash of the page before the first one of this walk.
+    It remembers eight bytes of each of the newest 100,000 cursors and addresses. Polling for a
+    session condition and sending payload rows may repeat requests, which are not refused.
+    ``content`` is the hash of the page before the first page of this walk.
     """
 
     def __init__(
@@ -38,23 +38,23 @@ class PagingGuard:
 
     @property
     def reads_content(self) -> bool:
-        """Return whether pages are compared, so that their bodies must be hashed."""
+        """Return whether bodies have to be hashed, because pages are compared."""
         rules = self._rules
         by_values = rules.is_paged or rules.has_total or rules.has_more
         return by_values and rules.condition is None and not self._allows_equal_pages
 
     @property
     def content(self) -> bytes | None:
-        """Return the hash of the last page that was checked, None where there is none."""
+        """Return the hash of the last page that was checked, None if there is none."""
         return self._content
 
     def check(self, decision: PagingDecision, state: PageState, content: bytes | None) -> None:
-        """Refuse the next request where it would only repeat what was asked before.
+        """Refuse the next request if it would only repeat an earlier one.
 
         Args:
             decision: The row of the table that wants another request.
-            state: What is known after the page.
-            content: The hash of the page's body, None where it is not known.
+            state: The state after the page.
+            content: The hash of the page's body, None if it is not known.
 
         Raises:
             SourceContractError: the walk goes in circles.
@@ -71,12 +71,12 @@ class PagingGuard:
     def check_values(
         self, decision: PagingDecision, asked: PageValues, following: PageValues
     ) -> None:
-        """Refuse to go back to a page that was asked for, because an answer echoed another one.
+        """Refuse to ask for an earlier page again because an answer echoed another page value.
 
         Args:
             decision: The row of the table that wants another request.
             asked: The page values of the last request.
-            following: Those of the next one.
+            following: The page values of the next request.
 
         Raises:
             SourceContractError: the walk goes in circles.
@@ -92,9 +92,9 @@ class PagingGuard:
             if before is not None and after is not None and after <= before:
                 raise _broken(
                     "the source leads in circles: the answer says that it is an earlier page than"
-                    f" the one that was asked for, and the next one would be {after} after"
+                    f" the requested one, so that the next request would ask for {after} after"
                     f" {before}",
-                    "Check `fields` of ms.pagination, and how the page is asked for.",
+                    "Check `fields` of ms.pagination, and the parameters that name the page.",
                 )
 
     def _refuse_seen(self, text: str, what: str) -> None:
@@ -102,7 +102,7 @@ class PagingGuard:
         if mark in self._seen:
             raise _broken(
                 f"the source leads in circles: {what} came before in this work unit",
-                "The walk would never end. Check what the source expects of the next request, and "
+                "Paging would never end. Check which next request the source expects, and "
                 "ms.pagination and ms.session.key.field.",
             )
         self._seen[mark] = None

@@ -1,8 +1,8 @@
-"""What is odd about the end of a walk through pages and yet no failure: pure.
+"""Notes about oddities of a walk through pages that are no failure; without side effects.
 
-The decision table (rules G1 to G20) ends a walk quietly where the source contradicts itself or
-the job file. Each such end is a sentence in the run's report; sentences are fixed, so that the
-report can count the work units that gave the same one.
+The decision table (rules G1 to G20) ends a walk quietly if the source contradicts itself or the
+job file. Each such end is a sentence in the run's report. The sentences are fixed, so that the
+report can count the work units with the same note.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ SHORT_PAGE = (
 )
 SAME_ROWS = "two pages in a row had the same rows; they may be doubled, and others may be missing"
 
-# What leaves in doubt whether each row came once; with `strict` it fails the work unit.
+# Notes that leave in doubt whether each row came once; with `strict` they fail the work unit.
 DOUBTS = frozenset(
     {
         TOTAL_NOT_REACHED, TOTAL_EXCEEDED, CURSOR_LEFT, MORE_LEFT, NEXT_LEFT, NO_CONTENT,
@@ -95,7 +95,7 @@ DOUBTS = frozenset(
     }
 )  # fmt: skip
 
-# Only a first page was read, and nothing shows that it was all; people have to look at it.
+# Only a first page was read, and nothing shows that it had all rows; people have to check.
 _ONLY_ONE_PAGE = frozenset({NO_KEY, NO_LINK, NO_NEXT, NO_FLAG_LEFT})
 EMPHASIS = "ROWS MAY BE MISSING: "
 # Parameters of a request that say how many rows a page may have.
@@ -106,17 +106,17 @@ _LIMIT = re.compile(
 _TOTAL_ROW, _NO_NEXT_ROW, _LAST_ROW = 6, 17, 15
 # Rows of the decision table by which the answer names the next page.
 _NAMING = frozenset({12, 17, 18})
-# Those by which the page values alone say where the next page begins.
+# Rows of the decision table by which the page values alone say where the next page begins.
 _BY_VALUES = frozenset({13, 18})
 
 
 def emphasized(note: str) -> str:
-    """Return a note, with a loud beginning where the first page may not have been the only one."""
+    """Return a note, emphasized if only the first page was read and there may be others."""
     return f"{EMPHASIS}{note}" if note in _ONLY_ONE_PAGE else note
 
 
 def asked_rows(values: Mapping[str, JsonValue], uri: str) -> int | None:
-    """Return how many rows a request asks for by its parameters or address, None if unknown."""
+    """Return how many rows a request asks for in parameters or address, None if unknown."""
     sent = [*values.items(), *parse_qsl(urlsplit(uri).query)]
     texts = (as_text(value) for name, value in sent if _LIMIT.search(name))
     return max((int(text) for text in texts if text.isdecimal()), default=None)
@@ -130,14 +130,14 @@ def end_notes(
     has_body: bool,
     asked: int | None = None,
 ) -> tuple[str, ...]:
-    """Return what is odd about a walk that stopped.
+    """Return notes about the oddities of a walk that has stopped.
 
     Args:
         rules: The configured rules.
-        state: What was known after the last page.
+        state: The state after the last page.
         decision: The row of the table that stopped it.
         has_body: Whether the last answer had a body, in which fields could have been.
-        asked: How many rows the last request asked for, None where that is not known.
+        asked: How many rows the last request asked for, None if that is not known.
     """
     found = {
         CAPPED: decision.row == CAP_ROW,
@@ -164,14 +164,14 @@ def _names_another_page(rules: PagingRules, state: PageState) -> bool:
         return False
     if not state.key.cursor or total_reached(rules, state) or state.more is False:
         return False
-    # Sources whose cursor stays where it is at the end repeat the one they were asked with.
+    # Some sources repeat the cursor of the request at the end.
     return state.previous_key is None or state.previous_key.cursor != state.key.cursor
 
 
 def _nothing_named(
     rules: PagingRules, state: PageState, decision: PagingDecision
 ) -> dict[str, bool]:
-    """Say which place of `next` or `more` no answer had, and whether that ended the walk."""
+    """Return the notes about `next` or `more` that no answer had, each with whether it applies."""
     lacks_next = (
         decision.row == _NO_NEXT_ROW and not state.next_was_there and _may_have_another(state)
     )
@@ -186,7 +186,7 @@ def _nothing_named(
 
 
 def _may_have_another(state: PageState) -> bool:
-    """Return whether a page may be followed by another; one that is not full is the last."""
+    """Return whether another page may follow a page; a page that is not full is the last."""
     return state.rows > 0 and (state.page_size is None or state.rows >= state.page_size)
 
 
@@ -201,11 +201,11 @@ def _lacks_its_key(rules: PagingRules, state: PageState) -> bool:
 
 
 class PageNotes:
-    """Looks at one walk, page after page; of rows it keeps a checksum.
+    """Finds oddities between the pages of one walk, by a checksum of each page's rows.
 
     Args:
-        before: The page before the first one, where the walk was resumed.
-        compares: Whether two pages in a row with the same rows are odd; only then rows are read.
+        before: The page before the first one, if the walk was resumed.
+        compares: Whether two pages in a row with equal rows are odd; else rows are not read.
     """
 
     def __init__(self, before: LastPage, *, compares: bool) -> None:
@@ -216,14 +216,14 @@ class PageNotes:
         self._number_before, self._number = 0, before.checksum
 
     def watch(self, page: Page) -> None:
-        """Take the rows of a page into the checksum while they are read."""
+        """Compute the checksum of a page's rows while they are read."""
         self._rows_before, self._number_before = self._rows, self._number
         self._rows = self._number = 0
         if self._compares:
             page.batches = self._reading(page.batches)
 
     def about(self, page: Page) -> tuple[str, ...]:
-        """Return what is odd about the page that was watched; all its rows were read."""
+        """Return notes about the page that was watched, after all its rows were read."""
         if self._was_short and page.rows:
             return (SHORT_PAGE,)
         if not self._is_named:
@@ -234,17 +234,17 @@ class PageNotes:
         return (SAME_ROWS,) if is_same and self._rows else ()
 
     def go_on(self, decision: PagingDecision, *, is_short: bool) -> None:
-        """Take note of why there is another page.
+        """Remember why there is another page.
 
         Args:
             decision: The row of the table that asks for it.
-            is_short: Whether this page had fewer rows than the next one's start takes for granted.
+            is_short: Whether this page had fewer rows than the start of the next page assumes.
         """
         self._is_named = decision.row in _NAMING
         self._was_short = is_short and decision.row in _BY_VALUES
 
     def last_page(self, content: bytes | None) -> LastPage:
-        """Return what a later attempt needs about the last page; ``content`` is its hash."""
+        """Return the facts about the last page for a later attempt; ``content`` is its hash."""
         return LastPage(
             content=(content or b"").hex(),
             rows=self._rows,
@@ -256,6 +256,6 @@ class PageNotes:
     def _reading(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             self._rows += batch.num_rows
-            # Serialized, because the buffers of a slice are those of all rows it was cut from.
+            # Serialized, because a slice shares the buffers of all rows that it was cut from.
             self._number = zlib.crc32(batch.serialize(), self._number)
             yield batch

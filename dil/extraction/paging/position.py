@@ -1,4 +1,4 @@
-"""Where a walk goes on: page values from request to request (rule G29), and all that is known."""
+"""The position of a walk between two pages: page values (rule G29) and the state so far."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dil.model.settings import flat_parameters
 
 @dataclass(frozen=True, slots=True)
 class LastPage:
-    """The page to compare the next one with, so that a change of attempts hides nothing.
+    """The last page of an attempt, which the first page of the next attempt is compared with.
 
-    ``content`` is the hash of the body in hexadecimal, empty where bodies are not compared;
-    ``rows`` and ``checksum`` are those of its rows, where rows are compared. ``names_next`` says
-    that it named the next page, ``is_short`` that it had fewer rows than the start of the next one
-    assumes.
+    ``content`` is the hash of the body in hexadecimal, empty if bodies are not compared. ``rows``
+    and ``checksum`` are the number and checksum of its rows, if rows are compared. ``names_next``
+    says that the page named the next page, ``is_short`` that it had fewer rows than the start of
+    the next page assumes.
     """
 
     content: str = ""
@@ -34,12 +34,12 @@ class LastPage:
 
 @dataclass(frozen=True, slots=True)
 class PagingPosition:
-    """The state between two pages; everything before it is read, nothing after it.
+    """The state between two pages; all rows before it are read, and none after it.
 
-    ``number`` counts the requests so far. ``values`` and ``next_uri`` are what the next request
-    says about its page. The others are what earlier pages gave: ``processed`` rows, rows that were
-    ``dropped``, the last session key, the total as text. ``sent_rows`` names the payload rows that
-    were sent: a hash of all of them in order, empty without payload.
+    ``number`` counts the requests so far. ``values`` and ``next_uri`` are the page values and the
+    address of the next request. The other fields come from earlier pages: ``processed`` rows, rows
+    that were ``dropped``, the last session key, the total as text. ``sent_rows`` is a hash of all
+    payload rows that were sent, in order, empty without payload.
     """
 
     number: int = 0
@@ -56,7 +56,7 @@ class PagingPosition:
 
     @classmethod
     def after(cls, state: PageState, values: PageValues, last: LastPage) -> PagingPosition:
-        """Return the position after a page, ``values`` being those of the next request."""
+        """Return the position after a page; ``values`` are the page values of the next request."""
         total = state.total
         text = str(total) if isinstance(total, Decimal | float) else as_text(total)
         return cls(
@@ -73,7 +73,7 @@ class PagingPosition:
 
     @property
     def state(self) -> PageState:
-        """Return what is known before the next page; its rows are those of no page."""
+        """Return the state before the next page, with no rows of a page."""
         return PageState(
             processed=self.processed,
             key=self.key,
@@ -85,12 +85,12 @@ class PagingPosition:
         )
 
     def encoded(self) -> str:
-        """Return JSON that ``decoded`` reads; it holds cursors and addresses as they are."""
+        """Return JSON text for ``decoded``; cursors and addresses are in it unchanged."""
         return msgspec.json.encode(self).decode()
 
     @classmethod
     def decoded(cls, text: str) -> PagingPosition | None:
-        """Return the value that ``encoded`` wrote, None for another version."""
+        """Return the position in a text of ``encoded``, None for a text of another version."""
         try:
             return msgspec.json.decode(text, type=cls)
         except msgspec.MsgspecError:
@@ -98,7 +98,7 @@ class PagingPosition:
 
 
 def next_values(previous: PageValues, echoed: EchoedPage, rows: int, cursor: str) -> PageValues:
-    """Return the values of the next request (rule G29); an empty cursor is left out of it."""
+    """Return the page values of the next request (rule G29); an empty cursor is left out."""
     size = previous.size if echoed.size is None else echoed.size
     if echoed.start is not None and echoed.size is not None:
         start = echoed.start + echoed.size
@@ -115,10 +115,10 @@ def next_values(previous: PageValues, echoed: EchoedPage, rows: int, cursor: str
 
 
 def skips_rows(spec: ExtractionSpec, size: int | None, echoed: EchoedPage, rows: int) -> bool:
-    """Return whether the next start skips rows: fewer came than it steps by, and no echo says so.
+    """Return whether the next start skips rows, because the page had fewer rows than it steps by.
 
-    The start steps by ``size``, which was asked for (rule G29); a source that caps its pages gives
-    fewer.
+    The start steps by the requested ``size`` (rule G29), and a source that caps its pages gives
+    fewer rows. A page value in the answer would correct the start.
     """
     is_echoed = echoed.start is not None or echoed.size is not None
     if size is None or is_echoed or rows >= size:
@@ -127,7 +127,7 @@ def skips_rows(spec: ExtractionSpec, size: int | None, echoed: EchoedPage, rows:
 
 
 def initial_values(spec: ExtractionSpec) -> PageValues:
-    """Return the values of the first request: by position, a missing position has none."""
+    """Return the page values of the first request; a page value that is not configured is None."""
     given: tuple[int | None, ...] = (*spec.pagination.initial_values, None, None, None)
     session = spec.session.init_value if spec.session else None
     return PageValues(given[0], given[1], given[2], session)

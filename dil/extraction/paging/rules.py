@@ -1,19 +1,19 @@
-"""Decides when to ask for another page; pure (docs/semantics/paging.md).
+"""Decides whether to ask for another page; no side effects (docs/semantics/paging.md).
 
-Row n of the table is rule Gn. What the members of ``ms.pagination`` that are our own say is
-decided by rows 16 to 20; the order of all rows is::
+Row n of the table is rule Gn. Rows 16 to 20 decide by members of ``ms.pagination`` that DIL does
+not have. The order of all rows is::
 
     1 2 3    the session condition, its opposite, its time-out
     4 5      payload rows
     8        the session has another answer of its own: next request; before row 6, because a
-             total in a file is that of the file
+             total in a file counts the rows of this file only
     6        the total is reached: stop
     7        polling without any paging: next request
     8        the session had other answers and has no more: stop
     16       `more` says no: stop
     17       `next`: an address is named: next request, even after an empty page; none: stop
     18       `more` says yes: next request, even after an empty page; with a cursor, rows 11 and 12
-             decide, because without one the walk would begin anew
+             decide, because a request without a cursor would ask for the first page again
     9        the page had no rows: stop
     10       polling with paging: next request
     19       `stopOnShortPage`, and the page had fewer rows than its size: stop
@@ -51,7 +51,7 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PagingDecision:
-    """An action and the row of the table that chose it, see above; row 0 is the guard."""
+    """An action and the number of the table's row that chose it (see above); 0 is the guard."""
 
     action: Action
     row: int
@@ -64,10 +64,10 @@ PAGE_VALUES = frozenset({"pagestart", "pageno"})
 class PagingRules:
     """The configured part of the decision.
 
-    ``sends_session`` says that a parameter has the type session: a cursor reaches the source.
-    ``is_paged`` says that there are page values, ``has_next`` and ``has_more`` that answers name
-    the next page or say that there is one, ``follows_links`` that the Link header is where. None
-    of the caps is no cap. ``sent_values`` are the types of page values that reach the source.
+    ``sends_session`` says that a parameter has the type session, so that the source gets cursors.
+    ``is_paged`` says that there are page values. ``has_next`` says that answers name the next page,
+    ``has_more`` that they say whether there is one, and ``follows_links`` that the Link header
+    names it. A cap of None is no cap. ``sent_values`` are the types of page values that are sent.
     """
 
     has_session: bool = False
@@ -99,7 +99,7 @@ class PagingRules:
 
     @classmethod
     def of(cls, spec: ExtractionSpec) -> PagingRules:
-        """Read the rules from the parsed job."""
+        """Return the rules of a parsed job."""
         session, paging = spec.session, spec.pagination
         return cls(
             has_session=session is not None,
@@ -129,10 +129,10 @@ class PageState:
     that this page or an earlier one had a key. ``total`` is None until a page has it.
     ``elapsed_s`` counts from the first request of the attempt. ``payload_left`` is None when the
     job has no payload. ``asked`` counts requests so far. ``page_size`` is how many rows a full page
-    has, None where the job does not say. ``files_left`` says that the session has another answer of
-    its own, ``had_files`` that it had one before. ``next_uri`` and ``more`` are what this answer
-    says about the page after it; ``next_was_there`` and ``more_was_there`` say that this answer or
-    an earlier one had the place of the address, or the flag.
+    has, None if the job does not say it. ``files_left`` says that the session has another answer of
+    its own, ``had_files`` that it had one before. ``next_uri`` and ``more`` are the address and the
+    flag in this answer for the page after it; ``next_was_there`` and ``more_was_there`` say that
+    this answer or an earlier one had the place of the address, or the flag.
     """
 
     rows: int = 0
@@ -154,9 +154,9 @@ class PageState:
 
 
 def decide(rules: PagingRules, state: PageState) -> PagingDecision:
-    """Return the first matching row of the table.
+    """Return the decision of the first row of the table that matches.
 
-    The guard against a source that repeats its cursor for ever acts only where row 12 would send
+    The guard against a source that repeats its cursor for ever acts only if row 12 would send
     another request (rule G24).
     """
     decision = (
@@ -179,7 +179,7 @@ def _is_at_cap(rules: PagingRules, state: PageState) -> bool:
 
 
 def _by_condition(rules: PagingRules, state: PageState) -> PagingDecision | None:
-    """Rows 1 to 3: the answer itself says stop or fail, or it took too long."""
+    """Rows 1 to 3: the answer itself says stop or fail, or the condition was not met in time."""
     if rules.condition and rules.condition.fullmatch(state.key.text):
         return PagingDecision(Action.STOP, 1)
     if rules.fail_condition and rules.fail_condition.fullmatch(state.key.text):
@@ -205,7 +205,7 @@ def _by_work_left(rules: PagingRules, state: PageState) -> PagingDecision | None
 
 
 def _by_answer(rules: PagingRules, state: PageState) -> PagingDecision | None:
-    """Rows 16 to 18: the answer says itself whether there is another page."""
+    """Rows 16 to 18: the answer itself says whether there is another page."""
     if state.more is False:
         return PagingDecision(Action.STOP, 16)
     if rules.has_next:
@@ -256,7 +256,7 @@ def total_reached(rules: PagingRules, state: PageState) -> bool | None:
 
 
 def total_exceeded(state: PageState) -> bool:
-    """Return whether more rows came than the source itself says there are."""
+    """Return whether more rows came than the total count of the source."""
     return isinstance(state.total, int | float | Decimal) and state.processed > state.total
 
 
@@ -265,7 +265,7 @@ def failure(
 ) -> str:
     """Return the sentence that explains a FAIL decision.
 
-    It shows the key only where that is a status: it matched ``failCondition``.
+    It shows the session key only if the key matched ``failCondition``, because it is a status then.
     """
     name = session.name if session else ""
     if decision.row == GUARD_ROW:

@@ -65,16 +65,16 @@ MOST_LEFT_OUT = 100
 
 @dataclass(slots=True)
 class WalkCounters:
-    """The progress of a walk; the task reads it at any time.
+    """The progress of a walk, which the task may read at any time.
 
-    ``bytes`` are those that the extractor read, after transfer decoding. ``pages`` are answers
-    that were not warnings. ``asked`` are the requests that the walk made of its session, ``resent``
-    those that the session repeated itself, in addition. ``by_status`` counts answers by the
-    hundreds of their status (2 for 2xx), where the protocol has one, ``warned`` those that are only
-    a warning by their status.
+    ``bytes`` counts the bytes that the extractor read, after transfer decoding. ``pages`` counts
+    answers that were no warnings. ``asked`` counts the requests that the walk made, ``resent`` the
+    further requests by which the session repeated them. ``by_status`` counts answers by the
+    hundreds of their status (2 for 2xx), if the protocol has one, ``warned`` the answers whose
+    status makes them a warning.
     ``notes`` are fixed sentences for the run's report, each once: oddities of the answers
-    and of the end of the walk that are no failure. ``is_void`` says that the pages are
-    useless: from the same pages a later attempt would come to the same end.
+    and of the end of the walk that are no failure. ``is_void`` says that a later attempt
+    must not continue behind these pages, because it would fail in the same way.
     ``left_out`` are the paths of columns that rows had and ``ms.output.schema`` leaves out.
     """
 
@@ -93,7 +93,7 @@ class WalkCounters:
     left_out: dict[str, None] = field(default_factory=dict)
 
     def note(self, *sentences: str) -> None:
-        """Add the sentences that are not there yet."""
+        """Add the sentences that are not among the notes yet."""
         self.notes += [each for each in dict.fromkeys(sentences) if each not in self.notes]
 
     def read(self, size: int) -> None:
@@ -101,7 +101,7 @@ class WalkCounters:
         self.bytes += size
 
     def leave_out(self, columns: Iterable[str]) -> None:
-        """Add the columns that the rows of a page had and that are left out, as far as kept."""
+        """Add columns that a page's rows had and the output leaves out, up to a limit."""
         for column in columns:
             if len(self.left_out) == MOST_LEFT_OUT:
                 return
@@ -119,7 +119,7 @@ class Clock(Protocol):
 
 
 class ResumeRefusedError(Exception):
-    """A walk cannot go on from its start; the cause is the source's own refusal, if it was that."""
+    """A walk cannot continue from its start; the cause is the source's refusal, if any."""
 
 
 def _ignore(position: PagingPosition) -> None:
@@ -134,12 +134,12 @@ def _no_log(session: Session, values: RequestValues) -> None:
 class Walk:
     """Everything that decides how the pages of one attempt are walked.
 
-    ``start`` is where an earlier attempt came to. ``payload`` are the rows to send, one in each
-    request; without a row there is no request. ``refused`` takes those that the receiver does not
-    want; without it such a row ends the walk. ``refused_before`` are those that an earlier attempt
-    put aside, by the number of their request: they are put aside once more. ``on_page`` is called
-    between two pages, when all rows of the earlier one were taken, with where the walk goes on.
-    ``log_request`` hears of each request before it is sent.
+    ``start`` is the position that an earlier attempt reached. ``payload`` are the rows to send, one
+    in each request; without a row there is no request. ``refused`` gets the rows that the receiver
+    refuses; if it is None, such a row ends the walk. ``refused_before`` are the rows that an
+    earlier attempt put aside, by the number of their request: they are put aside once more.
+    ``on_page`` is called between two pages, when all rows of the earlier page were taken, with the
+    position of the walk. ``log_request`` is called with each request before it is sent.
     """
 
     spec: ExtractionSpec
@@ -160,17 +160,17 @@ _Ask = Callable[[RequestValues], tuple[Page, Response]]
 def walk_pages(
     session: ByteSession, extractor: Extractor, walk: Walk
 ) -> Iterator[tuple[Page, RequestValues]]:
-    """Yield each page with the values of its request; lazily, one page in memory.
+    """Yield each page with the values of its request, lazily: one page is in memory.
 
     The next request is sent when the caller asks for the next page. Batches of a page that were
     not consumed by then are read and counted, so that paging does not depend on the caller.
 
     Raises:
-        SourceContractError: a value of the paging rules is of the wrong kind, they say fail, or
-            the source leads in circles.
+        SourceContractError: a value for the paging rules is of the wrong kind, the rules say fail,
+            or the source leads in circles.
         SourceError: from the session or the extractor.
-        ResumeRefusedError: the source refuses to go on from ``walk.start``, or the payload rows
-            are others than before.
+        ResumeRefusedError: the source refuses to continue from ``walk.start``, or the payload rows
+            differ from the rows that were sent before.
     """
     hashes = _guard(walk).reads_content and walk.payload is None
 
@@ -188,9 +188,9 @@ def walk_pages(
 
 
 def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
-    """Yield one page for each request of a row protocol, lazily; else as ``walk_pages``.
+    """Yield one page for each request of a row protocol, otherwise like ``walk_pages``.
 
-    Look-ups, such as that of the session key, find the columns of a page's last row.
+    Look-ups, such as the one of the session key, find the columns of a page's last row.
     """
 
     def ask(values: RequestValues) -> tuple[Page, Response]:
@@ -199,7 +199,7 @@ def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestVa
         page = Page(iter(()), last.lookup)
         walk.log_request(session, values)
         rows = session.read(values)
-        begin = list(islice(rows, 1))  # what the session refuses shows here
+        begin = list(islice(rows, 1))  # a refusal of the session is raised here
         page.batches = _counted(chain(begin, rows), page, last, session)
         return page, Response(body=None)
 
@@ -244,7 +244,7 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
             return
         following = next_values(values, echoed, page.rows, state.key.cursor)
         body: object = response.body
-        walk.counters.is_void = True  # what is refused here would be refused from every page
+        walk.counters.is_void = True  # an error here would come again from any page
         guard.check(decision, state, body.content if isinstance(body, MeasuredBody) else None)
         guard.check_values(decision, values, following)
         walk.counters.is_void = False
@@ -254,7 +254,7 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
 
 
 def _position(walk: Walk, state: PageState, values: PageValues, last: LastPage) -> PagingPosition:
-    """Return where a walk goes on, ``values`` being those of its next request."""
+    """Return the position of a walk; ``values`` are the page values of its next request."""
     return replace(
         PagingPosition.after(state, values, last),
         sent_rows="" if walk.payload is None else walk.payload.sent,
@@ -269,7 +269,7 @@ def _is_over(
     decision: PagingDecision,
     last: tuple[RequestValues, Response],
 ) -> bool:
-    """Return whether a decision ends the walk, and note what is odd about its end.
+    """Return whether a decision ends the walk; note the oddities of its end.
 
     ``last`` are the last request and its answer.
 
@@ -322,7 +322,11 @@ def _request(walk: Walk, values: PageValues, state: PageState) -> RequestValues:
 
 
 def _answered(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tuple[Page, Response]:
-    """Send a request, ``number`` after the first; distinguish a stale token from other refusals."""
+    """Send a request; ``number`` requests came before it, also in earlier attempts.
+
+    Raises:
+        ResumeRefusedError: the source refuses the first request of a resumed walk.
+    """
     if walk.payload is not None:
         return _sent(ask, request, walk, number + 1)
     if walk.start is None or number != walk.start.number:
@@ -336,7 +340,7 @@ def _answered(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tup
 
 
 def _skips(walk: Walk, rows: PayloadRows, start: PagingPosition) -> bool:
-    """Pass over the rows that an earlier attempt has sent; say whether they are the same."""
+    """Skip the rows that an earlier attempt has sent; return whether they are the same rows."""
 
     def seen(number: int, row: JsonObject, key: str) -> None:
         answer = walk.refused_before.get(number)
@@ -347,9 +351,9 @@ def _skips(walk: Walk, rows: PayloadRows, start: PagingPosition) -> bool:
 
 
 def _sent(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tuple[Page, Response]:
-    """Send a payload row; put it aside where the receiver refuses it and the job keeps such rows.
+    """Send a payload row; put it aside if the receiver refuses it and the job keeps such rows.
 
-    That it is refused says nothing of the rows before it: they were sent.
+    The rows before a refused row were sent.
     """
     try:
         return ask(request)
@@ -374,9 +378,9 @@ def _count(response: Response, counters: WalkCounters) -> None:
 
 
 def _note(walk: Walk, *notes: str) -> None:
-    """Note what is odd for the run's report.
+    """Add notes for the run's report.
 
-    Nothing of a walk in doubt is kept for a later attempt, which would not see the same.
+    No page of a doubtful walk is kept for a later attempt, which would not notice the doubt.
 
     Raises:
         SourceContractError: one of the notes is a doubt, and paging is strict.
@@ -387,8 +391,8 @@ def _note(walk: Walk, *notes: str) -> None:
         walk.counters.is_void = True
         raise SourceContractError(
             f"paging is strict, and {doubt}",
-            "Look at what the source answers. Without `strict` in ms.pagination the run's report"
-            " says so, and the rows that came are published.",
+            "Look at the answers of the source. Without `strict` in ms.pagination this is only a"
+            " note in the run's report, and the rows that came are published.",
         )
 
 
@@ -421,7 +425,7 @@ def _state_after(walk: Walk, before: PageState, page: Page, response: Response) 
 
 
 def _is_short(walk: Walk, state: PageState, echoed: EchoedPage, page: Page) -> bool:
-    """Return whether rows may lie between a page and the next one, and no total would show it."""
+    """Return whether rows behind a page may be skipped without a total that would show it."""
     if state.total is not None or page.is_whole:
         return False
     return skips_rows(walk.spec, state.page_size, echoed, page.rows + page.dropped)
@@ -444,7 +448,7 @@ def _counted(
 
 
 class _Pace:
-    """Keeps the call interval, from start to start (rule G23), and when the first request was."""
+    """Keeps the call interval between starts of requests (rule G23), and the time of the first."""
 
     def __init__(self, walk: Walk) -> None:
         self._walk = walk

@@ -1,1 +1,1 @@
-"""Bytes to bytes between connector and extractor: compression, archives, PGP."""
+"""Changes bytes between connector and extractor: compression, archives, PGP."""

@@ -1,4 +1,4 @@
-"""Names here and values there, to rows: DIL's AggregatedJsonProcessor (docs/preprocessors.md)."""
+"""Joins names and values to rows: DIL's AggregatedJsonProcessor (docs/preprocessors.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FIX = "Compare the parameters of the preprocessor with what the source answers.
 
 
 class AggregatedJsonProcessor(Preprocessor):
-    """``{"h": [names], "d": [[values], ...]}`` to ``{"count": n, "results": [{...}, ...]}``.
+    """Turns ``{"h": [names], "d": [[values], ...]}`` into ``{"count": n, "results": [{...}]}``.
 
     Numbers keep their text. A body of more than 128 MiB is refused.
     """
@@ -31,13 +31,13 @@ class AggregatedJsonProcessor(Preprocessor):
     parameters: ClassVar[Mapping[str, str]] = {
         "header": "Path of the array of column names; JSONPath may find the names themselves.",
         "data": "Path of the array of rows, each an array of values, or JSONPath that finds them.",
-        "unwrap": "Path that is followed first.",
-        "fields": "Paths, comma separated, that are copied under their last name.",
+        "unwrap": "Path that leads to the object with names and rows.",
+        "fields": "Paths, comma separated; their values are copied under the last name of each.",
     }
 
     @classmethod
     def check(cls, parameters: Parameters) -> Iterable[str]:
-        """Return which of the two paths is missing, and which text is no path."""
+        """Return the problems: a path that is missing, or a text that is no path."""
         for name in ("header", "data"):
             if not parameters.get(name):
                 yield f"{name} is missing"
@@ -48,13 +48,13 @@ class AggregatedJsonProcessor(Preprocessor):
             yield from _bad_path("fields", path, is_single=True)
 
     def process(self, stream: BinaryIO) -> BinaryIO:
-        """Return the stream of the document with rows."""
+        """Return a stream of the new document with its rows."""
         return cast("BinaryIO", PieceStream(self._pieces(stream), stream))
 
     def _pieces(self, stream: BinaryIO) -> Pieces:
         root = _find(_document(stream), self.context.text("unwrap"))
         if root is None or _first(root) != b"{":
-            raise SourceContractError("the body is no JSON object to take rows from", _FIX)
+            raise SourceContractError("the body is no JSON object, so it has no rows", _FIX)
         rows = self._rows(root)
         names = self._names(root, is_needed=bool(rows))
         yield f'{{"count":{len(rows)},"results":['.encode()
@@ -110,7 +110,7 @@ def _bad_path(name: str, text: str | Secret, *, is_single: bool = False) -> Iter
         yield f"{name} is no path: {error}"
         return
     if is_single and not path.is_place:
-        yield f'{name} has "{text}", which may find several places, and one is needed'
+        yield f'{name} has "{text}", which may find several places; write a path to one place'
     elif name == "fields" and not path.name:
         yield f'{name} has "{text}", which ends without a name to copy it under'
 
@@ -121,8 +121,8 @@ def _document(stream: BinaryIO) -> msgspec.Raw:
         body += data
         if len(body) > AGGREGATED_BODY_BYTES:
             raise SourceContractError(
-                f"the body has more than {AGGREGATED_BODY_BYTES:,} bytes, too much to be turned"
-                " into rows",
+                f"the body has more than {AGGREGATED_BODY_BYTES:,} bytes, which are too many to be"
+                " turned into rows",
                 "Ask for smaller pages.",
             )
     what = f'the body is no JSON; it begins: "{glimpse(bytes(body[:1024]))}"'
@@ -140,7 +140,7 @@ def _object(names: list[bytes], row: msgspec.Raw, number: int) -> bytes:
 
 
 def _find(root: msgspec.Raw, path: str) -> msgspec.Raw | None:
-    """Follow a path (rule F12), None where it leads to nothing; a search finds an array."""
+    """Return the value at a path (rule F12), None if there is none; a search returns an array."""
     compiled = compile_path(path)
     if not compiled.is_place:
         return msgspec.Raw(b"[%b]" % b",".join(Document(bytes(root)).each(compiled)))
@@ -162,12 +162,12 @@ def _find(root: msgspec.Raw, path: str) -> msgspec.Raw | None:
 
 
 def _first(value: msgspec.Raw) -> bytes:
-    """Return the first byte of a value, which shows its type; blanks before it are gone."""
+    """Return the first byte of a value behind blanks, which shows the type of the value."""
     return bytes(memoryview(value)[:1])
 
 
 def _decoded(data: msgspec.Raw | bytearray, kind: type[T], what: str) -> T:
-    """Return JSON as a type; what is inside is only looked at as far as the type says."""
+    """Return JSON decoded as a type; values inside are decoded only as far as the type says."""
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

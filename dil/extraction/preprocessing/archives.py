@@ -1,7 +1,7 @@
-"""The one data file inside a zip or tar archive.
+"""Reads the only data file inside a zip or tar archive.
 
-A response is one file, so an archive has to hold exactly one: the only one, or the only one whose
-path matches the parameter ``member``. Nothing is unpacked to disk under a name of the archive's.
+A response is one file, so an archive has to hold exactly one file, or exactly one whose path
+matches the parameter ``member``. No file is written to disk under a name from the archive.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _SIZES_OF_ZIP64 = 1
 
 
 class Zip(Preprocessor):
-    """A zip archive to the bytes of its one file; kept on disk while it is read."""
+    """Turns a zip archive into the bytes of its one file; the archive is on disk meanwhile."""
 
     parameters: ClassVar[Mapping[str, str]] = _PARAMETERS
 
@@ -75,9 +75,10 @@ class Zip(Preprocessor):
 
 
 class Tar(Preprocessor):
-    """A tar archive to the bytes of its one file, read as it comes; links and folders are no files.
+    """Turns a tar archive into the bytes of its one file; links and folders do not count as files.
 
-    That there is another file shows only behind the first one; then the task fails.
+    The archive is read as a stream, so a second file is noticed only after the first one was
+    read; then the task fails.
     """
 
     parameters: ClassVar[Mapping[str, str]] = _PARAMETERS
@@ -106,7 +107,7 @@ def _pattern_problems(parameters: Parameters) -> Iterator[str]:
 
 
 def _wanted(pattern: str) -> Callable[[str], bool]:
-    """Return what says whether a path inside an archive is the one to read."""
+    """Return a function that says whether the file at a path inside an archive is to be read."""
     if not pattern:
         return _is_data
     compiled: re.Pattern[str] = compile_java(pattern)
@@ -114,19 +115,19 @@ def _wanted(pattern: str) -> Callable[[str], bool]:
 
 
 def _is_data(path: str) -> bool:
-    """Return whether a path is no by-product of the program that packed it."""
+    """Return whether a path is a data file, not a by-product of the packing program."""
     parts = path.split("/")
     return parts[0] != "__MACOSX" and not parts[-1].startswith("._") and parts[-1] != ".DS_Store"
 
 
 def _only(word: str, found: list[str], count: int) -> SourceContractError:
-    """Return the error of an archive that holds ``count`` files to read, the ``found`` first."""
+    """Return the error for an archive with ``count`` files to read; ``found`` are the first."""
     names = ", ".join(repr(name) for name in found[:_SHOWN])
     more = "" if count <= _SHOWN else f" and {count - _SHOWN} more"
     what = f"{count} files to read: {names}{more}" if found else "no file to read"
     return SourceContractError(
         f"the {word} archive holds {what}",
-        f'Exactly one is needed; name it with the parameter "{_MEMBER}", a regular expression.',
+        f'Exactly one is needed; select it by the parameter "{_MEMBER}", a regular expression.',
     )
 
 
@@ -148,8 +149,8 @@ def _unzipped(source: BinaryIO, wanted: Callable[[str], bool]) -> Pieces:
             raise damaged("zip", str(error)) from error
         except NotImplementedError as error:
             raise SourceContractError(
-                f"the zip archive is packed in a way that is not known here: {error}",
-                "Known: stored, deflate, bzip2, lzma.",
+                f"the zip archive is packed by a method that is not supported: {error}",
+                "Pack it with one of the methods stored, deflate, bzip2 and lzma.",
             ) from error
 
 
@@ -169,9 +170,9 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, kept: IO[bytes]) ->
 
 
 def _check_sizes(kept: IO[bytes], info: zipfile.ZipInfo) -> None:
-    """Refuse a member whose length in the list differs from that around its data.
+    """Refuse a member if the list of files and the member itself give different lengths.
 
-    Its own header has checksum and sizes, or else a descriptor behind its data does (4.3.9).
+    The member's header has checksum and sizes, else a descriptor behind its data (4.3.9) has them.
     """
     kept.seek(info.header_offset)
     header = kept.read(_LOCAL_HEADER.size)
@@ -196,7 +197,7 @@ def _check_sizes(kept: IO[bytes], info: zipfile.ZipInfo) -> None:
 
 
 def _sizes_of_zip64(extra: bytes) -> tuple[int, int] | None:
-    """Return the sizes in a local header's extra field, of the data and packed (4.5.3)."""
+    """Return the unpacked and the packed size in a local header's extra field (4.5.3)."""
     at = 0
     while at + 4 <= len(extra):
         number, length = struct.unpack_from("<2H", extra, at)
@@ -208,7 +209,7 @@ def _sizes_of_zip64(extra: bytes) -> tuple[int, int] | None:
 
 
 def _descriptors(crc: int, packed: int, size: int) -> Iterator[bytes]:
-    """Yield what may stand behind a member's data: sizes of 4 or 8 bytes, a signature or none."""
+    """Yield the possible descriptors behind a member: with or without signature, 32 or 64 bit."""
     for signature in (b"PK\x07\x08", b""):
         yield signature + struct.pack("<I2Q", crc, packed, size)
         if max(packed, size) <= _IN_ZIP64:
@@ -223,13 +224,13 @@ def _keep(source: BinaryIO, kept: IO[bytes]) -> None:
         except OSError as error:
             raise WriteError(
                 f"{tempfile.gettempdir()}: a zip archive cannot be kept: {error.strerror}",
-                "It is read from its end, so it is on disk for a while. Free space there, or set"
-                " TMPDIR.",
+                "A zip archive has to be on disk while it is read. Free space there, or name"
+                " another folder in TMPDIR.",
             ) from error
 
 
 def _check_ends(kept: IO[bytes]) -> None:
-    """Refuse what is no archive, was cut, or has something behind its end."""
+    """Refuse bytes that are no archive, a cut archive, or one with something behind its end."""
     size = kept.seek(0, 2)
     kept.seek(0)
     begin = kept.read(1024)
@@ -255,7 +256,7 @@ def _check_ends(kept: IO[bytes]) -> None:
     if is_zip64:
         return
     if offset + length != size - len(tail) + at:
-        raise damaged("zip", "something that is no part of it is before or in it")
+        raise damaged("zip", "bytes that are no part of it are in front of it or inside it")
 
 
 def _list_of_zip64(kept: IO[bytes], end: int) -> int:
@@ -287,7 +288,7 @@ def _untarred(source: BinaryIO, wanted: Callable[[str], bool]) -> Pieces:
     except tarfile.TarError as error:
         raise _tar_error(watched, error) from error
     except RecursionError as error:
-        raise damaged("tar", "a header follows a header, and so on") from error
+        raise damaged("tar", "too many headers follow one another without a file") from error
     _check_tail(watched, end)
     if count != 1:
         raise _only("tar", found, count)
@@ -304,7 +305,7 @@ def _members(archive: tarfile.TarFile, watched: _WatchedStream) -> Iterator[tarf
         if (info := archive.next()) is None:
             return
         watched.end_of_headers = None
-        # Else the library keeps every member that it saw.
+        # Otherwise the library keeps every member that it has read.
         archive.members = []  # type: ignore[attr-defined]
         if sum(map(len, archive.pax_headers.values())) > TAR_HEADER_BYTES:
             raise _long_headers()
@@ -317,9 +318,9 @@ def _long_headers() -> SourceContractError:
 
 
 def _check_tail(watched: _WatchedStream, end: int) -> None:
-    """Refuse an archive that was cut or damaged: the library takes that for the end.
+    """Refuse an archive that was cut or damaged, which the library takes for its end.
 
-    Only zeros from ``end`` on prove that it is.
+    Only zeros from ``end`` on prove that the archive is whole.
     """
     while watched.read(CHUNK):
         pass
@@ -348,10 +349,10 @@ def _tar_error(watched: _WatchedStream, error: tarfile.TarError) -> SourceContra
 
 
 class _WatchedStream(ReadStream):
-    """Passes on a stream; knows where the last byte was that is not zero.
+    """Passes on a stream, and keeps the offset of the last byte that is not zero.
 
-    The library reads headers whole, of any length; ``end_of_headers`` is where they have to end,
-    None while it reads a file.
+    The library reads whole headers of any length. They have to end at ``end_of_headers``, which is
+    None while a file is read.
     """
 
     def __init__(self, source: BinaryIO) -> None:
@@ -364,11 +365,11 @@ class _WatchedStream(ReadStream):
         self.expect_headers(0)
 
     def expect_headers(self, begin: int) -> None:
-        """Refuse to read on where the headers of the member from ``begin`` on are too long."""
+        """Set a limit for the headers of the member that begins at ``begin``."""
         self.end_of_headers = begin + TAR_HEADER_BYTES + CHUNK
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return ``size`` bytes, fewer only at the end: the library takes less for the end."""
+        """Return ``size`` bytes, fewer only at the end: fewer bytes mean the end to the library."""
         if self.end_of_headers is not None and self.size > self.end_of_headers:
             raise _long_headers()
         pieces, left = [], size

@@ -1,4 +1,4 @@
-"""ASCII-armored PGP messages: GnuPG drops the text around one, and takes one without its end.
+"""Checks ASCII-armored PGP messages; GnuPG would drop text around one, and accept a cut one.
 
 Source: RFC 9580, 6.2.
 """
@@ -15,7 +15,7 @@ _END = b"\n-----END PGP MESSAGE-----"
 
 
 class WatchedArmor(ReadStream):
-    """Passes on a PGP message; of an armored one nothing may be lost. Owns the stream beneath."""
+    """Passes on a PGP message, armored ones only if they are whole; owns the stream beneath."""
 
     def __init__(self, source: BinaryIO) -> None:
         self._source = source
@@ -27,7 +27,7 @@ class WatchedArmor(ReadStream):
         """Return up to ``size`` bytes, empty at the end; all that is left with -1.
 
         Raises:
-            SourceContractError: an armored message has no end, or more than blanks around it.
+            SourceContractError: an armored message has no end, or other text than blanks around it.
         """
         if size < 0:
             return self.readall()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _CHUNK = 1 << 20
-# What a server calls packed bytes; it says nothing of what is inside.
+# Content types of packed bytes; they do not say what is inside.
 _PACKED = frozenset(
     {
         "application/octet-stream", "binary/octet-stream", "application/gzip",
@@ -36,7 +36,7 @@ _PACKED = frozenset(
 def preprocessed(spec: ExtractionSpec, extractor: Extractor) -> Iterator[Extractor]:
     """Yield an extractor that reads responses through the job's preprocessors.
 
-    Those that prepare output come after all others, each in the order in which they are listed.
+    Preprocessors that prepare output come after all others; otherwise they run in the listed order.
 
     Raises:
         PluginFailureError: a class cannot be made.
@@ -63,7 +63,7 @@ class _Chain:
         )
 
     def stream(self, body: BinaryIO) -> _WholeStream:
-        """Return a body after the preprocessors."""
+        """Return the stream of a body behind all preprocessors."""
         try:
             stream = self._through(body)
         except BaseException:
@@ -84,7 +84,7 @@ class _Chain:
         return stream
 
     def close(self) -> None:
-        """End the stream at hand and release what the preprocessors hold."""
+        """End the current stream and release the resources of the preprocessors."""
         try:
             if self._open is not None:
                 self._open.end()
@@ -107,10 +107,10 @@ class _Preprocessed(Extractor):
         return self._extractor.schema
 
     def extract(self, response: Response) -> Page:
-        """Decode one response; its page ends when the preprocessors came to their ends.
+        """Return the page of one response, which ends when all preprocessors have read to the end.
 
         Raises:
-            SourceContractError: as the extractor, or a preprocessor cannot read the body.
+            SourceContractError: from the extractor, or because a preprocessor cannot read the body.
         """
         if response.body is None:
             return self._extractor.extract(response)
@@ -131,7 +131,7 @@ class _Preprocessed(Extractor):
 def _to_the_end(
     batches: Iterator[pa.RecordBatch], stream: _WholeStream, where: str
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches, then read what the extractor had no use for: damage may show there."""
+    """Yield the batches, then read the rest that the extractor left: damage may show there."""
     try:
         with _located(where):
             yield from batches
@@ -142,7 +142,7 @@ def _to_the_end(
 
 @contextmanager
 def _located(where: str) -> Iterator[None]:
-    """Name the request in errors that do not do it yet."""
+    """Name the request in errors that do not name it yet."""
     try:
         yield
     except SourceContractError as error:
@@ -180,14 +180,14 @@ class _WholeStream(ReadStream):
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """One preprocessor at work: its name, and what it has received so far."""
+    """One preprocessor at work: its name, and the bytes that it has received so far."""
 
     name: str
     received: ReceivedBytes
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Translate what the preprocessor raises; what comes from beneath it is let through."""
+        """Translate errors of the preprocessor; errors of the stream beneath it pass unchanged."""
         try:
             yield
         except Exception as error:

@@ -1,4 +1,4 @@
-"""gzip, bzip2, xz, zstd and deflate to plain bytes (RFC 1950 to 1952)."""
+"""Unpacks gzip, bzip2, xz, zstd and deflate (RFC 1950 to 1952)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ZSTD_SKIPPED = b"\x2a\x4d\x18"  # behind a byte 0x50 to 0x5f
 
 
 class _ZlibMember:
-    """A member of zlib's formats, with the face of the other libraries."""
+    """A member of zlib's formats, with the methods that bz2 and lzma have."""
 
     def __init__(self, make: Callable[[int], Any], window: int) -> None:
         self._object = make(window)
@@ -48,12 +48,12 @@ class _ZlibMember:
 
     @property
     def needs_input(self) -> bool:
-        """Return whether all was taken; after a full piece the library may hold more."""
+        """Return whether more input is needed; after a full piece the library may hold more."""
         return not self._object.unconsumed_tail and not self._is_full
 
     @property
     def eof(self) -> bool:
-        """Return whether the member came to its end, its checksum included."""
+        """Return whether the whole member was read, including its checksum."""
         return bool(self._object.eof)
 
     @property
@@ -66,7 +66,7 @@ _GZIP = CompressedFormat(
     "gzip",
     # Three times as fast as zlib, and as strict.
     partial(_ZlibMember, isal_zlib.decompressobj, 16 + zlib.MAX_WBITS),
-    (cast("type[Exception]", isal_zlib.error),),  # its stub calls the class an instance
+    (cast("type[Exception]", isal_zlib.error),),  # the type stub says it is an instance
     b"\x1f\x8b",
 )
 _BZIP2 = CompressedFormat("bzip2", bz2.BZ2Decompressor, (OSError, ValueError), b"BZh")
@@ -92,7 +92,7 @@ _RAW = CompressedFormat(
 
 
 class GunzipProcessor(Preprocessor):
-    """gzip to plain; members that follow each other are one stream."""
+    """Unpacks gzip; several members, one after the other, are one stream."""
 
     @classmethod
     def file_name(cls, name: str) -> str:
@@ -105,7 +105,7 @@ class GunzipProcessor(Preprocessor):
 
 
 class Bzip2(Preprocessor):
-    """bzip2 to plain; several bzip2 streams in one file are read one after the other."""
+    """Unpacks bzip2; several bzip2 streams in one file are read one after the other."""
 
     @classmethod
     def file_name(cls, name: str) -> str:
@@ -118,7 +118,7 @@ class Bzip2(Preprocessor):
 
 
 class Xz(Preprocessor):
-    """xz to plain; data that needs more than 128 MiB of memory is refused."""
+    """Unpacks xz; data that needs more than 128 MiB of memory is refused."""
 
     @classmethod
     def file_name(cls, name: str) -> str:
@@ -131,7 +131,7 @@ class Xz(Preprocessor):
 
 
 class Deflate(Preprocessor):
-    """deflate to plain: with zlib's frame (RFC 1950), which has a checksum, or raw (RFC 1951)."""
+    """Unpacks deflate: in zlib's frame (RFC 1950), which has a checksum, or raw (RFC 1951)."""
 
     @classmethod
     def file_name(cls, name: str) -> str:
@@ -144,7 +144,7 @@ class Deflate(Preprocessor):
 
 
 class Zstd(Preprocessor):
-    """Zstandard to plain; data that needs a window of more than 128 MiB is refused."""
+    """Unpacks Zstandard; data that needs a window of more than 128 MiB is refused."""
 
     @classmethod
     def file_name(cls, name: str) -> str:
@@ -178,7 +178,7 @@ def _unzstd(source: BinaryIO) -> Pieces:
     if not (is_skipped or _ZSTD.startswith(ahead.begin)):
         raise not_of("zstd", ahead.begin + source.read(1024))
     try:
-        # Arrow owns and closes what it is given.
+        # Arrow owns and closes the file that it is given.
         with pa.CompressedInputStream(pa.PythonFile(ahead, mode="r"), "zstd") as stream:
             while piece := stream.read(CHUNK):
                 yield piece
@@ -197,7 +197,7 @@ def _zstd_error(reason: str) -> Exception:
 
 
 class _Ahead(ReadStream):
-    """A stream whose first bytes can be looked at; keeps what its source raised."""
+    """A stream whose first bytes can be looked at; keeps the error that its source raised."""
 
     def __init__(self, source: BinaryIO, size: int) -> None:
         self._source = source

@@ -1,4 +1,4 @@
-"""Streams that decode what they read: bounded memory, and an early end is an error."""
+"""Streams that decode their source in bounded memory; an early end is an error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Pieces = Generator[bytes, None, None]
 
 
 class PieceStream(ReadStream):
-    """A stream over pieces that are made one at a time; owns the stream that they come from."""
+    """A stream over pieces that are made one at a time; owns the stream beneath the pieces."""
 
     def __init__(self, pieces: Pieces, source: BinaryIO) -> None:
         self._pieces = pieces
@@ -38,7 +38,7 @@ class PieceStream(ReadStream):
         return taken
 
     def close(self) -> None:
-        """End what makes the pieces, and close the stream beneath."""
+        """Close the generator of the pieces and the stream beneath."""
         if self.closed:
             return
         super().close()
@@ -53,15 +53,15 @@ class CompressedMember(Protocol):
     """One member of a compressed stream, as bz2 and lzma decompress it."""
 
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        """Return up to ``max_length`` bytes; empty ``data`` goes on with what was given before."""
+        """Return up to ``max_length`` bytes; with empty ``data``, of the data given before."""
 
     @property
     def needs_input(self) -> bool:
-        """Return whether nothing comes without more data."""
+        """Return whether more data is needed for any output."""
 
     @property
     def eof(self) -> bool:
-        """Return whether the member came to its end."""
+        """Return whether the whole member was read."""
 
     @property
     def unused_data(self) -> bytes:
@@ -70,10 +70,10 @@ class CompressedMember(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CompressedFormat:
-    """A compressed format: its word in messages, what decodes one member, how a member begins.
+    """A compressed format: its word in messages, the decoder of a member, a member's first bytes.
 
-    ``faults`` are what the library raises at damaged bytes. Members may follow each other where
-    ``may_repeat``; zeros between them are filling, in units of ``padding`` bytes.
+    ``faults`` are the library's errors for damaged bytes. With ``may_repeat``, members may follow
+    each other; zeros between members are padding, in units of ``padding`` bytes.
     """
 
     word: str
@@ -88,7 +88,8 @@ def decoded(source: BinaryIO, form: CompressedFormat) -> Pieces:
     """Yield the bytes of all members of a compressed stream.
 
     Raises:
-        SourceContractError: a member is damaged or cut, there is none, or something else follows.
+        SourceContractError: a member is damaged or cut, there is no member, or something that is
+            none follows.
     """
     data, is_first = source.read(CHUNK), True
     if not data:
@@ -130,7 +131,7 @@ def _member(
 
 
 def _following(source: BinaryIO, unused: bytes, form: CompressedFormat) -> bytes:
-    """Return the bytes after a member, without the zeros that fill it up; empty at the end."""
+    """Return the bytes after a member and its padding zeros; empty at the end."""
     data = unused or source.read(CHUNK)
     if not form.padding:
         return data
@@ -148,34 +149,34 @@ def _following(source: BinaryIO, unused: bytes, form: CompressedFormat) -> bytes
 
 
 def nothing(word: str) -> SourceContractError:
-    """Return the error of an empty stream, which no format makes."""
-    return SourceContractError(f"there is no {word} data: nothing came", CUT_FIX)
+    """Return the error for an empty stream, which is valid in no format."""
+    return SourceContractError(f"there is no {word} data: the stream is empty", CUT_FIX)
 
 
 def cut(word: str) -> SourceContractError:
-    """Return the error of a stream that ends too early."""
+    """Return the error for a stream that ends too early."""
     return SourceContractError(f"the {word} data ends too early", CUT_FIX)
 
 
 def damaged(word: str, reason: str) -> SourceContractError:
-    """Return the error of a stream that cannot be decoded on."""
+    """Return the error for a stream that cannot be decoded further."""
     return SourceContractError(
         f"the {word} data is damaged: {reason}",
-        "Run again; if it stays, the source's file itself is damaged.",
+        "Run again; if the error stays, the source's file itself is damaged.",
     )
 
 
 def not_of(word: str, begin: bytes) -> SourceContractError:
-    """Return the error of a stream that is of another format from its first bytes on."""
+    """Return the error for a stream whose first bytes show another format."""
     return SourceContractError(
         f'this is no {word} data; it begins: "{glimpse(begin)}"',
-        "Check ms.extract.preprocessors, and whether the source sends what it is asked for.",
+        "Check ms.extract.preprocessors, and whether the source sends the right file.",
     )
 
 
 def garbage(word: str) -> SourceContractError:
-    """Return the error of bytes behind the end."""
+    """Return the error for bytes behind the end."""
     return SourceContractError(
         f"something that is no {word} data follows the {word} data",
-        "Two transfers in one file, or the wrong preprocessor? Look at the source's file.",
+        "Look at the source's file: are there two transfers in it? Or change the preprocessor.",
     )

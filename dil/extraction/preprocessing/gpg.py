@@ -1,4 +1,4 @@
-"""PGP decryption and encryption through GnuPG, DIL's names and parameters."""
+"""PGP decryption and encryption through GnuPG, with DIL's names and parameters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHARED = {
 
 
 class GpgDecryptProcessor(Preprocessor):
-    """A PGP message to plain; its integrity must be proven by the message itself."""
+    """Decrypts a PGP message, which has to prove its integrity itself."""
 
     parameters: ClassVar[Mapping[str, str]] = {
         **_SHARED,
@@ -66,7 +66,7 @@ class GpgDecryptProcessor(Preprocessor):
 
 
 class GpgEncryptProcessor(Preprocessor):
-    """Plain to a PGP message: for one public key, or under a pass phrase."""
+    """Encrypts bytes into a PGP message, for one public key or with a pass phrase."""
 
     is_output: ClassVar[bool] = True
     parameters: ClassVar[Mapping[str, str]] = {
@@ -106,7 +106,7 @@ class GpgEncryptProcessor(Preprocessor):
         cipher = ["--cipher-algo", self.context.text("cipher", "CAST5").upper()]
         key = self.context.text("key_name")
         if self.context.text("keystore_path"):
-            # The job file names the key, so its owner vouches for it.
+            # The owner of the job file trusts the key that it names.
             mode = ["--trust-model", "always", "--recipient", key, "--encrypt"]
         else:
             mode = ["--symmetric"]
@@ -121,7 +121,7 @@ class GpgEncryptProcessor(Preprocessor):
 
 
 def _unlocking_problems(parameters: Parameters) -> Iterator[str]:
-    # A plan does without secrets: one that could not be read is an empty Secret, and was given.
+    # A plan needs no secrets: a secret that could not be read is an empty Secret, and is given.
     if not any(parameters.get(name, "") != "" for name in ("keystore_path", "keystore_password")):
         yield "neither keystore_path nor keystore_password is given"
 

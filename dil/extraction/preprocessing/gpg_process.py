@@ -1,4 +1,4 @@
-"""GnuPG as a process: bytes are piped through it, with a home of its own that is gone afterwards.
+"""Pipes bytes through a process of GnuPG, whose home is a folder that is deleted afterwards.
 
 No secret is ever part of a command line: pass phrases go through a pipe.
 """
@@ -23,7 +23,7 @@ from dil.extraction.streams import ReadStream
 
 _PROGRAM = "gpg"
 _PREFIX = "dil-gpg-"
-# Held while its home is used.
+# The name of the file that is locked while its home is used.
 _LOCK = "held"
 _PREPROCESSORS = "ms.extract.preprocessors"
 _PARAMETERS = "ms.extract.preprocessor.parameters"
@@ -34,7 +34,7 @@ _FIX = (
     "Check the keys and the pass phrase in ms.extract.preprocessor.parameters, and whether the"
     " source sent the whole file."
 )
-# Its lines about its own buffers and its new home help no reader.
+# GnuPG's lines about its own buffers and its new home, which help no reader.
 _CHATTER = ("block_filter", "keybox '", "trustdb created")
 
 
@@ -55,7 +55,7 @@ class GpgHome:
         self._folder, self._lock = _new_home()
 
     def command(self, *arguments: str) -> list[str]:
-        """Return a command line of the program that asks no questions."""
+        """Return a command line with which the program asks no questions."""
         return [
             self._program, "--homedir", self._folder, "--batch", "--no-tty", "--yes",
             "--pinentry-mode", "loopback", *arguments,
@@ -65,7 +65,7 @@ class GpgHome:
         """Import the keys of a file.
 
         Raises:
-            ConfigError: it is not there, or has no key.
+            ConfigError: the file is not there, or has no key.
         """
         if not Path(path).is_file():
             raise ConfigError.single(
@@ -82,7 +82,7 @@ class GpgHome:
             raise ConfigError.single(
                 _PARAMETERS,
                 f"names the key file {path}, and no key is in it: {reason_of(found.stderr)}",
-                "keystore_path is what `gpg --export` or `gpg --export-secret-keys` wrote.",
+                "keystore_path must name a file from `gpg --export` or `gpg --export-secret-keys`.",
             )
 
     def close(self) -> None:
@@ -95,9 +95,9 @@ class GpgHome:
 
 
 def _new_home() -> tuple[str, IO[bytes]]:
-    """Return a folder and the lock by which it is this process's: the system frees it at its end.
+    """Return a new folder and its lock, which the system frees when this process ends.
 
-    The folder has the name that a sweep looks for only once it is locked.
+    The folder gets a name that ``_sweep`` looks for only after it was locked.
     """
     made = Path(tempfile.mkdtemp(prefix=f"new-{_PREFIX}"))
     lock = (made / _LOCK).open("wb")
@@ -107,9 +107,9 @@ def _new_home() -> tuple[str, IO[bytes]]:
 
 
 def _sweep() -> None:
-    """Delete the homes of this user whose process was killed, with the agents that they left."""
+    """Delete homes of this user whose processes were killed, and end the agents left in them."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError):  # another process sweeps as well, or it is somebody else's
+        with suppress(OSError):  # another process sweeps as well, or another user owns it
             if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
                 continue
             with (folder / _LOCK).open("r+b") as lock:
@@ -131,7 +131,7 @@ def _delete(folder: str) -> None:
 
 
 def reason_of(output: bytes) -> str:
-    """Return what the program said, on one line and not too long."""
+    """Return the program's output on one line, shortened."""
     lines = output.decode("utf-8", "replace").splitlines()
     shown = (line.removeprefix("gpg: ") for line in lines if not any(map(line.count, _CHATTER)))
     text = "; ".join(line.strip() for line in shown)
@@ -139,9 +139,10 @@ def reason_of(output: bytes) -> str:
 
 
 class GpgStream(ReadStream):
-    """What a GnuPG process makes of a stream, which it owns; read and fed by the same thread.
+    """The output of a GnuPG process that is fed with a stream; this class owns the stream.
 
-    ``wanted`` is the status without which the output is not to be trusted.
+    Each read also feeds the process. The output is not to be trusted until the process has given
+    the status ``wanted``.
     """
 
     def __init__(
@@ -189,7 +190,7 @@ class GpgStream(ReadStream):
         """Return up to ``size`` bytes, empty at the end; all that is left with -1.
 
         Raises:
-            SourceContractError: the process failed, or did not say what it has to.
+            SourceContractError: the process failed, or did not give the wanted status.
         """
         if size < 0:
             return self.readall()
@@ -207,7 +208,7 @@ class GpgStream(ReadStream):
         return b""
 
     def close(self) -> None:
-        """Stop the process if it still works, and close the stream beneath."""
+        """Stop the process if it still runs, and close the stream beneath."""
         if self.closed:
             return
         super().close()
@@ -223,7 +224,7 @@ class GpgStream(ReadStream):
         self._source.close()
 
     def _feed(self) -> None:
-        """Give the process what it takes now; its end when there is no more."""
+        """Give the process as much input as it takes now, and close its input after the last."""
         if not self._left:
             self._left = memoryview(self._source.read(_CHUNK))
         if not self._left:
@@ -235,7 +236,7 @@ class GpgStream(ReadStream):
         except BlockingIOError:
             return
         except BrokenPipeError:
-            # It has seen enough; why, its status says when its output ends.
+            # The process wants no more input; its status gives the reason when its output ends.
             self._end_input()
 
     @property
@@ -253,7 +254,7 @@ class GpgStream(ReadStream):
             self._input.close()
 
     def _finish(self) -> None:
-        """See whether all went well, now that there is no more output."""
+        """Check for success after the end of the output."""
         has_all = self._input.closed and not self._left
         code = self._process.wait()
         self._status.seek(0)

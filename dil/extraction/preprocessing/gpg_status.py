@@ -1,6 +1,6 @@
-"""What GnuPG's status lines say of a failure: a wrong pass phrase, or a key that is not there.
+"""Reads in GnuPG's status lines whether a pass phrase was wrong or a key was missing.
 
-Its last words are "No secret key" for both. Source: GnuPG 2.2, doc/DETAILS, "Format of the
+GnuPG's last message is "No secret key" for both. Source: GnuPG 2.2, doc/DETAILS, "Format of the
 --status-fd output"; error codes of libgpg-error.
 """
 
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 _PARAMETERS = "ms.extract.preprocessor.parameters"
-# The lower half of a code is the error, the upper one the part of GnuPG that met it.
+# The lower half of a code is the error, the upper half the part of GnuPG that met it.
 _CODE = 0xFFFF
 _BAD_PASSPHRASE, _NO_PASSPHRASE = 11, 177
 _ANONYMOUS = "0" * 16
 
 
 def unlocking_failure(lines: Iterable[str]) -> tuple[str, str] | None:
-    """Return why a message could not be unlocked, and what to do; None for other failures."""
+    """Return the cause why a message could not be unlocked and the advice; else None."""
     words = [line.split()[1:] for line in lines]
     codes = {_number(each[2]) & _CODE for each in words if each[:1] == ["ERROR"] and each[2:]}
     if _BAD_PASSPHRASE in codes:
@@ -28,14 +28,14 @@ def unlocking_failure(lines: Iterable[str]) -> tuple[str, str] | None:
         return None
     if set(missing) == {_ANONYMOUS}:
         return (
-            "the message does not name its key, and none of the job's opens it",
+            "the message does not name its key, and no key of the job opens it",
             f"Check keystore_path and keystore_password in {_PARAMETERS}.",
         )
     keys = " or ".join(dict.fromkeys(missing))
     return (
         f"the secret key is missing: the message is for {keys}",
-        f"keystore_path in {_PARAMETERS} has to hold it: gpg --export-secret-keys {missing[0]}"
-        " writes it where it is.",
+        f"keystore_path in {_PARAMETERS} has to name a file with this key:"
+        f" gpg --export-secret-keys {missing[0]} writes it where the key is.",
     )
 
 

@@ -1,4 +1,4 @@
-"""A limit on what preprocessors make of a few bytes: a bomb is an error, not a full disk."""
+"""Limits the output of preprocessors, so that an archive bomb is an error, not a full disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dil.model.job import ExpansionSpec
 
 @dataclass(slots=True)
 class ReceivedBytes:
-    """What came of one response: its bytes so far, and what a stream over it has raised."""
+    """The number of bytes received of one response, and the error that its stream has raised."""
 
     bytes: int = 0
     failure: Exception | None = None
@@ -42,7 +42,7 @@ class CountedStream(ReadStream):
 
 
 class LimitedStream(ReadStream):
-    """What one preprocessor makes: never more than the job allows for what was received."""
+    """The output of one preprocessor, limited by the job and by the number of received bytes."""
 
     def __init__(
         self, stream: BinaryIO, name: str, received: ReceivedBytes, limit: ExpansionSpec
@@ -57,7 +57,7 @@ class LimitedStream(ReadStream):
         """Return up to ``size`` bytes, all that is left with -1.
 
         Raises:
-            SourceContractError: that were too many.
+            SourceContractError: the preprocessor has made too many bytes.
         """
         if size < 0:
             return self.readall()
@@ -82,5 +82,5 @@ class LimitedStream(ReadStream):
     def _too_much(self, limit: str, key: str) -> SourceContractError:
         return SourceContractError(
             f"{self._name} made more than {limit} and was stopped",
-            f"Where such data is expected, raise {key}; 0 is no limit.",
+            f"If such data is expected, raise {key}; 0 means no limit.",
         )

@@ -1,4 +1,4 @@
-"""Rows of Parquet, ORC and CSV files; only the columns asked for are read."""
+"""Reads rows of Parquet, ORC and CSV files, only the requested columns."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def read_orc(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows
         with closing(body):
             file = OrcFormat(allowed.memory_bytes).open(body, size)
             check_columns(columns, file.schema.names)
-            # Without any column there would be no number of rows.
+            # Without a column the number of rows would not be known.
             read = columns or tuple(file.schema.names[:1])
-            # Its reader may end this process where it gets no memory.
+            # The reader of ORC may end this process if it gets no memory.
             allowed.expect(file.rows, file.value_bytes(read))
             yield from _rows(file.batches(read), file.schema, columns, allowed)
 

@@ -1,4 +1,4 @@
-"""Rows of Avro container files.
+"""Reads rows of Avro container files.
 
 Source: Apache Avro 1.11 specification, "Object Container Files".
 """

@@ -18,11 +18,11 @@ from dil.model.json import JsonObject, JsonValue, compact, read_number
 
 Rows: TypeAlias = Iterator[JsonObject]
 Open: TypeAlias = Callable[[], AbstractContextManager[BinaryIO]]
-"""Opens the file anew, from its start."""
+"""Opens the file again, from its start."""
 
 
 class UnfitError(Exception):
-    """The file can be read and is not what was asked for; the text never holds a value."""
+    """The file can be read, but does not fit the request; the text never holds a value."""
 
     def __init__(self, what: str, fix: str = "Check ms.secondary.input.") -> None:
         super().__init__(what)
@@ -33,7 +33,7 @@ def check_columns(wanted: Sequence[str], present: Collection[str]) -> None:
     """Refuse columns that the data does not have.
 
     Raises:
-        UnfitError: names the first of them.
+        UnfitError: a column is missing; the message names the first such column.
     """
     for name in wanted:
         if name not in present:
@@ -61,10 +61,10 @@ def json_row(
 
 
 def exact_json(text: str | bytes) -> JsonValue:
-    """Return the value of a JSON text, numbers as they are written.
+    """Return the value of a JSON text, with exact numbers.
 
     Raises:
-        ValueError, RecursionError: it is no JSON, or nested too deeply.
+        ValueError, RecursionError: the text is no JSON, or nested too deeply.
     """
     value: JsonValue = json.loads(
         text, parse_int=read_number, parse_float=read_number, parse_constant=_refuse

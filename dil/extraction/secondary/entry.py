@@ -25,18 +25,18 @@ from dil.text.paths import compile_path, find, name_of
 log = logging.getLogger(__name__)
 
 KEY = "ms.secondary.input"
-# Read on the driver, before planning; rows of the others pass through tasks.
+# Categories that are read on the driver, before planning; tasks read the other categories.
 _KEPT = frozenset({"activation", "authentication"})
 
 
 @dataclass(frozen=True, slots=True)
 class SecondaryAccess:
-    """The means of reading from elsewhere.
+    """The functions and limits for reading secondary input.
 
-    ``filesystem_for`` finds the store of a path. ``live_files`` returns the paths of the live
-    files of a dataset of ours, None when no run has published to it yet. ``decrypt`` opens an
-    ENC(...) text of a purpose; it is asked for nothing else, whatever the data holds. ``limits``
-    are what reading may take.
+    ``filesystem_for`` returns the store of a path. ``live_files`` returns the paths of the live
+    files of a dataset of ours, None if no run has published to it yet. ``decrypt`` decrypts an
+    ENC(...) text for a purpose; no other text is passed to it, whatever the data holds. ``limits``
+    bound the rows, bytes and memory of reading.
     """
 
     filesystem_for: Callable[[str], Filesystem]
@@ -47,7 +47,7 @@ class SecondaryAccess:
 
 @dataclass(frozen=True, slots=True)
 class SecondaryEntry:
-    """One entry, with the path that is to be read."""
+    """One entry of ``ms.secondary.input``, with the path that is to be read."""
 
     source: SecondaryInput
     path: str
@@ -55,9 +55,9 @@ class SecondaryEntry:
     parse_json: bool = False
 
     def rows(self) -> Iterator[dict[str, JsonValue]]:
-        """Yield the fields of each row that passes the filters, files by path, rows in order.
+        """Yield the fields of each row that passes the filters, in the order of paths and rows.
 
-        ENC(...) texts are as in the files.
+        ENC(...) texts are not decrypted.
 
         Raises:
             InputNotThereError: the path does not exist, or a file went away while it was read.
@@ -89,9 +89,10 @@ class SecondaryEntry:
             raise ConfigError.single(KEY, what, error.fix) from error
 
     def encrypted_in(self, row: Mapping[str, JsonValue]) -> list[str]:
-        """Return the fields with ENC(...) texts that the job asks to be opened.
+        """Return the fields with ENC(...) texts that the job wants decrypted.
 
-        A row is data: who can write rows must not be able to have a secret decrypted and sent.
+        Rows are data: a person who can write rows must not be able to get a secret decrypted and
+        sent.
         """
         found = [
             name for name, value in row.items() if isinstance(value, str) and is_encrypted(value)
@@ -102,7 +103,7 @@ class SecondaryEntry:
         return found
 
     def revealed(self, row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return a row with the ENC(...) texts to be opened in plain; it must not be printed."""
+        """Return a row whose ENC(...) texts are decrypted, if the job wants it; do not print it."""
         opened = {
             name: self._parsed(OpenedText.of(self.opened(name, text).reveal(), text))
             for name in self.encrypted_in(row)
@@ -115,20 +116,20 @@ class SecondaryEntry:
             return find_files(filesystem, self.path, self.access.live_files)
         except OSError as error:
             raise unreadable(self.path, error) from error
-        except WriteError as error:  # the seam to filesystems knows no other
+        except WriteError as error:  # filesystems raise it for reading, too
             raise SourceError(
                 f"{self.path} cannot be read: {error.message}", f"Check its permissions and {KEY}."
             ) from error
 
     def _value(self, row: JsonObject, text: str) -> JsonValue:
-        """Return a field of a row, null where a JSONPath finds nothing."""
+        """Return a field of a row, null if it is a JSONPath that finds nothing."""
         if not is_jsonpath(text):
             return row[text]
         found = find({name: self._parsed(value) for name, value in row.items()}, text)
         return None if isinstance(found, Missing) else found
 
     def _parsed(self, value: JsonValue) -> JsonValue:
-        """Return a text that is JSON as what it means, when that is asked for; else as it is."""
+        """Return a text of JSON parsed, if the entry asks for that; other values unchanged."""
         if not self.parse_json or not isinstance(value, str):
             return value
         text = value.strip()
@@ -142,7 +143,7 @@ class SecondaryEntry:
 
 @functools.lru_cache(maxsize=64)
 def _tell_of_data(path: str, name: str) -> None:
-    """Say once for each input that encrypted texts are taken as they are."""
+    """Warn once for each input that encrypted texts are not decrypted."""
     log.warning(
         '%s: texts ENC(...) in "%s" of %s are data and are not decrypted; "encrypted": true in'
         " the entry asks for it",
@@ -153,12 +154,12 @@ def _tell_of_data(path: str, name: str) -> None:
 
 
 def _column(text: str) -> str:
-    """Return the column of a field: what a JSONPath begins with, else the text itself."""
+    """Return the column of a field: the first name of a JSONPath, else the text itself."""
     return str(compile_path(text).steps[0]) if is_jsonpath(text) else text
 
 
 def _passes(value: JsonValue, pattern: re.Pattern[str]) -> bool:
-    """Return whether a value, as text, matches as a whole; null never does."""
+    """Return whether the whole text of a value matches; null never matches."""
     if value is None:
         return False
     text = value if isinstance(value, str) else compact(value)

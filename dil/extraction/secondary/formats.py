@@ -1,4 +1,4 @@
-"""The rows of one file, whatever its format, as JSON values (docs/secondary-input.md)."""
+"""Reads the rows of one file of any format as JSON values (docs/secondary-input.md)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BY_MAGIC = {b"Obj\x01": "avro", b"PAR1": "parquet", b"ORC": "orc"}
 _MAGIC_BYTES = 4
 # Names of files that are being written, or that only accompany another file.
 _TEMPORARY = (".tmp", ".temp", ".crc", ".inprogress", "._copying_", ".crdownload", ".partial")
-# What libraries raise for bytes that they do not understand.
+# The errors that libraries raise for bytes that they do not understand.
 _DAMAGED = (
     ValueError, LookupError, ArithmeticError, TypeError, EOFError, RuntimeError, zlib.error,
 )  # fmt: skip
@@ -54,19 +54,19 @@ def read_rows(
 ) -> Rows:
     """Yield each row of a file with exactly these columns, in this order, as JSON values.
 
-    CSV has text only.
+    All values of CSV are text.
 
     Args:
         filesystem: Where the file is.
         path: The file.
-        columns: Top-level columns; none gives one empty object for each row.
+        columns: Top-level columns; without columns each row is an empty object.
         allowed: How much may be read.
-        is_named: Whether the user named this very file, not only a folder around it: then one of
-            no known format is an error, else it is left out with a warning.
+        is_named: Whether the user named this very file, not only a folder around it: then a file
+            of unknown format is an error, else it is left out with a warning.
 
     Raises:
-        SourceContractError: a column is not there, or the file is damaged, of no known format, or
-            longer than it may be.
+        SourceContractError: a column is missing, or the file is damaged, of no known format, or
+            too long.
         SourceError: the file cannot be read.
         InputNotThereError: the file is gone.
     """
@@ -83,7 +83,7 @@ def read_rows(
     except FileNotFoundError as error:
         raise InputNotThereError(f"{path} does not exist") from error
     except OSError as error:
-        # Libraries raise it for damage as well, without a number.
+        # Libraries raise OSError for damage as well, without an error number.
         raise (unreadable(path, error) if error.errno else _damaged(path, error)) from None
     except _DAMAGED as error:
         raise _damaged(path, error) from None
@@ -96,8 +96,8 @@ def _too_large(path: str, allowed: Allowance) -> SourceContractError:
     given = memory_words(allowed.memory_bytes, "its reader")
     return SourceContractError(
         f"{path} needs more than {given}",
-        "It may be damaged, or made to exhaust memory. Else name fewer fields, have it written in"
-        " smaller parts, or raise ms.task.memory.max.bytes.",
+        "The file may be damaged, or made to exhaust memory. If it is sound, name fewer fields,"
+        " write it in smaller parts, or raise ms.task.memory.max.bytes.",
     )
 
 
@@ -105,12 +105,12 @@ def _damaged(path: str, error: Exception) -> SourceContractError:
     # The text of the error may quote rows, and rows may be tokens.
     return SourceContractError(
         f"{path} is damaged, or not of the format that its name says ({type(error).__name__})",
-        f"Publish it again, or take it away. {_READABLE}",
+        f"Publish the file again, or remove it. {_READABLE}",
     )
 
 
 def unreadable(path: str, error: OSError) -> SourceError:
-    """Return the error for a store that refuses."""
+    """Return the error for a store that refuses to read."""
     return SourceError(
         f"{error.filename or path} cannot be read: {error.strerror or type(error).__name__}",
         "Check its permissions, and the path in ms.secondary.input.",
@@ -118,7 +118,7 @@ def unreadable(path: str, error: OSError) -> SourceError:
 
 
 def _kind(filesystem: Filesystem, path: str) -> str:
-    """Return a file's format by its name, else by its first bytes; empty text for none known."""
+    """Return a file's format by its name, else by its first bytes; empty if it is unknown."""
     name = path.rpartition("/")[2].lower()
     if name.endswith(_TEMPORARY):
         return ""
@@ -142,7 +142,7 @@ def _opened(filesystem: Filesystem, path: str) -> Iterator[BinaryIO]:
 
 
 def _reader(kind: str) -> Reader:
-    # Imported here: what reads Parquet takes longer to load than a whole plan may last.
+    # Imported here: the reader of Parquet takes longer to load than a whole plan may last.
     if kind == "avro":
         from dil.extraction.secondary.avro_files import read_avro
 

@@ -23,27 +23,27 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 Wait: TypeAlias = Callable[[float], None]
 
-# Planning holds them all; far more than one run can work through.
+# Planning holds all units; this is far more than one run can work through.
 _MOST_UNITS = 1_000_000
-# A look at the source asks for the first units; workers know the secrets of all.
+# How many units the driver learns secrets of: it asks the source for the first units only.
 _LEARNED = 100
 
 
 def read_secondary_inputs(
     secondary: SecondarySpec, access: SecondaryAccess, wait: Wait | None = None
 ) -> SecondaryRows:
-    """Read activation and authentication input, whole; runs on the driver, before planning.
+    """Return the rows of activation and authentication input; runs on the driver, before planning.
 
     Args:
         secondary: What the job declares.
         access: How to reach files and secrets.
-        wait: Waits so many seconds; an entry that names a ``retry`` is read again after its delay
-            while there is nothing at its path. None does not wait.
+        wait: Waits for a number of seconds. An entry with a ``retry`` is read again after its
+            delay while nothing is at its path. With None it is not read again.
 
     Raises:
         SourceError: a path does not exist, or cannot be read.
         SourceContractError: a file is damaged or lacks a column, activation has too many rows,
-            or authentication not exactly one.
+            or authentication has not exactly one row.
         ConfigError: an ENC(...) text cannot be decrypted.
     """
     units = _read_units(secondary, access, wait)
@@ -62,10 +62,10 @@ def read_secondary_inputs(
 def read_activation(secondary: SecondarySpec, access: SecondaryAccess) -> tuple[str, ...] | None:
     """Return the units as compact JSON, None without activation input; decrypts nothing.
 
-    For a plan without a run: reads once, whatever ``retry`` says.
+    It is for a plan without a run, and reads once, whatever ``retry`` says.
 
     Raises:
-        SourceError: as ``read_secondary_inputs``.
+        SourceError: as in ``read_secondary_inputs``.
     """
     units = _read_units(secondary, access, None)
     return None if units is None else tuple(units.texts)
@@ -76,10 +76,10 @@ def read_authentication(
 ) -> dict[str, Secret]:
     """Return the fields of the one authentication row as text; empty without such an input.
 
-    May be called again, also in a task, to get a token that was renewed.
+    It may be called again, also in a task, to get a renewed token.
 
     Raises:
-        SourceError: as ``read_secondary_inputs``.
+        SourceError: as in ``read_secondary_inputs``.
     """
     found: list[tuple[SecondaryEntry, dict[str, JsonValue]]] = []
     entries = _entries(secondary, access, "authentication")
@@ -107,9 +107,9 @@ def read_payload(
 ) -> Iterator[dict[str, JsonValue]]:
     """Yield the rows to send; runs in a task, one batch in memory.
 
-    ENC(...) texts are in plain where the entry asks for it, else they are as they are.
+    ENC(...) texts are decrypted if the entry asks for it, else they are unchanged.
 
-    ``variables`` are those of the first request; they stand for ``{{name}}`` in paths.
+    ``variables`` are the variables of the first request; they replace ``{{name}}`` in paths.
 
     Raises:
         SourceError: a path does not exist, or cannot be read; trying again may help.
@@ -155,7 +155,7 @@ def read_validation(
 class _Units:
     """Units in order, each once.
 
-    ``encrypted`` are the ENC(...) texts to be opened in them, with their column, and where from.
+    ``encrypted`` are the ENC(...) texts in them to decrypt, with the column and entry of each.
     """
 
     texts: dict[str, None] = field(default_factory=dict)
@@ -200,7 +200,7 @@ def _units_of(entry: SecondaryEntry) -> _Units:
         found = {(name, str(row[name])): entry for name in entry.encrypted_in(row)}
         units.encrypted.update(found)
     if not entry.source.fields:
-        units.repeated = 0  # all are {}, as the job asks for
+        units.repeated = 0  # the job names no fields, so all rows are {}
     return units
 
 
@@ -208,11 +208,11 @@ def _notes(units: _Units) -> tuple[str, ...]:
     if not units.repeated:
         return ()
     rows = "1 row" if units.repeated == 1 else f"{units.repeated:,} rows"
-    return (f"the activation input repeats itself: {rows} left out, because the first one counts",)
+    return (f"the activation input repeats rows: {rows} left out, because the first one counts",)
 
 
 def _first_two(entry: SecondaryEntry) -> list[dict[str, JsonValue]]:
-    """Return as many rows as it takes to know that there are too many."""
+    """Return the first two rows: two are enough to see that there are too many."""
     return list(islice(entry.rows(), 2))
 
 
@@ -220,7 +220,7 @@ def _secret(entry: SecondaryEntry, name: str, value: JsonValue) -> Secret:
     if value is None:
         raise SourceContractError(
             f'{entry.path}: "{name}" of the authentication row is null',
-            f"Let the job that writes it fail then, or leave the field out of {KEY}.",
+            f"Change the job that writes this row, or leave the field out of {KEY}.",
         )
     text = as_text(value)
     return entry.opened(name, text) if is_encrypted(text) else Secret(text)
@@ -236,9 +236,9 @@ def _entries(
 
 
 def _patiently(entry: SecondaryEntry, wait: Wait | None, read: Callable[[SecondaryEntry], T]) -> T:
-    """Return what ``read`` returns; try again while there is nothing at the path.
+    """Return the result of ``read``; try again while nothing is at the path.
 
-    Once at once: a file may go away because its job replaces it, and then its successor is there.
+    The first try again is made at once: a file may have gone because its job has replaced it.
     """
     retry = entry.source.retry
     delays = [0, *([retry.delay_s] * retry.count if retry and wait else [])]

@@ -1,4 +1,4 @@
-"""Rows of JSON lines: one object a line, UTF-8; numbers stay as they are written. RFC 8259."""
+"""Reads rows of JSON lines: one object a line, in UTF-8, with exact numbers (RFC 8259)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of a secondary input is read: others write its file, which may have any size."""
+"""Limits how much of a secondary input is read, because its file may have any size."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dil.extraction.secondary.columns import UnfitError
 from dil.extraction.sizes import share_of
 
 MAX_BYTES = "ms.secondary.input.max.bytes"
-# A row costs time and memory beside its bytes, and a file can hold any number of empty ones.
+# A row costs time and memory besides its bytes, and a file can hold any number of empty rows.
 _ROW_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
 class InputLimits:
-    """The limits of reading inputs; 0 or None is no limit.
+    """The limits of reading inputs, in bytes; 0 or None is no limit.
 
-    ``memory_bytes`` is that of the process. ``most_bytes`` may be read of one input that is kept
-    whole, as activation is: a row counts with its bytes, unpacked, and 256 more.
+    ``memory_bytes`` is the memory of the process. ``most_bytes`` may be read of one input that is
+    kept as a whole, as activation is: each row counts its bytes, unpacked, and 256 more.
     """
 
     memory_bytes: int | None = None
@@ -33,7 +33,7 @@ class Allowance:
         self._taken = 0
 
     def longest(self, usual: int) -> int:
-        """Return how many bytes something may have that is read whole."""
+        """Return how many bytes a part that is read as a whole may have."""
         return share_of(self.memory_bytes, usual)
 
     def take(self, rows: int, size: int) -> None:
@@ -46,7 +46,7 @@ class Allowance:
         self._taken += rows * _ROW_BYTES + size
 
     def expect(self, rows: int, size: int) -> None:
-        """Refuse rows that a file says it has, before any of them is read.
+        """Refuse too many rows by the numbers in a file, before any row is read.
 
         Raises:
             UnfitError: the input would be longer than it may be.
@@ -55,6 +55,7 @@ class Allowance:
             raise UnfitError(
                 f"makes the input longer than {self._most:,} bytes, each row counted with"
                 f" {_ROW_BYTES} bytes more",
-                "It may be damaged, or made to exhaust memory. Else name fewer fields and a path"
-                f" with fewer rows (filters read them all), or raise {MAX_BYTES}; 0 is no limit.",
+                "The file may be damaged, or made to exhaust memory. If it is sound, name fewer"
+                f" fields and a path with fewer rows (filters read all rows), or raise {MAX_BYTES};"
+                " 0 means no limit.",
             )

@@ -1,4 +1,4 @@
-"""Which files a path of secondary input means (docs/secondary-input.md)."""
+"""Finds the files of a path of secondary input (docs/secondary-input.md)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 from dil.storage import Filesystem
 
 LiveFiles: TypeAlias = Callable[[Filesystem, str], Sequence[str] | None]
-"""Returns the paths of a dataset's live files; None for one that no run has published to."""
+"""Returns the paths of a dataset's live files; None if no run has published to the dataset."""
 
 # The folder in which a dataset of ours keeps its own records (rule U1).
 _META = "_dil"
@@ -17,19 +17,19 @@ _HIDDEN = ("_", ".")
 
 
 class InputNotThereError(Exception):
-    """The path does not exist yet, or a file of it was taken away meanwhile."""
+    """The path does not exist yet, or one of its files was removed meanwhile."""
 
 
 def find_files(filesystem: Filesystem, path: str, live_files: LiveFiles) -> tuple[str, ...]:
     """Return the files of a path, sorted: the file itself, or all below a folder.
 
-    Files and folders whose name begins with ``_`` or ``.`` are skipped. Of a dataset of ours only
-    live files count, so that neither half a publish nor what was replaced is seen; that holds for
-    datasets below the path, and for the one that the path lies in. A hidden folder of a dataset
-    that the path names, such as that of refused rows, is a folder like any other.
+    Files and folders whose name begins with ``_`` or ``.`` are skipped. In a dataset of ours only
+    live files count, so that neither a half publish nor replaced files are read; that holds for
+    datasets below the path, and for the dataset that contains the path. A hidden folder of a
+    dataset that the path names, such as the folder of refused rows, is read like any other folder.
 
     Raises:
-        InputNotThereError: there is nothing at the path, or a dataset that was never published to.
+        InputNotThereError: nothing is at the path, or a dataset that no run has published to.
         OSError, DilError: the store cannot be read.
     """
     if _is_file(filesystem, path):
@@ -71,7 +71,7 @@ def _names_hidden(path: str, dataset: str) -> bool:
 
 
 def _datasets(listed: Iterable[str], path: str) -> tuple[str, ...]:
-    """Return the datasets among the files below a path, leaving out what is in hidden folders."""
+    """Return the folders of datasets with files below a path, except in hidden folders."""
     folders = (file.rpartition(f"/{_META}/")[0] for file in listed)
     return tuple(dict.fromkeys(_below((folder for folder in folders if folder), path)))
 
@@ -84,7 +84,7 @@ def _published(filesystem: Filesystem, folder: str, live_files: LiveFiles) -> Se
 
 
 def _below(files: Iterable[str], folder: str) -> list[str]:
-    """Return the files below a folder that are neither hidden nor in a hidden folder."""
+    """Return the files below a folder, except hidden files and files in hidden folders."""
     return [
         file
         for file in files

@@ -1,4 +1,4 @@
-"""A stream of XML as rows and the elements around them, one event at a time.
+"""Parses a stream of XML into rows and the elements around them, one event at a time.
 
 Source: XML 1.0 (fifth edition), Namespaces in XML 1.0; XML Schema 1.1 part 1, 2.6.2 (xsi:nil).
 """
@@ -34,7 +34,7 @@ class _Element:
     is_row: bool = False
 
     def add(self, name: str, value: XmlValue) -> None:
-        """Add a child; the second of its name makes an array of both."""
+        """Add a child; a second child of the same name makes an array of both."""
         if name not in self.members:
             self.members[name] = value
             return
@@ -45,7 +45,7 @@ class _Element:
             self.members[name] = [before, value]
 
     def value(self, text_name: str) -> XmlValue:
-        """Return text for an element without members, null for an empty one, else an object."""
+        """Return an object; for an element without members its text, for an empty one null."""
         texts = self.texts
         text = (texts[0] if len(texts) == 1 else "".join(texts)).strip(_BLANKS)
         if not self.members:
@@ -56,12 +56,12 @@ class _Element:
 
 
 class XmlDocument:
-    """Takes bytes, gives rows: the elements at a path of names, from the root's name on.
+    """Parses bytes into rows, which are the elements at a path of names from the root's name on.
 
-    Elements that are no rows are kept for look-ups, up to 100,000 elements. An empty path makes the
-    root element the one row. The caller that feeds it takes ``rows``; ``has_place`` says that the
-    parent of rows was there. ``text_name`` names the text of an element that has members too.
-    ``longest`` is how many bytes a row may have, or anything else that the parser keeps whole.
+    Elements that are no rows are kept for look-ups, up to 100,000 elements. With an empty path the
+    root element is the only row. The caller feeds bytes and takes ``rows``. ``has_place`` says that
+    the parent of rows was in the document. ``text_name`` names the text of an element that also has
+    members. ``longest`` is how many bytes a row, or another part that is kept whole, may have.
     """
 
     def __init__(
@@ -98,35 +98,35 @@ class XmlDocument:
         """Parse more of the document; ``finish`` ends it.
 
         Raises:
-            SourceContractError: it is no XML, declares entities, is nested too deep, or has a row
-                that is too long.
+            SourceContractError: the document is no XML, declares entities, is nested too deep, or
+                has a row that is too long.
         """
         self.has_begun = self.has_begun or bool(data.strip())
         self._fed += len(data)
         self._parse(data, is_last=False)
         if self._row_depth and self._fed - self._row_begin > self._longest:
             raise too_long(f"a row has more than {self._longest:,} bytes")
-        # Of a tag that has not ended the parser holds all bytes, and reads them again each time.
+        # The parser holds all bytes of a tag that has not ended, and reads them again each time.
         longest = min(self._longest, XML_TAG_BYTES)
         if self._fed - self._parser.CurrentByteIndex > longest:
             raise too_long(f"a tag or a comment has more than {longest:,} bytes")
 
     def finish(self) -> None:
-        """End the document; raises as ``feed`` does, for what is missing too."""
+        """End the document; raises the errors of ``feed``, also for a document that was cut off."""
         self._parse(b"", is_last=True)
         self.is_complete = True
 
     def outside(self) -> Mapping[str, XmlValue]:
-        """Return what is known around the rows, as an object with the root's name.
+        """Return the elements around the rows, as an object with the root's name.
 
         Raises:
-            SourceContractError: there was too much of it to keep.
+            SourceContractError: there were too many elements to keep.
         """
         if self._kept > _MAX_AROUND:
             raise SourceContractError(
-                f"more than {_MAX_AROUND:,} elements, or {self._longest:,} bytes, stand outside of"
+                f"more than {_MAX_AROUND:,} elements, or {self._longest:,} bytes, are outside of"
                 " the rows",
-                "Check ms.data.field; nothing can be looked up in such a document.",
+                "Check ms.data.field; no value can be looked up in such a document.",
             )
         if not self._open:
             return self._around
@@ -152,7 +152,7 @@ class XmlDocument:
                 f"the body is not XML: {expat.ErrorString(error.code)}, at line {error.lineno},"
                 f" column {error.offset + 1}",
                 "The source may have answered with another format, or the answer was cut off."
-                " Another encoding than the document says: ms.source.data.character.set.",
+                " If its encoding is wrong, set ms.source.data.character.set.",
             ) from None
         except (LookupError, ValueError) as error:
             raise SourceContractError(
@@ -177,11 +177,11 @@ class XmlDocument:
         self._open.append(element)
 
     def _enter(self, element: _Element) -> None:
-        """Take note of an element outside of rows; it may begin one."""
+        """Record an element outside of rows, which may begin a row."""
         depth = len(self._open)
         if self._matched == depth and self._path[depth : depth + 1] == (element.name,):
             self._matched = depth + 1
-        # The parent of the rows has to be there; that it holds none is no error.
+        # The parent of the rows has to be there; a parent without rows is no error.
         if self._matched >= max(1, len(self._path) - 1):
             self.has_place = True
         is_at_path = self._matched == len(self._path) == depth + 1
@@ -225,7 +225,7 @@ class XmlDocument:
         self._has_defaults = self._has_defaults or declared[3] is not None
 
     def _count_attributes(self, characters: int) -> None:
-        """Count what attributes hold: defaults of a declaration stand nowhere in the elements."""
+        """Count the characters of attributes, because a declaration's defaults can multiply."""
         self._attribute_characters += characters
         if self._attribute_characters > self._fed + self._longest:
             raise too_long(f"defaults of attributes become more than {self._longest:,} bytes")
@@ -233,14 +233,14 @@ class XmlDocument:
             self._count_kept(characters)
 
     def _count_kept(self, characters: int) -> None:
-        """Count what is kept around rows; when it is too much, nothing more is kept."""
+        """Count the characters kept around rows; beyond the limit nothing more is kept."""
         self._kept_characters += characters
         if self._kept_characters > self._longest:
             self._kept = _MAX_AROUND + 1
 
 
 class _LocalNames(dict[str, str]):
-    """Names without their namespace, each made once."""
+    """Maps each name to the name without its namespace, which is made once."""
 
     def __missing__(self, name: str) -> str:
         local = self[name] = name.rpartition(" ")[2]

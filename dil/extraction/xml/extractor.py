@@ -37,23 +37,23 @@ _UTF8 = {"utf-8", "ascii"}
 
 
 class XmlExtractor(Extractor):
-    """One document for each response; rows are the elements at ``ms.data.field``.
+    """Reads one document in each response; its rows are the elements at ``ms.data.field``.
 
-    The path is one of element names, from the root element on: ``feed.entry``. Without it the
-    root element is the one row. Names are local names, without namespace. An element is
+    This path has element names, from the root element on: ``feed.entry``. Without a path the
+    root element is the only row. Names are local names, without namespace. An element is
 
     - its text, without blanks at both ends, when it has neither attributes nor children;
     - null when it is empty, or ``xsi:nil``;
     - else an object: each attribute ``@name``, each child by its name, several of one name as an
       array, and the text, if any, as ``#text``. A row is always an object.
 
-    Column names with ``@`` and ``#`` are cleansed like others (``_id``, ``_text``). Values are
+    Column names with ``@`` and ``#`` are cleansed like other names (``_id``, ``_text``). Values are
     text unless ``ms.output.schema`` or ``ms.data.default.type`` say otherwise. Everything outside
     of the rows can be looked up, by paths from the root element on: ``feed.link.@href``.
 
-    The body is read while the batches are consumed; documents of up to 32 MiB are read whole
-    first, so that look-ups see them whole. Entities are refused. The character set is that of the
-    document, unless ``ms.source.data.character.set`` names another than UTF-8.
+    The body is read while the batches are consumed; documents of up to 32 MiB are read as a whole
+    first, so that look-ups find all their values. Entities are refused. The character set is the
+    one that the document names, unless ``ms.source.data.character.set`` is not UTF-8.
     """
 
     content_types: ClassVar[tuple[str, ...]] = ("application/xml", "text/xml")
@@ -75,11 +75,11 @@ class XmlExtractor(Extractor):
 
     @property
     def schema(self) -> pa.Schema | None:
-        """Return the given schema; else what was found so far, None before the first page."""
+        """Return the given schema, else the schema found so far, None before the first page."""
         return self._columns.schema(has_pages=self._pages > 0)
 
     def extract(self, response: Response) -> Page:
-        """Begin one document; it is read while the batches are consumed.
+        """Return the page of one document, which is read while its batches are consumed.
 
         Raises:
             SourceContractError: the body is packed, or its content type is not accepted. From the
@@ -151,7 +151,7 @@ class XmlExtractor(Extractor):
         return lookup
 
     def _chunks(self, body: BinaryIO) -> Iterator[bytes]:
-        """Yield the body as it is, or as UTF-8 when the job says what it is."""
+        """Yield the body unchanged, or as UTF-8 if the job names another character set."""
         if self._is_own_charset:
             while chunk := body.read(_CHUNK_BYTES):
                 yield chunk

@@ -1,7 +1,7 @@
-"""Elements of XML into record batches: columns that are given, and columns that are found.
+"""Makes record batches of XML elements, with columns that are given or columns that are found.
 
-All values are text until a type is given. Whether an element is repeated, or has attributes, is
-seen only where it happens; the two row kinds bring all elements of a name to one form.
+All values are text unless a type is given. One element may be repeated, or have attributes, while
+others of its name do not; the two classes bring all elements of a name to one form.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class XmlColumns(ABC):
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Return the names of columns that rows had and that are left out."""
+        """Return the names of columns that the rows had and the output leaves out."""
         return ()
 
     @abstractmethod
     def schema(self, *, has_pages: bool) -> pa.Schema | None:
-        """Return the raw schema as far as it is known."""
+        """Return the raw schema as far as it is known, else None."""
 
     @abstractmethod
     def batch(self, rows: Sequence[XmlRow], place: RowPosition) -> pa.RecordBatch:
-        """Return rows as a batch; ``place`` is where they come from, for messages.
+        """Return rows as a batch; ``place`` is the position of the first row, for messages.
 
         Raises:
             SourceContractError: two names become equal by cleansing.
@@ -80,12 +80,12 @@ class GivenXmlColumns(XmlColumns):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return which columns the first rows did not have, and what is left out of them."""
+        """Return notes about columns that the first rows lacked, and columns that are left out."""
         return self._absent.notes
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Return which names of the first rows are no columns."""
+        """Return the names that the first rows had and the schema lacks."""
         return self._absent.left_out
 
     def schema(self, *, has_pages: bool) -> pa.Schema:
@@ -108,7 +108,7 @@ class GivenXmlColumns(XmlColumns):
         return coerced_batch(fitting, self._schema, place)
 
     def _compare(self, rows: Sequence[Any]) -> None:
-        """Compare the columns with what the first rows have.
+        """Compare the columns with the names in the first rows.
 
         Raises:
             SourceContractError: the rows have members, and none is a column.
@@ -128,7 +128,7 @@ class GivenXmlColumns(XmlColumns):
             return self._plain(value, kind)
         members = {self._text: value} if isinstance(value, str) else value
         if not isinstance(members, dict):
-            return members  # an array where there is room for one: reported by who makes the batch
+            return members  # an array in a plain column: an error when the batch is made
         if isinstance(kind, MapType):
             return {name: self._fit(each, kind.values) for name, each in members.items()}
         return {
@@ -144,8 +144,8 @@ class GivenXmlColumns(XmlColumns):
 class FoundXmlColumns(XmlColumns):
     """Columns found in the rows, all of them text, except for ``ms.data.default.type``.
 
-    An element that was ever seen twice in its parent is an array from then on; one that was ever
-    seen with attributes or children an object; every batch may append columns.
+    From the first element that occurs twice in its parent, elements of its name are arrays; from
+    the first that has attributes or children, objects. Every batch may append columns.
     """
 
     def __init__(self, spec: ExtractionSpec, names: NameCleansing | None, text_name: str) -> None:
@@ -163,7 +163,7 @@ class FoundXmlColumns(XmlColumns):
         return self._made_up if self._schema is None and has_pages else self._schema
 
     def batch(self, rows: Sequence[XmlRow], place: RowPosition) -> pa.RecordBatch:
-        """Return the batch in the schema as it is after these rows."""
+        """Return the batch in the schema as these rows have widened it."""
         objects: list[Any] = list(rows)
         for row in objects:
             for name, value in row.items():
@@ -185,7 +185,7 @@ class FoundXmlColumns(XmlColumns):
         return pa.RecordBatch.from_arrays(found_rows.flatten(), schema=self._schema)
 
     def _learn(self, value: Any, path: str) -> None:  # noqa: ANN401 - XML of any form
-        """Take note of the paths that hold arrays, and of those that hold objects."""
+        """Record the paths of arrays and the paths of objects."""
         if isinstance(value, list):
             self._arrays.add(path)
             for element in value:

@@ -38,12 +38,12 @@ Row = tuple[object, ...]
 class TableColumn:
     """A column of a table that exists.
 
-    ``type`` is None where rows cannot be loaded into the column, ``words`` is how the database
-    calls it. ``limit`` is how many characters of text it holds, None for any number.
-    ``is_required`` says that it must be given a value, ``takes_null`` that null is kept as null.
-    ``is_computed`` is a column whose values the database makes itself, and ``is_fixed`` one whose
-    values are given to new rows only. ``attributes`` is what follows the type in its definition,
-    where a change of the type has to repeat it, None where that is not known.
+    ``type`` is None if rows cannot be loaded into the column; ``words`` is the database's name of
+    the type. ``limit`` is how many characters of text the column holds, None for any number.
+    ``is_required`` says that rows must give a value, ``takes_null`` that null is kept as null.
+    ``is_computed`` says that the database computes the values, ``is_fixed`` that only new rows
+    may give a value. ``attributes`` is the text after the type in the definition, which a change
+    of the type has to repeat, None if it is not known.
     """
 
     name: str
@@ -61,8 +61,8 @@ class TableColumn:
 class Table:
     """A table that exists; ``unique`` are the columns of each primary key or unique index.
 
-    ``problem`` says why rows cannot be published to it, empty where they can. ``heir`` is a table
-    that inherits from it, whose rows are among its own to whoever reads or deletes them.
+    ``problem`` is the reason why rows cannot be published to it, empty if they can. ``heir`` is a
+    table that inherits from it, whose rows are read and deleted with its own rows.
     """
 
     columns: tuple[TableColumn, ...]

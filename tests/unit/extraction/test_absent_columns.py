@@ -64,8 +64,8 @@ def read_page(extractor, body):
 @FORMATS
 def test_a_column_that_no_first_row_has_is_told_with_the_nearest_name(kind, body):
     assert notes(reader(kind, "id", "user_name"), body) == (
-        'none of the first rows had "user_name", a column of ms.output.schema, so it is null'
-        ' there; did you mean "userName"?',
+        'none of the first rows had "user_name", a column of ms.output.schema: it is null'
+        ' in these rows; did you mean "userName"?',
     )
 
 

@@ -155,7 +155,7 @@ def test_types_can_be_used_by_name_and_never_inside_of_themselves():
         {"a": {"x": 1}, "b": {"x": 2}}
     ]
     node = record(("next", ["null", "node"]), name="node")
-    with pytest.raises(SourceContractError, match="inside of themselves"):
+    with pytest.raises(SourceContractError, match="contain records of this type"):
         read(record(("a", node)), [{"a": {"next": None}}])
 
 

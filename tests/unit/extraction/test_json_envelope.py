@@ -46,7 +46,7 @@ def test_an_answer_around_its_rows_is_told_with_the_path_of_the_rows(
     answer: object, path: str
 ) -> None:
     [note] = read(answer)
-    assert f"ms.data.field={path} makes each of them a row" in note
+    assert f"write ms.data.field={path} to make each object a row" in note
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_preview_of_a_job_without_data_field_shows_where_its_rows_are(
     with HttpServer(Dataset.generate(5, units=("a", "b"), step_ms=60_000)) as source:
         job = write_job(tmp_path, source.url, ms__data__field="", ms__output__schema="")
         assert main(["preview", str(job), "--now", "2020-01-03T00:00:00Z"]) == 0
-        assert "ms.data.field=data makes each of them a row" in capsys.readouterr().out
+        assert "write ms.data.field=data to make each object a row" in capsys.readouterr().out
         job = write_job(tmp_path, source.url, ms__data__field="")
         assert main(["preview", str(job), "--now", "2020-01-03T00:00:00Z"]) == 1
         assert "write ms.data.field=data." in capsys.readouterr().err

@@ -135,12 +135,12 @@ def test_what_is_found_and_is_no_object_is_refused():
 
 def test_a_body_too_long_to_be_searched_is_refused_and_a_place_in_it_is_not(monkeypatch):
     monkeypatch.setattr(large, "JSONPATH_SEARCHED_BYTES", 100)
-    with pytest.raises(SourceContractError, match="searches at most 100"):
+    with pytest.raises(SourceContractError, match="can search 100 bytes at most"):
         rows(SHOP, "$..orders[*]", SmallWindows)
     reader = SmallWindows(ExtractionSpec(REF, data_field="$.shops[*]"))
     page = reader.extract(response(SHOP))
     assert page.lookup("$.total") == 3
-    with pytest.raises(SourceContractError, match="searches at most 100"):
+    with pytest.raises(SourceContractError, match="can search 100 bytes at most"):
         page.lookup("$..total")
     assert len(rows_of(page)) == 2
 

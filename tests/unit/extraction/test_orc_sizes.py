@@ -86,7 +86,7 @@ def test_a_stripe_that_is_read_as_a_whole_is_refused_where_it_is_too_long() -> N
 
 def test_long_texts_in_the_statistics_are_refused_before_the_library_reads_them() -> None:
     body = packed(pa.table({"text": pa.array(["a" * (8 * MIB)])}))
-    with pytest.raises(SourceContractError, match="behind the rows"):
+    with pytest.raises(SourceContractError, match="the metadata at the end"):
         rows_of(body, 64 * MIB)
 
 

@@ -89,7 +89,7 @@ def test_long_text_around_the_rows_of_xml_is_not_kept():
         Response(io.BytesIO(body))
     )
     assert [batch.to_pylist() for batch in page.batches] == [[{"a": "1"}]]
-    with pytest.raises(SourceContractError, match="stand outside of the rows"):
+    with pytest.raises(SourceContractError, match="are outside of the rows"):
         page.lookup("r.x")
 
 

@@ -40,7 +40,7 @@ def test_of_several_files_the_pattern_names_one(kind: type[Preprocessor], pack) 
 def test_what_is_no_archive_is_told_as_what_it_is(kind: type[Preprocessor], pack) -> None:
     with pytest.raises(SourceContractError, match=r"begins: .<html>"):
         through(kind, b"<html>log in</html>" * 100)
-    with pytest.raises(SourceContractError, match="nothing came"):
+    with pytest.raises(SourceContractError, match="the stream is empty"):
         through(kind, b"")
 
 
@@ -173,7 +173,7 @@ def test_a_long_header_of_a_tar_archive_is_refused_before_it_is_read(kind: bytes
 def test_headers_of_a_tar_archive_are_no_longer_together() -> None:
     with pytest.raises(SourceContractError, match="a header is longer"):
         through(Tar, pax(*[300_000] * 12))
-    with pytest.raises(SourceContractError, match=r"a header (is longer|follows)"):
+    with pytest.raises(SourceContractError, match=r"(a header is longer|too many headers)"):
         through(Tar, pax(*[10] * 2000))
     assert through(Tar, pax(300_000, 300_000)) == DATA
 

@@ -21,7 +21,7 @@ ALL = [GunzipProcessor, Bzip2, Xz, Zstd, Deflate]
 
 @pytest.mark.parametrize("kind", ALL)
 def test_an_empty_body_is_no_packed_data(kind: type[Preprocessor]) -> None:
-    with pytest.raises(SourceContractError, match="nothing came"):
+    with pytest.raises(SourceContractError, match="the stream is empty"):
         through(kind, b"")
 
 
