@@ -22,7 +22,7 @@ class WatchedFile(RemoteFile):
         if position:
             self._compare()
         with translated_errors(self.shown, listed=True):
-            self._part = _KnownPart(self._store.open(self._status.path, position), self.shown)
+            self._part = _TranslatingStream(self._store.open(self._status.path, position), self.shown)
         return self._part
 
     def taken(self, data: bytes) -> None:
@@ -54,7 +54,7 @@ class WatchedFile(RemoteFile):
             )
 
 
-class _KnownPart:
+class _TranslatingStream:
     """An open stream whose errors are ours."""
 
     def __init__(self, part: FileStream, shown: str) -> None:
