@@ -22,7 +22,9 @@ class WatchedFile(RemoteFile):
         if position:
             self._compare()
         with translated_errors(self.shown, listed=True):
-            self._part = _TranslatingStream(self._store.open(self._status.path, position), self.shown)
+            self._part = _TranslatingStream(
+                self._store.open(self._status.path, position), self.shown
+            )
         return self._part
 
     def taken(self, data: bytes) -> None:
