@@ -133,7 +133,7 @@ def test_an_unfinished_publish_is_finished_by_a_run_before_any_act(
         patched.setattr(publishing.publisher, "carry_out", broken)
         assert story.run(day(3)).status is RunStatus.FAILED
     act("forget", "--all", "--yes", "--keep-files", code=1)
-    assert "began to publish and was not finished" in act.error
+    assert "began to publish and has not finished" in act.error
 
 
 @pytest.mark.parametrize("options", [(), ("--all", "--unit", "{}"), ("--all", "--failed")])

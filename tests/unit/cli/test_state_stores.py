@@ -132,4 +132,4 @@ def test_a_file_that_is_no_backup_is_said_to_be_the_wrong_file(
     error = verbs("restore", file, "--yes", code=2)
 
     assert f"{file} cannot be read: file is not a database" in error
-    assert "the store of the job is as it was" in error
+    assert "the store of the job is unchanged" in error

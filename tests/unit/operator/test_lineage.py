@@ -99,7 +99,7 @@ def test_what_is_not_there_is_said(lake):
         tracer(lake, "third").row("id")
     with pytest.raises(StateError, match="its last offset is 14"):
         tracer(lake, "third").row("99")
-    with pytest.raises(ConfigError, match="no rows came with it"):
+    with pytest.raises(ConfigError, match="this block published no rows"):
         tracer(lake, "third").block(1)
 
 
