@@ -217,9 +217,9 @@ def test_what_would_lose_state_is_refused(older, job, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is there already"):
         state_stores.preview_backup(mine, backup, CLOCK)
     other = replace(mine, name="suppliers")
-    with pytest.raises(ConfigError, match="holds nothing of suppliers"):
+    with pytest.raises(ConfigError, match="has no state of suppliers"):
         state_stores.preview_restore(other, backup, CLOCK)
-    with pytest.raises(ConfigError, match="remembers nothing of suppliers"):
+    with pytest.raises(ConfigError, match="has no state of suppliers"):
         state_stores.preview_backup(other, tmp_path / "new.db", CLOCK)
     with pytest.raises(ConfigError, match="is not there"):
         state_stores.preview_restore(mine, tmp_path / "absent.db", CLOCK)
