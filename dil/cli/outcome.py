@@ -1,4 +1,4 @@
-"""What people read on standard error when a command fails."""
+"""The text on standard error when a command fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``dil runs`` prints: runs, what they left in staging, a publish that is unfinished."""
+"""Prints for ``dil runs``: runs, their staged files, an unfinished publish."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def progress_key(values: Properties) -> str:
 
 
 def egress_section(values: Properties) -> EgressSpec:
-    """Return how rows are sent."""
+    """Return the egress part of a job: the settings of sending rows."""
     egress = values.section(EgressSection)
     most = egress.max_failed_rows
     return EgressSpec(
@@ -181,7 +181,7 @@ def egress_section(values: Properties) -> EgressSpec:
 
 
 def audit_section(values: Properties, folder: Path, findings: Findings) -> AuditSpec:
-    """Return where requests are recorded; a relative path starts at the job file's folder."""
+    """Return the audit part of a job; relative paths start at the job file's folder."""
     egress = values.section(EgressSection)
     return AuditSpec(
         enabled=egress.audits,
@@ -191,7 +191,7 @@ def audit_section(values: Properties, folder: Path, findings: Findings) -> Audit
 
 
 def check_egress(values: Properties, findings: Findings) -> None:
-    """Check that what is said about rows to send and about the audit has its effect."""
+    """Add findings for properties of sending and of the audit that have no effect."""
     if not findings.is_sound(SECONDARY, COMMIT):
         return
     egress = values.section(EgressSection)

@@ -95,7 +95,7 @@ class GraceSection(Section):
 
 
 def grace_section(partition: str | Composite, values: Properties, findings: Findings) -> GraceSpec:
-    """Return how runs find their grace period; what contradicts itself goes to findings."""
+    """Return the grace part of a job; contradictions become findings."""
     section = values.section(GraceSection)
     if section.low_ms > section.high_ms:
         findings.problem(LEAST, f"is longer than {MOST}", "Write a shorter one.")

@@ -79,9 +79,9 @@ def _any_case(word: str) -> str:
 
 
 def members_schema(members: Sequence[JsonMember], prefix: str = "") -> JsonObject:
-    """Return the schema of an object from what the reference says of its members.
+    """Return the schema of an object from the reference of its members.
 
-    Members other than those are refused, unless any name may stand there.
+    Other members are refused, unless any name is allowed there.
     """
     properties: dict[str, JsonValue] = {}
     required: list[JsonValue] = []

@@ -64,7 +64,7 @@ _REREAD = ("ms.grace.period", "ms.grace.period.days", "ms.grace.mode", "ms.absti
 
 
 def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
-    """Return what the planner reads; what is wrong goes to findings."""
+    """Return the planning part of a job; problems become findings."""
     section, dataset = values.section(PlanningSection), values.section(DatasetSection)
     marks, partition = section.marks, section.partition
     of_source = units_of_source(values)

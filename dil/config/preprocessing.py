@@ -183,7 +183,7 @@ def find_preprocessors(values: Properties, findings: Findings) -> tuple[Preproce
 
 
 def expansion(values: Properties) -> ExpansionSpec:
-    """Return how much preprocessors may make of what was received; 0 is no limit."""
+    """Return the limits of unpacked bytes per received byte; 0 is no limit."""
     section = values.section(PreprocessingSection)
     return ExpansionSpec(section.max_ratio or None, section.max_bytes or None)
 

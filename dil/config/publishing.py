@@ -238,7 +238,7 @@ def has_run_folder(values: Properties) -> bool:
 
 
 def publishing_spec(values: Properties, folder: Path, findings: Findings) -> PublishingSpec:
-    """Return where and how files are published; what is wrong goes to findings."""
+    """Return the publishing part of a job; problems become findings."""
     if values.section(ExtractionSection).is_file_dump:
         return _dump_spec(values, folder, findings)
     section, writing = values.section(PublishingSection), values.section(WritingSection)

@@ -1,4 +1,4 @@
-"""``ms.authentication``: how a job shows who it is (docs/http.md)."""
+"""``ms.authentication``: the credentials of a job's requests (docs/http.md)."""
 
 from __future__ import annotations
 

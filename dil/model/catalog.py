@@ -1,4 +1,4 @@
-"""Catalogs of tables that other engines find files by: a Hive metastore, AWS Glue."""
+"""Catalogs in which other engines find tables: a Hive metastore, AWS Glue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a database server is, and how to log in there."""
+"""The address of a database server, with its login."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Server(StrEnum):
 
     @property
     def default_port(self) -> int:
-        """Return the server's port where the address names none."""
+        """Return the server's default port."""
         return 5432 if self is Server.POSTGRESQL else 3306
 
 

@@ -1,4 +1,4 @@
-"""What tasks need to judge rows by their event time, and what they found; all of it pickles.
+"""The event-time context of tasks, and their tallies; all of it pickles.
 
 Times are whole milliseconds since 1970-01-01T00:00:00Z. A stream is what properties and docs call a
 partition: the rows of one device, say.

@@ -28,7 +28,7 @@ _WHOLE = re.compile(rf"([+-]?[0-9]{{1,{_LONGEST}}})(?:\.0+)?")
 
 
 class MemberError(ValueError):
-    """Why a value is none of its member: ``what`` goes on after its name, ``fix`` says more."""
+    """A value does not fit its member: ``what`` follows the member's name, ``fix`` advises."""
 
     def __init__(self, what: str, fix: str) -> None:
         super().__init__(what)

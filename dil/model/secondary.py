@@ -1,4 +1,4 @@
-"""Secondary input: what a job declares, and what it gave (docs/secondary-input.md)."""
+"""Secondary input: its declaration, and its rows (docs/secondary-input.md)."""
 
 from __future__ import annotations
 
