@@ -98,5 +98,5 @@ class Authentication(Setting):
         return self.method == "oauth2"
 
     def without_grant(self) -> Authentication:
-        """Return the same without what is sent for a token: tasks are given the token itself."""
+        """Return a copy without the secrets of the token request: tasks get the token itself."""
         return replace(self, client_secret=None, refresh_token=None, parameters={})

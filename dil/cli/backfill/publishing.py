@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @backfill_id_argument
 @click.option("--append", is_flag=True, help="Add the rows beside those of the same work units.")
 @click.option("--replace", "is_replace", is_flag=True, help="Replace those rows.")
-@click.option("--partial", is_flag=True, help="Leave out for good what was not read, or is stale.")
+@click.option("--partial", is_flag=True, help="Leave out for good unread and stale work units.")
 def publish(
     request: Request, *, backfill_id: str, append: bool, is_replace: bool, partial: bool
 ) -> int:
