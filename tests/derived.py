@@ -14,6 +14,7 @@ from dil import config
 from dil.model.job import Job
 from dil.model.report import RunReport
 from dil.model.stream import STREAM
+from dil.operator.replaying import ReplayedBlock, replay
 from dil.operator.streaming import run_stream
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
@@ -54,16 +55,20 @@ class Lake:
         (folder / "in").mkdir(parents=True)
         self.now = NOW
         self._files = 0
-        self.orders = self.write(
-            "orders",
-            {
-                "source.class": "file",
-                "ms.extractor.class": "json",
-                "ms.source.uri": str(folder / "in"),
-                "ms.source.files.once": "path",
-                "ms.output.schema": json.dumps(schema),
-            },
-        )
+        self.orders = self.of_files("orders", schema)
+
+    def of_files(
+        self, name: str, schema: Sequence[object], properties: Mapping[str, str] | None = None
+    ) -> Path:
+        """Write the job file of a root, whose source are the files of the folder ``in``."""
+        read = {
+            "source.class": "file",
+            "ms.extractor.class": "json",
+            "ms.source.uri": str(self.folder / "in"),
+            "ms.source.files.once": "path",
+            "ms.output.schema": json.dumps(schema),
+        }
+        return self.write(name, {**read, **(properties or {})})
 
     def write(self, name: str, properties: dict[str, str]) -> Path:
         """Write a job file; an empty text leaves a property out."""
@@ -152,6 +157,12 @@ class Lake:
         events = [block["event"] for block in self.blocks(path)]
         return [event for event in events if event["kind"] in {"AddData", "ExecuteQuery"}]
 
+    def replayed(self, path: Path, first: int = 0, **changes: object) -> list[ReplayedBlock]:
+        """Return what replays of the queries of a job's blocks find, from ``first`` on."""
+        job = self.job(path)
+        with open_store(job.state, job.name, clock=lambda: self.now) as store:
+            return list(replay(job, job.query, store, self.options(**changes), first=first))
+
     def verify(self, path: Path) -> ChainReport:
         job = self.job(path)
         with open_store(job.state, job.name, clock=lambda: self.now) as store:
@@ -172,21 +183,13 @@ class Shop(Lake):
         """Write the job file of the root; dots in names are double underscores here."""
         given = {key.replace("__", "."): text for key, text in changes.items()}
         schema = [*SCHEMA, {"columnName": "what", "dataType": {"type": "string"}}]
-        return self.write(
-            "merged",
-            {
-                "source.class": "file",
-                "ms.extractor.class": "json",
-                "ms.source.uri": str(self.folder / "in"),
-                "ms.source.files.once": "path",
-                "ms.output.schema": json.dumps(schema),
-                "ms.publish.mode": "merge",
-                "extract.primary.key.fields": "id",
-                "ms.merge.op.field": "what",
-                "ms.publish.changelog": "true",
-                **given,
-            },
-        )
+        merge = {
+            "ms.publish.mode": "merge",
+            "extract.primary.key.fields": "id",
+            "ms.merge.op.field": "what",
+            "ms.publish.changelog": "true",
+        }
+        return self.of_files("merged", schema, {**merge, **given})
 
     def put(
         self,
@@ -198,8 +201,7 @@ class Shop(Lake):
         """Let the source give rows, and merge them."""
         rows = [{"id": key, "amount": amount, "what": "u"} for key, amount in amounts.items()]
         rows += [{"id": key, "amount": 0, "what": "d"} for key in deleted]
-        self._files += 1
-        (self.folder / "in" / f"{self._files:04}.json").write_text(json.dumps(rows))
+        self.put_rows(rows)
         job = config.load(self.merged, overrides=changes or {}, environ={}).job
         report = run_job(job, self.options())
         assert report.exit_code == 0, report.failures

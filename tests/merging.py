@@ -112,7 +112,6 @@ class Lake:
             is_whole,
             self.stage,
             self.bucket_rows,
-            begins_changelog=not self.changes,
         )
         shaped = reshape(work, finished, FILES)
         self.commit = decide(self.job, target, shaped, FILES)

@@ -23,8 +23,12 @@ class FileSession(ByteSession):
 
 
 class FileConnector(Connector):
-    """Reads files; with ``ms.source.files.once`` each is a work unit."""
+    """Lists, reads and puts files; with ``ms.source.files.once`` each is a work unit.
 
+    A protocol that puts none refuses payload rows in its ``check``.
+    """
+
+    reads_window = False
     unit_properties = frozenset({ONCE})
 
     @classmethod
@@ -46,10 +50,6 @@ class FileConnector(Connector):
         """Return a session; nothing is sent before the first request."""
         job = context.job
         return self.session(job, unit_file(job.properties, context.work_unit))
-
-
-class RemoteFileConnector(FileConnector):
-    """Puts files, too."""
 
     @classmethod
     def changes(cls, job: Job) -> Problem | None:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 class HdfsConnector(FileConnector):
     """Lists and reads files of this machine, of HDFS, and of what Arrow reaches."""
 
-    reads_window = False
-
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
         """Return problems of the address, of listing, and of rows to send."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from connectors.address import AddressError
 from connectors.files.checks import remote_file_problems
-from connectors.files.connector import RemoteFileConnector
+from connectors.files.connector import FileConnector
 from connectors.files.once import UnitFile
 from connectors.s3.address import address_of
 from connectors.s3.section import PARAMETERS, S3Section
@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from connectors.s3.session import S3Session
 
 
-class S3Connector(RemoteFileConnector):
+class S3Connector(FileConnector):
     """Lists, reads and puts objects; one client for each attempt (docs/object-stores.md)."""
-
-    reads_window = False
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from connectors.address import AddressError
 from connectors.files.checks import remote_file_problems
-from connectors.files.connector import RemoteFileConnector
+from connectors.files.connector import FileConnector
 from connectors.files.once import UnitFile
 from connectors.sftp.address import server_of
 from connectors.sftp.section import SftpSection
@@ -28,10 +28,8 @@ _SHA256 = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?")
 _OTHER = re.compile(r"(?!sftp:)[A-Za-z][A-Za-z0-9+.-]*://", re.IGNORECASE)
 
 
-class SftpConnector(RemoteFileConnector):
+class SftpConnector(FileConnector):
     """Lists, reads and puts files; one connection for each attempt (docs/sftp.md)."""
-
-    reads_window = False
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:

@@ -43,7 +43,7 @@ def dedupe_spec(
         (COLUMN, section.column.strip(), "Name the column with the time of a row."),
         (WITHIN, section.within_ms, "Write an ISO duration, such as PT1H."),
     ):
-        if value in ("", None):
+        if value in ("", None) and findings.is_sound(name):
             findings.problem(KEYS, f"is set, and {name} is not", fix)
     encrypted = {path.split(".")[0] for path in values.section(EncryptionSection).paths}
     for name in (*section.keys, section.column.strip()):

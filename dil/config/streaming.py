@@ -199,6 +199,8 @@ def _refuse_stateful(
 ) -> None:
     """Report what does not go with a stream over datasets."""
     if parts.query is None:
+        if not findings.is_sound(INPUTS):  # it has inputs, which cannot be read
+            return
         findings.problem(
             MODE,
             f"is {section.mode}, which is for jobs with {INPUTS}, and this one reads a source",

@@ -30,7 +30,8 @@ class _Rows(RowSession):
             raise ConfigError.single(
                 "ms.query.inputs",
                 "names datasets, which only a run reads",
-                "`dil run` runs the query; `dil plan` shows what it would take.",
+                "`dil run` runs the query; `dil plan` shows what it would take. What it published"
+                ' is read from Spark by .option("dataset", "orders.conf").',
             )
         self._rows = rows
 

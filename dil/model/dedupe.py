@@ -43,13 +43,19 @@ class DedupeSpec:
         return {"keys": list(self.keys), "column": self.column, "withinMs": self.within_ms}
 
 
+def time_column(transform: JsonObject | None) -> str | None:
+    """Return the column of times in the body of a SetTransform, None where no repeats are found."""
+    dedupe = None if transform is None else transform.get("dedupe")
+    return DedupeSpec.of(dedupe).column if isinstance(dedupe, dict) else None
+
+
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeSpan:
     """The least and the greatest time of some rows, both inside, in epoch ms UTC."""
 
     first_ms: int
     last_ms: int
 
-    def widened(self, by_ms: int) -> Span:
+    def widened(self, by_ms: int) -> TimeSpan:
         """Return the span that is longer at both ends."""
-        return Span(self.first_ms - by_ms, self.last_ms + by_ms)
+        return TimeSpan(self.first_ms - by_ms, self.last_ms + by_ms)

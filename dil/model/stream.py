@@ -83,9 +83,11 @@ class Look:
 
     ``recovered`` are their ids, and ``notes`` what people should know of them. ``takes`` says of a
     derived dataset what its one micro-batch takes, and of which inputs; more may be due behind it.
+    ``why_nothing`` says why nothing is due, empty where something is.
     """
 
     plan: Plan
     recovered: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     takes: str = ""
+    why_nothing: str = ""

@@ -17,7 +17,8 @@ NAMES = frozenset(
     {
         "encrypt.key.fs.uri", "encrypt.key.loc", "encrypt.use.strong.encryptor",
         "extract.primary.key.fields", "job.name", "ms.authentication", "ms.aux.keys",
-        "ms.http.request.headers", "ms.parameters", "ms.s3.list.max.keys", "ms.window.keys",
+        "ms.http.request.headers", "ms.parameters", "ms.s3.list.max.keys", "ms.dedupe.keys",
+        "ms.window.keys",
         "ms.secret.manager.class", "ms.secret.resolvers", "ms.session.key.field",
         "ms.sftp.host.key.check",
         "ms.sftp.host.key.fingerprint", "ms.sftp.private.key.passphrase", "ms.source.uri",

@@ -39,7 +39,7 @@ from dil.state.blocks.block import read_block
 from dil.state.blocks.canonical import instant_of
 from dil.state.blocks.events import ConfigEvent, DataEvent
 from dil.state.derived.dataset_chain import START
-from dil.state.derived.input_rows import InputRows, Stretch, place_of
+from dil.state.derived.input_rows import InputReading, InputRows, mode_of, recorded_reading
 from dil.state.derived.inputs import StoredInput
 from dil.storage import filesystem_for
 from dil.types.schema_text import parse_schema
@@ -200,7 +200,7 @@ class _Replayer:
                 raise _SkippedError(f"{item.dataset_id} is no input of the job any more")
             found = InputRows()
             if item.last_block is not None:
-                found = _stretch(recorded, item, chain).rows()
+                found = _reading(recorded, item, chain).rows()
             yield view_of(view, found, known.writing)
 
     def _run(self, recorded: _Recorded, spec: QuerySpec, views: tuple[View, ...]) -> QueryResult:
@@ -208,7 +208,7 @@ class _Replayer:
             job=job_of_tasks(self.job),
             run_id=f"{self.run_id}-{recorded.sequence}",  # a failure cancels the jobs of this id
             run_now=self.options.now_ms,
-            full_extract=_mode(recorded).reads_whole,
+            full_extract=mode_of(recorded.transform).reads_whole,
             staging_dir=f"{self.staging}/{recorded.sequence}",
             log_level=self.options.log_level,
             log_json=self.options.log_json,
@@ -233,7 +233,7 @@ class _Replayer:
         text = str(recorded.transform.get("query") or "")
         code = str(recorded.transform.get("code") or "")
         windows = self.spec.windows
-        if _mode(recorded) is QueryMode.WINDOWED and (
+        if mode_of(recorded.transform) is QueryMode.WINDOWED and (
             windows is None
             or (text, recorded.transform.get("column")) != (self.spec.text, windows.column)
         ):
@@ -241,7 +241,7 @@ class _Replayer:
         dedupe = recorded.transform.get("dedupe")
         found = replace(
             self.spec,
-            mode=_mode(recorded),
+            mode=mode_of(recorded.transform),
             text=text,
             function=None,
             code=code,
@@ -292,30 +292,26 @@ def _was_run(recorded: _Recorded, spec: QuerySpec, chains: Mapping[str, StoredIn
 
     A new query is run over all rows; a query with windows is run if a window was closed.
     """
-    if _mode(recorded) is QueryMode.APPEND:
+    if mode_of(recorded.transform) is QueryMode.APPEND:
         return True
-    if _mode(recorded) is QueryMode.WINDOWED:
+    if mode_of(recorded.transform) is QueryMode.WINDOWED:
         closing = _closing(recorded)
         return closing is not None and spec.windows is not None and spec.windows.closes_any(closing)
     for item in recorded.event.inputs or ():
         if item.last_block is None:
             continue
-        stretch = _stretch(recorded, item, chains[item.dataset_id])
+        reading = _reading(recorded, item, chains[item.dataset_id])
         if recorded.is_new:
-            stretch = replace(stretch, reached=START)
-        if stretch.has_changes():
+            reading = replace(reading, reached=START)
+        if reading.has_changes():
             return True
     return False
-
-
-def _mode(recorded: _Recorded) -> QueryMode:
-    return QueryMode(str(recorded.transform.get("mode") or QueryMode.APPEND))
 
 
 def _closing(recorded: _Recorded) -> Closing | None:
     """Return the windows that a block emitted, None for none."""
     until = recorded.event.new_watermark
-    if _mode(recorded) is not QueryMode.WINDOWED or until is None:
+    if mode_of(recorded.transform) is not QueryMode.WINDOWED or until is None:
         return None
     after = None if recorded.after is None else instant_of(recorded.after)
     return Closing(after, instant_of(until))
@@ -326,22 +322,12 @@ def _texts(body: JsonObject, name: str) -> tuple[str, ...]:
     return tuple(map(str, found))
 
 
-def _stretch(recorded: _Recorded, item: InputSlice, chain: StoredInput) -> Stretch:
-    """Return the stretch of an input that a block took."""
-    reached = place_of(chain, item.prev_block_hash, item.prev_offset)
-    last = chain.sequence_of(str(item.last_block))
-    if reached is None or last is None:
+def _reading(recorded: _Recorded, item: InputSlice, chain: StoredInput) -> InputReading:
+    """Return the reading of an input by a block."""
+    found = recorded_reading(chain, item, recorded.transform)
+    if found is None:
         raise _SkippedError(f"the chain of {chain.dataset_id} no longer has the read block")
-    reads_late = item.dataset_id in _texts(recorded.transform, "late")
-    reads_closed = item.dataset_id in _texts(recorded.transform, "closed")
-    return Stretch(
-        chain,
-        reached,
-        last,
-        _mode(recorded).reads_whole,
-        reads_late,
-        reads_closed=reads_closed,
-    )
+    return found
 
 
 def replay_json(found: ReplayedBlock) -> dict[str, object]:

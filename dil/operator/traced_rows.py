@@ -5,21 +5,20 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.model.derived import InputSlice
 from dil.model.file_rows import FileRows
-from dil.model.job import QueryMode, WritingSpec
+from dil.model.job import WritingSpec
 from dil.model.json import JsonObject
 from dil.reshaping.dataset_reading import DatasetReading
 from dil.reshaping.files import DatasetFiles
 from dil.state.blocks.block import Block
 from dil.state.blocks.events import DataEvent, Event, SideFile
 from dil.state.derived.dataset_chain import NONE_YET, DatasetChain
-from dil.state.derived.input_rows import Stretch, one_after_the_other, place_of
+from dil.state.derived.input_rows import one_after_the_other, recorded_reading
 from dil.state.derived.inputs import StoredInput
 from dil.types.schema_text import parse_schema
 
@@ -102,18 +101,16 @@ class TakenRows:
 
 
 def taken_rows(item: InputSlice, chain: StoredInput, how: JsonObject) -> TakenRows | None:
-    """Return the rows that a query took of an input; None if the chain no longer shows them."""
-    is_full = QueryMode(str(how.get("mode") or QueryMode.APPEND)).reads_whole
-    reached = place_of(chain, item.prev_block_hash, item.prev_offset)
-    last = None if item.last_block is None else chain.sequence_of(item.last_block)
-    if reached is None or last is None:
+    """Return the rows that a query took of an input; None if the chain lost those blocks.
+
+    ``how`` is the transform in force.
+    """
+    reading = recorded_reading(chain, item, how)
+    if reading is None:
         return None
-    late: Any = how.get("late") or ()
-    closed: Any = how.get("closed") or ()
-    reads_late, reads_closed = item.dataset_id in late, item.dataset_id in closed
-    stretch = Stretch(chain, reached, last, is_full, reads_late, reads_closed=reads_closed)
-    changed = None if is_full or reads_closed else stretch.changed_files()
-    beside = [*(changed or ()), *(stretch.late_files() if reads_late else ())]
+    is_full, reads_closed = reading.reads_whole, reading.reads_closed
+    changed = None if is_full or reads_closed else reading.changed_files()
+    beside = [*(changed or ()), *(reading.late_files() if reading.reads_late else ())]
     offset = item.last_offset if is_full else item.new_offset
     return TakenRows(
         chain,
@@ -121,8 +118,8 @@ def taken_rows(item: InputSlice, chain: StoredInput, how: JsonObject) -> TakenRo
         NONE_YET if is_full or item.prev_offset is None else item.prev_offset,
         offset if changed is None else None,
         beside,
-        stretch.schema_beside(),
-        stretch.rows().parts if reads_closed else None,
+        reading.schema_beside(),
+        reading.rows().parts if reads_closed else None,
     )
 
 

@@ -58,7 +58,7 @@ from dil.publishing.publisher import (
     sweep,
     untracked_files,
 )
-from dil.publishing.recorded import goes_on_with_changelog, recorded_schema
+from dil.publishing.recorded import begins_changelog, recorded_schema
 from dil.publishing.recovery import (
     AdoptableWork,
     ReusePolicy,
@@ -96,6 +96,7 @@ __all__ = [
     "UnfinishedUnits",
     "append_block",
     "audit_dir",
+    "begins_changelog",
     "changelog_dir",
     "check_places",
     "claim",
@@ -107,7 +108,6 @@ __all__ = [
     "finished",
     "folder_of",
     "folds_names",
-    "goes_on_with_changelog",
     "is_hidden",
     "is_newest_state",
     "is_other_dataset",

@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dil.errors import WriteError
-from dil.model.dataset import Commit, Intent, Lease, Move, OperatorAct, PublishedFile
+from dil.model.dataset import Commit, Intent, Lease, Move, OperatorAct, PublishedFile, RunWork
 from dil.model.job import PublishingSpec, PublishMode
+from dil.model.stream import STREAM
 from dil.model.work_unit import unit_hash
 from dil.publishing import withdrawal
 from dil.publishing.destination import destination_for
@@ -61,6 +62,7 @@ def finish_without_lost(
         return intent
     if not (rest.commit.moves or rest.commit.removes):
         _fence(intent, destination)
+    rest = _with_event_time_of_before(rest, store)
     # Before the intent changes: cut off here, this finds the same work units lost once more.
     for move in withdrawal.keep_copies(filesystem, spec, _dropped(intent, rest)):
         if _is_kept(move, intent.commit, spec, filesystem):
@@ -166,6 +168,7 @@ def abandon(
             _forget_beside(aside, commit, filesystem)
         own = replace(own, removes=tuple(file for file in own.removes if file.uri in kept))
         rest = _without(replace(intent, commit=own), lost, spec.mode, kept)
+        rest = _with_event_time_of_before(rest, store)
         # A publish of rows aside alone may have taken the older ones away.
         gone = [uri for uri in going if not filesystem.exists(filesystem.path_of(uri))]
         rest = replace(rest, commit=replace(rest.commit, act=None, quarantine_removes=tuple(gone)))
@@ -174,6 +177,18 @@ def abandon(
             carry_out(rest, spec, filesystem)
     store.commit(lease, rest.commit)
     return rest
+
+
+def _with_event_time_of_before(rest: Intent, store: StateStore) -> Intent:
+    """Return the rest of a publish without what its rows said of event time.
+
+    Rows that are read again would be late for a watermark that they moved themselves.
+    """
+    checkpoints = {
+        kind: members if kind == STREAM else store.checkpoint(kind)
+        for kind, members in rest.commit.checkpoints.items()
+    }
+    return replace(rest, commit=replace(rest.commit, checkpoints=checkpoints))
 
 
 def _fence(intent: Intent, destination: Destination) -> None:
@@ -331,7 +346,8 @@ def _without(
 ) -> Intent:
     commit = intent.commit
     is_whole = mode is PublishMode.MERGE or (mode is PublishMode.REPLACE and commit.act is None)
-    gives_up = is_whole or commit.is_compaction
+    # A query says that all rows of its inputs were taken.
+    gives_up = is_whole or commit.is_compaction or commit.query is not None
     if gives_up:
         # Files of rewritten rows belong to no work unit.
         moved = _all_units(move.target for move in commit.all_moves)
@@ -366,7 +382,7 @@ def _without(
             or (not gives_up and not _is_of(file, lost) and file.uri not in dumped)
         ),
         quarantine=tuple(move for move in commit.quarantine if move.target.signature not in lost),
-        # It would tell of rows that are not there: the next merge begins it anew.
+        # It would name rows that are not there: the next merge begins it anew.
         changelog_dir="",
         begins_changelog=False,
         quarantine_removes=()
@@ -374,6 +390,9 @@ def _without(
         else tuple(uri for uri in commit.quarantine_removes if unit_hash_in(uri) not in hashes),
         run=replace(commit.run, outcomes=outcomes, left_low=min(starts, default=None)),
     )
+    if commit.query is not None:
+        # The next run takes the same of its inputs: their places and the watermark stay.
+        rest = replace(rest, query=None, checkpoints={}, run=RunWork(watermarks=False))
     act = None if commit.act is None or gives_up else _act_without(commit.act, lost)
     has_files = bool(rest.moves or rest.removes or rest.quarantine)
     is_empty = act is None or not (has_files or act.changed or act.removed)

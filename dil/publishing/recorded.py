@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dil.model.dataset import is_compaction
+from dil.model.job import PublishingSpec
 from dil.spi.state_store import StateStore
 
 
@@ -16,7 +17,15 @@ def recorded_schema(store: StateStore) -> str:
     return schema if isinstance(schema, str) else ""
 
 
-def goes_on_with_changelog(store: StateStore) -> bool:
+def begins_changelog(spec: PublishingSpec, store: StateStore) -> bool:
+    """Return whether the changelog of the next merge begins with all rows that are live.
+
+    So it is where the job keeps one, and the last change of rows is in none.
+    """
+    return spec.keeps_changelog and not _goes_on_with_changelog(store)
+
+
+def _goes_on_with_changelog(store: StateStore) -> bool:
     """Return whether the last change of the dataset's rows is in its changelog.
 
     A compaction changes none. Blocks are read down to that change.

@@ -19,12 +19,10 @@ from dil.model.beside import OP
 from dil.model.destination import DELETED_AT
 from dil.model.task import StagedFile
 from dil.reshaping.changes import DroppedRows, NumberedFile
-from dil.reshaping.files import DatasetFiles, read_table
+from dil.reshaping.files import DatasetFiles, read_table, with_folder_columns
 from dil.reshaping.keys import DELETED_TYPE, flat, is_among, merged_row_numbers, row_numbers
 from dil.reshaping.matching import Candidate, Change, ChangedRows
 from dil.reshaping.reshaping import Stage
-from dil.text.hive_folders import hive_values
-from dil.types.widening import conform
 
 OP_TYPE = pa.int32()
 APPENDED, RETRACTED, CORRECTED_FROM, CORRECTED_TO = range(4)
@@ -52,8 +50,8 @@ class ChangedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
-    """How changed rows are written: in the schema ``target`` and ``op``.
+class ChangelogWriter:
+    """Writes changed rows in the schema ``target`` and with ``op``.
 
     ``deleted_at`` is when rows are marked as deleted, epoch ms UTC.
     """
@@ -111,14 +109,8 @@ class Recording:
         )
 
     def whole(self, batch: pa.RecordBatch, folder: str) -> pa.RecordBatch:
-        """Return rows with all columns of the dataset, those among them that a folder names."""
-        columns, fields = list(batch.columns), list(batch.schema)
-        for name, text in hive_values(folder).items():
-            if name in self.target.names and name not in batch.schema.names:
-                kind = self.target.field(name).type
-                columns.append(pa.repeat(pa.scalar(text, pa.string()).cast(kind), batch.num_rows))
-                fields.append(pa.field(name, kind))
-        return conform(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)), self.target)
+        """Return rows of a file in ``folder`` with all columns of the dataset."""
+        return with_folder_columns(batch, folder, self.target)
 
     def write(self, name: str, batches: Iterator[pa.RecordBatch]) -> tuple[StagedFile, ...]:
         """Write rows that have ``op``."""
@@ -135,12 +127,12 @@ class _Added:
 class _Appended:
     """Writes the rows of a staged file that are new; finds live rows that it replaces together."""
 
-    recording: Recording
+    writer: ChangelogWriter
     drops: tuple[DroppedRows, ...]
     changed: tuple[tuple[int, ChangedRows], ...]
 
     def __call__(self, staged: StagedSource) -> _Added:
-        dataset_files, number = self.recording.dataset_files, staged.rows.number
+        dataset_files, number = self.writer.dataset_files, staged.rows.number
         replacing = pa.concat_tables(
             [
                 _REPLACING.empty_table(),
@@ -160,14 +152,14 @@ class _Appended:
         known = merged_row_numbers([replacing["row"], *dropped])
         new = (
             _with_op(
-                self.recording.whole(
+                self.writer.whole(
                     batch.filter(pc.invert(is_among(start, batch.num_rows, known))), staged.folder
                 ),
                 APPENDED,
             )
             for start, batch in staged.rows.source.numbered(dataset_files)
         )
-        return _Added(self.recording.write(f"appended-{number}", new), _doubled(replacing))
+        return _Added(self.writer.write(f"appended-{number}", new), _doubled(replacing))
 
 
 _REPLACING = pa.schema([("candidate", pa.int64()), ("position", pa.int64()), ("row", pa.int64())])
@@ -204,21 +196,21 @@ def _doubled(replacing: pa.Table) -> pa.Table:
 class _Copied:
     """Writes all rows of a live file as if they had just come."""
 
-    recording: Recording
+    writer: ChangelogWriter
 
     def __call__(self, item: Candidate) -> tuple[StagedFile, ...]:
         rows = (
-            _with_op(self.recording.whole(batch, item.folder), APPENDED)
-            for batch in item.source.batches(self.recording.dataset_files)
+            _with_op(self.writer.whole(batch, item.folder), APPENDED)
+            for batch in item.source.batches(self.writer.dataset_files)
         )
-        return self.recording.write(f"before-{item.number}", rows)
+        return self.writer.write(f"before-{item.number}", rows)
 
 
 @dataclass(frozen=True, slots=True)
 class _Corrected:
     """Writes the rows of a live file that went, each followed by the one that took its place."""
 
-    recording: Recording
+    writer: ChangelogWriter
     doubled: pa.Table
 
     def __call__(
@@ -226,12 +218,12 @@ class _Corrected:
     ) -> tuple[StagedFile, ...]:
         changed, sources = pair
         rows = self._rows(changed, {each.rows.number: each for each in sources})
-        return self.recording.write(f"corrected-{changed.item.number}", rows)
+        return self.writer.write(f"corrected-{changed.item.number}", rows)
 
     def _rows(
         self, changed: ChangedFile, sources: Mapping[int, StagedSource]
     ) -> Iterator[pa.RecordBatch]:
-        dataset_files, item = self.recording.dataset_files, changed.item
+        dataset_files, item = self.writer.dataset_files, changed.item
         entries = self._entries(read_table(dataset_files, changed.rows.path), item.number)
         positions = flat(entries["position"])
         held: list[pa.RecordBatch] = []
@@ -239,7 +231,7 @@ class _Corrected:
         for start, batch in item.source.numbered(dataset_files):
             found = batch.filter(is_among(start, batch.num_rows, positions))
             if found.num_rows:
-                held.append(self.recording.whole(found, item.folder))
+                held.append(self.writer.whole(found, item.folder))
                 count += found.num_rows
             if count >= _HELD_ROWS:
                 yield from self._changes(held, entries.slice(done, count), sources)
@@ -290,7 +282,7 @@ class _Corrected:
 
     def _new(self, pairs: pa.Table, sources: Mapping[int, StagedSource]) -> pa.Table:
         """Return the staged rows that take the places of live ones, one for each."""
-        found = [self.recording.target.empty_table()]
+        found = [self.writer.target.empty_table()]
         order = [pa.array([], pa.int64())]
         place = row_numbers(0, pairs.num_rows)
         for number in pc.unique(pairs["file"]).to_pylist():
@@ -298,9 +290,9 @@ class _Corrected:
             wanted = flat(pairs["row"].filter(is_here))
             order.append(place.filter(is_here).take(pc.sort_indices(wanted)))
             rows, source = merged_row_numbers([wanted]), sources[number]
-            for start, batch in source.rows.source.numbered(self.recording.dataset_files):
+            for start, batch in source.rows.source.numbered(self.writer.dataset_files):
                 chosen = batch.filter(is_among(start, batch.num_rows, rows))
-                whole = self.recording.whole(chosen, source.folder)
+                whole = self.writer.whole(chosen, source.folder)
                 found.append(pa.Table.from_batches([whole]))
         return pa.concat_tables(found).take(pc.sort_indices(pa.concat_arrays(order)))
 
@@ -308,7 +300,7 @@ class _Corrected:
         """Return rows as they are when they are marked as deleted."""
         if not rows.num_rows:
             return rows
-        at = pa.scalar(self.recording.deleted_at * 1000, DELETED_TYPE)
+        at = pa.scalar(self.writer.deleted_at * 1000, DELETED_TYPE)
         place = rows.schema.get_field_index(DELETED_AT)
         return rows.set_column(place, rows.schema.field(place), pa.repeat(at, rows.num_rows))
 

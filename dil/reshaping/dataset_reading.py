@@ -17,9 +17,14 @@ import pyarrow.parquet as pq
 from dil.errors import StateError, WriteError
 from dil.model.file_rows import FileRows
 from dil.model.job import OutputFormat
-from dil.reshaping.files import DatasetFiles, RowFile, format_of, opened, row_file
-from dil.text.hive_folders import hive_values
-from dil.types.widening import conform
+from dil.reshaping.files import (
+    DatasetFiles,
+    RowFile,
+    format_of,
+    opened,
+    row_file,
+    with_folder_columns,
+)
 
 # Files are small where runs are: a task reads so many bytes of them, or about.
 _BYTES_OF_TASK = 32 * 1024 * 1024
@@ -59,7 +64,7 @@ class DatasetReading:
 
     def _read(self, file: RowFile, wanted: FileRows) -> Iterator[pa.RecordBatch]:
         columns = [name for name in self.target.names if name in file.schema.names]
-        apart = _columns_of_folder(file.path, self.target, frozenset(columns))
+        folder = file.path.rpartition("/")[0]
         groups = None
         if format_of(file.path) is OutputFormat.PARQUET:
             groups = self._groups(file.path, wanted)
@@ -68,23 +73,12 @@ class DatasetReading:
             read += batch.num_rows
             begin, end = max(wanted.first - start, 0), min(last - start, batch.num_rows)
             if begin < end:
-                yield self._target(batch.slice(begin, end - begin), apart)
+                found = batch.slice(begin, end - begin)
+                yield with_folder_columns(found, folder, self.target)
             if groups is None and start + batch.num_rows >= last and last < wanted.rows:
                 return  # the rest of the file is not wanted
         if groups is None and read != wanted.rows:
             raise _changed(file.path, read, wanted.rows)
-
-    def _target(self, batch: pa.RecordBatch, apart: dict[str, pa.Scalar]) -> pa.RecordBatch:
-        """Return a batch in the target schema."""
-        rows = batch.num_rows
-        columns, fields = list(batch.columns), list(batch.schema)
-        for name, value in apart.items():
-            columns.append(pa.repeat(value, rows))
-            fields.append(pa.field(name, value.type))
-        if not fields:  # of no column of the file: count its rows all the same
-            nulls = [pa.nulls(rows, field.type) for field in self.target]
-            return pa.RecordBatch.from_arrays(nulls, schema=self.target)
-        return conform(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)), self.target)
 
     def _groups(self, path: str, wanted: FileRows) -> list[int]:
         """Return the row groups of a Parquet file in which wanted rows may be.
@@ -131,15 +125,6 @@ def _statistics(group: pq.RowGroupMetaData) -> Statistics:
         return found.min, found.max, found.null_count, group.num_rows
 
     return of
-
-
-def _columns_of_folder(path: str, target: pa.Schema, names: frozenset[str]) -> dict[str, pa.Scalar]:
-    """Return the values of columns that a file lacks and its folder names, as ``column=value``."""
-    return {
-        name: pa.scalar(text, pa.string()).cast(target.field(name).type)
-        for name, text in hive_values(path.rpartition("/")[0]).items()
-        if name in target.names and name not in names
-    }
 
 
 def _gone(path: str) -> StateError:

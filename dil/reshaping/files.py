@@ -20,6 +20,7 @@ from dil.model.job import OutputFormat, WritingSpec
 from dil.model.task import StagedFile
 from dil.storage import Filesystem, Folder, filesystem_for
 from dil.text.hive_folders import hive_values
+from dil.types.widening import conform
 from dil.writing.formats import reader_for, writer_for, writer_of
 from dil.writing.rolling import FileNumbers, OutputFolder, RollingFiles
 
@@ -195,6 +196,24 @@ def target_of(file: RowFile, target: pa.Schema, folder: str) -> pa.Schema:
     return pa.schema(
         [each for each in target if each.name in file.schema.names or each.name not in apart]
     )
+
+
+def with_folder_columns(batch: pa.RecordBatch, folder: str, target: pa.Schema) -> pa.RecordBatch:
+    """Return rows of a file in ``target``; columns that the file lacks its folder may name.
+
+    Raises:
+        ConversionError: a value does not fit the target exactly.
+    """
+    columns, fields = list(batch.columns), list(batch.schema)
+    for name, text in hive_values(folder).items():
+        if name in target.names and name not in batch.schema.names:
+            kind = target.field(name).type
+            columns.append(pa.repeat(pa.scalar(text, pa.string()).cast(kind), batch.num_rows))
+            fields.append(pa.field(name, kind))
+    if not fields:  # a batch without columns would lose the number of its rows
+        nulls = [pa.nulls(batch.num_rows, field.type) for field in target]
+        return pa.RecordBatch.from_arrays(nulls, schema=target)
+    return conform(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)), target)
 
 
 def unknown_column(path: str, name: str) -> ConversionError:

@@ -191,7 +191,7 @@ class Matching:
         )
 
     def _changed(self, item: Candidate, found: _Found) -> ChangedRows | None:
-        if not found.changed or not self.keeps_changed:
+        if not found.changed:
             return None
         table = pa.concat_tables(found.changed)
         path = write_table(self.dataset_files, f"changed-{item.number}", [table], CHANGED)
@@ -288,12 +288,13 @@ class Matching:
         found.deleted += deleted.num_rows
         self._take(deleted, Change.MARKED if is_soft else Change.DELETED, found)
 
-    @staticmethod
-    def _take(rows: pa.Table, change: Change, found: _Found) -> None:
+    def _take(self, rows: pa.Table, change: Change, found: _Found) -> None:
         if not rows.num_rows:
             return
         position, count = rows["position"], rows.num_rows
         (found.marked if change is Change.MARKED else found.gone).append(position)
+        if not self.keeps_changed:
+            return
         is_update = change is Change.UPDATED
         places = [rows[name] if is_update else pa.nulls(count) for name in DROPS.names]
         kinds = pa.repeat(pa.scalar(change.value, pa.int8()), count)

@@ -17,7 +17,7 @@ from dil.errors import ConversionError, SourceContractError
 from dil.model.report import MergedRows
 from dil.model.task import StagedFile
 from dil.publishing import Finished, PublishableResults
-from dil.reshaping.changelog import ChangedFile, Recording, StagedSource
+from dil.reshaping.changelog import ChangedFile, ChangelogWriter, StagedSource
 from dil.reshaping.changes import DroppedRows, NumberedFile, changes_of
 from dil.reshaping.files import DatasetFiles, read_table, target_of
 from dil.reshaping.keys import KeyReader, is_among, merged_row_numbers
@@ -59,10 +59,10 @@ def merge(
         return PublishableResults(finished)
     keyed = KeyReader(work.merge, schemas.target)
     keyed.check()
-    recording = None
+    writer = None
     if work.keeps_changelog:
-        recording = Recording(dataset_files, schemas.target, work.now)
-        recording.refuse_own_column()
+        writer = ChangelogWriter(dataset_files, schemas.target, work.now)
+        writer.refuse_own_column()
     staged = _staged(finished, dataset_files)
     rows = [each.rows for each in staged]
     changes = changes_of(rows, work.bucket_rows, dataset_files, keyed, work.stage)
@@ -76,10 +76,10 @@ def merge(
         work.detects_missing,
         work.now,
         keeps_met=bool(measured),
-        keeps_changed=recording is not None,
+        keeps_changed=writer is not None,
     )
     files, bounds = _live(work, schemas, keyed, dataset_files)
-    before = files if work.begins_changelog else []
+    before = files if work.target.begins_changelog else []
     if work.detects_missing:
         every = tuple(range(len(changes.buckets)))
         files = [replace(item, buckets=every) for item in files]
@@ -94,12 +94,12 @@ def merge(
     drops = [bucket.drops for bucket in changes.buckets] + [each.drops for each in outcomes]
     gone = [each for each in drops if each is not None]
     changelog = None
-    if recording is not None:
+    if writer is not None:
         sources = [StagedSource(each.rows, each.file.folder) for each in staged]
         touched = [
             ChangedFile(item, outcome.changed) for item, outcome in changed if outcome.changed
         ]
-        changelog = recording.changelog(sources, gone, touched, before, work.stage)
+        changelog = writer.changelog(sources, gone, touched, before, work.stage)
     thinned = _thinned(staged, gone, work, dataset_files)
     results = tuple(_with_files(each, thinned) for each in finished)
     if measured and work.event_times is not None:

@@ -59,7 +59,7 @@ class Reshaping:
     says that the run read everything that the source has. Not more than ``bucket_rows`` changed
     keys are in memory at once. ``keeps_others`` lets a work unit whose rows do not go with the
     others fail alone. ``event_times`` finds the event times of rows, None where nothing is measured
-    by them. ``begins_changelog`` says that the changelog, where the job keeps one, begins anew.
+    by them.
     """
 
     job: Job
@@ -70,7 +70,6 @@ class Reshaping:
     bucket_rows: int = BUCKET_ROWS
     keeps_others: bool = False
     event_times: EventTimes | None = None
-    begins_changelog: bool = False
 
     @property
     def folder(self) -> str:

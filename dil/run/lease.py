@@ -31,9 +31,9 @@ def new_run_id(now_ms: int) -> str:
     return f"{moment:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
 
 
-def is_newer(run_id: str, than: str) -> bool:
-    """Return whether a run began after the run ``than``; False for acts of operators."""
-    return _RUN_ID.match(than) is not None and run_id > than
+def is_run(lease_id: str) -> bool:
+    """Return whether a run holds a lease, and not an operator's act."""
+    return _RUN_ID.match(lease_id) is not None
 
 
 def take_lease(job: Job, store: StateStore, run_id: str, wait_s: float) -> Lease:

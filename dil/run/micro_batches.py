@@ -18,6 +18,7 @@ from dil.model.job import CommitPolicy, Job, QuerySpec
 from dil.model.report import RunReport, RunStatus
 from dil.model.stream import STREAM, Look, MicroBatch, StreamState
 from dil.model.work_unit import Plan
+from dil.observe import run_report
 from dil.planning import SavedPlan
 from dil.run import plan_builder, preflight
 from dil.run.active_run import ActiveRun, active_run
@@ -67,9 +68,11 @@ class MicroBatches:
         self._newest = None  # the plan has it
         units = plan_builder.listed_units(job, now_ms, read_units(job))
         found = plan_builder.due(job, run.store, now_ms, units)
+        why = ""
         if not found.work_units:
             sweep(run)
-        return Look(found, recovered.runs, recovered.notes)
+            why = run_report.nothing_due(found, run.job)
+        return Look(found, recovered.runs, recovered.notes, why_nothing=why)
 
     def _next_slice(self, run: ActiveRun, spec: QuerySpec) -> Look:
         from dil.run.queries.slices import as_plan, heads, plan_slices, taken_text
@@ -79,10 +82,12 @@ class MicroBatches:
             self._until = heads(spec, clock)
         self._query = plan_slices(run.job, spec, clock, self._until)
         due = as_plan(run.job, spec, self._query, run.options.now_ms)
+        why = ""
         if not due.work_units:
             sweep(run)
+            why = run_report.nothing_new(self._query.waits)
         takes = taken_text(self._query)
-        return Look(due, self._recovered.runs, self._recovered.notes, takes)
+        return Look(due, self._recovered.runs, self._recovered.notes, takes, why)
 
     def state(self) -> StreamState | None:
         """Return the newest committed micro-batch, None if there is none."""

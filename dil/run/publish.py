@@ -169,7 +169,6 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> Visible:
             Stages(run.executors, run.options.stage_bytes),
             keeps_others=_publishes_beside_failures(job),
             event_times=event_time.times_of_merged(job),
-            begins_changelog=target.begins_changelog,
         ),
         (*results.finished, *results.unfinished.failed),
         run.files,
@@ -261,7 +260,7 @@ def _target(run: ActiveRun, results: ResultsToPublish) -> publishing.PublishTarg
         late=publishing.late_rows_there(run.job, files, run.destination),
         is_whole=results.is_whole,
         missed=results.unfinished.missed,
-        begins_changelog=spec.keeps_changelog and not publishing.goes_on_with_changelog(run.store),
+        begins_changelog=publishing.begins_changelog(spec, run.store),
     )
 
 

@@ -47,7 +47,7 @@ def rebuilt_intent(job: Job, store: StateStore, run_id: str, now_ms: int) -> Int
     destination = publishing.destination_for(spec, files)
     known = store.checkpoint(LAST_PUBLISH)
     sequence = known.get("sequence")
-    work = RunWork(watermarks=job.state.enabled)
+    work = RunWork(watermarks=job.state.enabled and job.query is None)
     intent = Intent(
         Commit(run_id, job.digest, source_name(job.name), (), (), "", now_ms, now_ms, work),
         0,
@@ -115,7 +115,11 @@ class _Traces:
         done = known.keys() & read
         is_run = any(run.run_id == run_id for run in self.store.runs())
         is_act = not is_run and not is_compaction(run_id)
-        is_unclear = bool(published - done) or not all(file.signatures for file in own)
+        is_unclear = (
+            bool(published - done)
+            or not all(file.signatures for file in own)
+            or self.job.query is not None  # only the record has the places in the inputs
+        )
         if is_act or (is_run and is_unclear):
             raise CommitUnknownError(
                 f"readers see the rows of {run_id}, but their work units are unknown: its record "

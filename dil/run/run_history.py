@@ -12,7 +12,7 @@ from dil.model.dataset import Intent, Lease, LeaseHolder, Move, RunRecord
 from dil.model.job import CommitPolicy, Job, PublishMode
 from dil.publishing import abandoning
 from dil.publishing.layout import SENDING
-from dil.run.lease import is_newer
+from dil.run.lease import is_run
 from dil.run.rebuilt_intent import rebuilt_intent
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem, filesystem_for
@@ -48,7 +48,8 @@ def _known(store: StateStore, run: RunRecord, before: LeaseHolder | None) -> Kno
     if run.status == "running":
         for holder in (before, store.lease_holder()):
             if holder is not None and (
-                holder.run_id == run.run_id or is_newer(run.run_id, holder.run_id)
+                holder.run_id == run.run_id
+                or (is_run(holder.run_id) and run.started >= holder.since)
             ):
                 return KnownRun(run, holder)
     return KnownRun(run, None)

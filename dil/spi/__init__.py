@@ -12,6 +12,7 @@ SECTIONS = {
     "ConversionSection": "conversion",
     "CsvSection": "extraction",
     "DatabaseSection": "source",
+    "DedupeSection": "dedupe",
     "DerivedSection": "conversion",
     "DumpSection": "extraction",
     "EncryptionSection": "conversion",

@@ -131,7 +131,7 @@ class StreamLoop:
         last, self._left, self._has_more = None, 0, False
         try:
             look = self.batches.look(self.around.now_ms())
-            totals.add_recovered(look)
+            totals.add_look(look)
             if look.recovered:
                 log.info("finished first: %s", ", ".join(look.recovered))
             due, self._takes = look.plan, look.takes

@@ -24,6 +24,7 @@ class Totals:
         self._left_out = 0
         self._has_failures = False
         self._notes: dict[str, None] = {}
+        self._why_nothing = ""
 
     def add(self, batch: RunReport) -> None:
         """Add the report of a micro-batch."""
@@ -55,8 +56,9 @@ class Totals:
             batch=batch.batch or before.batch,
         )
 
-    def add_recovered(self, look: Look) -> None:
-        """Add the earlier runs that were finished before a look."""
+    def add_look(self, look: Look) -> None:
+        """Add the earlier runs that were finished before a look, and why nothing is due."""
+        self._why_nothing = look.why_nothing
         recovered = dict.fromkeys((*self._sum.recovered, *look.recovered))
         self._sum = replace(self._sum, recovered=tuple(recovered)[-_FAILURES:])
         self._note(look.notes)
@@ -86,13 +88,13 @@ class Totals:
         elif self._has_failures and not was_stopped:
             status = RunStatus.PARTIAL
         more = (f"and {counted(self._left_out, 'more file')}",) if self._left_out else ()
-        how_many = (counted(self._batches, "micro-batch"),)
+        first = counted(self._batches, "micro-batch") if self._batches else self._why_nothing
         return replace(
             self._sum,
             run_id=run_id,
             status=status,
             seconds=round(seconds, 3),
-            notes=(*(how_many if self._batches else ()), *notes, *more, *self._notes),
+            notes=(*([first] if first else ()), *notes, *more, *self._notes),
         )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from dil.execution.coordinated import BindAddress, coordinated
 from dil.execution.executor import Execution, Watch
-from dil.model.dedupe import DedupeSpec, Span
+from dil.model.dedupe import DedupeSpec, TimeSpan
 from dil.model.task import RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.task.context import Clocks
@@ -86,21 +86,21 @@ def _table(view: View) -> pa.Table:
 
 
 def _without_repeats(
-    rows: pa.Table, spec: DedupeSpec, published: Callable[[Span], View | None]
-) -> tuple[pa.Table, Span | None]:
+    rows: pa.Table, spec: DedupeSpec, published: Callable[[TimeSpan], View | None]
+) -> tuple[pa.Table, TimeSpan | None]:
     """Do as ``dil.execution.queries.deduped``, without Spark."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from dil.execution.queries.repeats import PLACE, PUBLISHED, TIME, Repeats, require_keys
+    from dil.execution.queries.repeats import PLACE, PUBLISHED, TIME, Repeats, require_columns
 
-    require_keys(rows.schema, spec)
+    require_columns(rows.schema, spec)
     numbered = rows.append_column(PLACE, pa.array(range(rows.num_rows), pa.int64()))
     judged = _judged(numbered, spec, numbered[PLACE])
     if not judged.num_rows:
         return rows, None
     ends = pc.min_max(judged[TIME]).as_py()
-    span = Span(ends["min"] // 1000, -(-ends["max"] // 1000))
+    span = TimeSpan(ends["min"] // 1000, -(-ends["max"] // 1000))
     before = published(span)
     if before is not None:
         known = _table(before)

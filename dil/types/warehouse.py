@@ -6,8 +6,6 @@ date32, time64[us], timestamp[us] with UTC or without a zone, and JSON, which is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -47,43 +45,6 @@ POSTGRESQL_WORDS = {kind: word for kind, word, _, _, _ in _WORDS}
 MYSQL_WORDS = {kind: word for kind, _, word, _, _ in _WORDS}
 SQLITE_WORDS = {kind: word for kind, _, _, word, _ in _WORDS}
 DUCKDB_WORDS = {kind: word for kind, _, _, _, word in _WORDS}
-
-
-@dataclass(frozen=True, slots=True)
-class TableColumn:
-    """A column of a table that exists.
-
-    ``type`` is None where rows cannot be loaded into the column, ``words`` is how the database
-    calls it. ``limit`` is how many characters of text it holds, None for any number.
-    ``is_required`` says that it must be given a value, ``takes_null`` that null is kept as null.
-    ``is_computed`` is a column whose values the database makes itself, and ``is_fixed`` one whose
-    values are given to new rows only. ``attributes`` is what follows the type in its definition,
-    where a change of the type has to repeat it, None where that is not known.
-    """
-
-    name: str
-    type: pa.DataType | None
-    words: str
-    limit: int | None = None
-    is_required: bool = False
-    takes_null: bool = True
-    is_computed: bool = False
-    is_fixed: bool = False
-    attributes: str | None = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table that exists; ``unique`` are the columns of each primary key or unique index.
-
-    ``problem`` says why rows cannot be published to it, empty where they can. ``heir`` is a table
-    that inherits from it, whose rows are among its own to whoever reads or deletes them.
-    """
-
-    columns: tuple[TableColumn, ...]
-    unique: frozenset[frozenset[str]] = frozenset()
-    problem: str = ""
-    heir: str = ""
 
 
 def column_type(staged: pa.DataType) -> pa.DataType | None:

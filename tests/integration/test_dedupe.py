@@ -13,9 +13,8 @@ import pytest
 from dil import config
 from dil.errors import ConfigError
 from dil.operator.compaction import CompactionRequest, compact
-from dil.operator.replaying import ReplayOutcome, replay
+from dil.operator.replaying import ReplayOutcome
 from dil.run.job_run import run_job
-from dil.state import open_store
 from tests.derived import NOW, Lake
 
 MINUTE = 60_000
@@ -104,14 +103,29 @@ def test_runs_and_streams_of_any_size_publish_the_same_rows(lake: Events) -> Non
         assert lake.ids(f"by_{size}") == lake.ids("daily")
 
 
+def test_times_of_another_column_are_not_taken_for_those_of_before(lake: Events) -> None:
+    sql = "SELECT *, seen + INTERVAL 2 DAY AS due FROM orders"
+    path = once(lake, sql=sql)
+    lake.events(("a", 0))
+    lake.run(path)
+    lake.events(("b", 1))
+    lake.run(path)
+    once(lake, sql=sql, ms__dedupe__column="due")
+    lake.events(("a", 2), ("c", 2))
+    lake.run(path)
+    lake.events(("c", 3), ("b", 9))
+    lake.run(path)
+
+    assert lake.ids("once") == Counter([0, 1, 3])
+    assert lake.verify(path).problems == ()
+
+
 def test_replay_gives_each_block_again(lake: Events) -> None:
     path = once(lake)
     for number in range(4):
         lake.events(("a", number * 4), ("b", number * 11))
         lake.run(path)
-    job = lake.job(path)
-    with open_store(job.state, job.name, clock=lambda: lake.now) as store:
-        outcomes = [each.outcome for each in replay(job, job.query, store, lake.options())]
+    outcomes = [each.outcome for each in lake.replayed(path)]
 
     assert outcomes == [ReplayOutcome.SAME] * 4
     assert lake.ids("once") == Counter([0, 1, 3, 5, 6, 7])
@@ -205,6 +219,7 @@ def test_keys_of_several_columns_and_times_as_dates_and_numbers(lake: Events) ->
         ("SELECT id, seen FROM orders", "no column sensor, which ms.dedupe.keys names"),
         ("SELECT id, [sensor] AS sensor, seen FROM orders", "needs single values"),
         ("SELECT id, sensor, sensor AS seen FROM orders", "holds no times"),
+        ("SELECT id, sensor FROM orders", "no column seen, which ms.dedupe.column names"),
     ],
 )
 def test_a_result_that_cannot_be_compared_is_refused(lake: Events, sql: str, said: str) -> None:
@@ -214,6 +229,7 @@ def test_a_result_that_cannot_be_compared_is_refused(lake: Events, sql: str, sai
 
     assert report.exit_code == 1
     assert said in report.failures[0].error
+    assert "__dil" not in report.failures[0].fix
 
 
 def test_what_does_not_go_with_it_is_said_at_once(lake: Events) -> None:
@@ -230,6 +246,10 @@ def test_what_does_not_go_with_it_is_said_at_once(lake: Events) -> None:
     assert len(said) == 3
     assert any("ms.publish.mode=merge" in each for each in said)
     assert any("ms.dedupe.within is not" in each for each in said)
+    malformed = once(lake, ms__dedupe__within="1 hour")
+    with pytest.raises(ConfigError) as caught:
+        lake.job(malformed)
+    assert [each.key for each in caught.value.problems] == ["ms.dedupe.within"]
     windowed = once(lake, "w", ms__query__mode="windowed", ms__query__sql="")
     with pytest.raises(ConfigError, match="Let a job of its own leave repeats out"):
         lake.job(windowed)

@@ -164,7 +164,7 @@ def test_a_client_learns_why_a_query_failed_and_no_secret(
         assert TOKEN.encode() not in place.read_bytes()
 
 
-def test_a_session_that_does_not_look_for_the_format_is_told(client: ConnectClient) -> None:
+def test_a_client_registers_the_format_itself(client: ConnectClient) -> None:
     program = """
 import dil.spark
 dil.spark.register(spark)

@@ -93,6 +93,7 @@ def test_a_stream_goes_on_where_it_was_and_a_run_of_its_own_between_takes_no_row
     last = lake.stream(path)
 
     assert last.status is RunStatus.NOTHING_DUE
+    assert last.notes == ("nothing is due: orders has nothing new",)
     assert lake.ids("even") == expected(lake)
     assert (lake.newest(path)["epoch"], lake.newest(path)["batchId"]) == (
         before["epoch"],
@@ -331,6 +332,14 @@ def test_what_a_stream_of_a_query_cannot_be_is_refused_with_what_to_do(lake: Lak
     assert "make the dataset anew" in found["ms.stream.mode"].what
     assert "ms.query.input.max.rows" in found["ms.stream.max.rows"].fix
     assert all(each.origin.line for each in found.values())
+
+
+def test_inputs_that_cannot_be_read_are_the_only_problem(lake: Lake) -> None:
+    path = lake.derive("even", EVEN, ms__stream__mode="stateful")
+    path.write_text(path.read_text().replace('"as":', '"alias":'))
+    with pytest.raises(ConfigError) as caught:
+        lake.job(path)
+    assert {each.key for each in caught.value.problems} == {"ms.query.inputs"}
 
 
 def test_each_mode_names_the_other_where_it_does_not_fit(lake: Lake) -> None:

@@ -18,9 +18,8 @@ import pytest
 
 import dil.api
 from dil.cli.main import main
-from dil.operator.replaying import ReplayOutcome, replay
+from dil.operator.replaying import ReplayOutcome
 from dil.run.queries.slices import plan_slices
-from dil.state import open_store
 from dil.state.databases.sqlite_database import SqliteDatabase
 from tests.derived import MINUTE, NOW, TIMED, Lake, Readings
 from tests.event_traces import TRACE_A
@@ -78,10 +77,8 @@ def test_windows_equal_those_of_spark_and_come_once_whenever_runs_are(context, t
     assert seen == [0, 1, 1, 2, 4], "windows without rows are none"
     assert lake.published("plain") == of_spark(context, lake, 140, "30 minutes")
     assert lake.published("sliding") == of_spark(context, lake, 140, "10 minutes", "site")
-    job = lake.job(plain)
-    with open_store(job.state, job.name, clock=lambda: lake.now) as store:
-        options = lake.options(executor=None, spark=context.sparkContext)
-        outcomes = [each.outcome for each in replay(job, job.query, store, options)]
+    found = lake.replayed(plain, executor=None, spark=context.sparkContext)
+    outcomes = [each.outcome for each in found]
     assert set(outcomes) == {ReplayOutcome.SAME}
     again = lake.run(plain, executor=None, spark=context.sparkContext)
     assert again.status.value == "nothing_due"
@@ -232,11 +229,8 @@ def changed_row(lake: Lake, path: Path, column: str) -> Iterator[None]:
 
 
 def replayed(context, lake: Lake, path: Path, first: int = 0) -> Counter[ReplayOutcome]:
-    job = lake.job(path)
-    with open_store(job.state, job.name, clock=lambda: lake.now) as store:
-        options = lake.options(executor=None, spark=context.sparkContext)
-        found = replay(job, job.query, store, options, first=first)
-        return Counter(each.outcome for each in found)
+    found = lake.replayed(path, first, executor=None, spark=context.sparkContext)
+    return Counter(each.outcome for each in found)
 
 
 def test_replay_finds_a_changed_row_of_an_input_and_verify_one_of_the_output(
@@ -399,3 +393,22 @@ def test_a_late_row_beside_the_input_counts_in_a_window_that_is_still_open(
     # Rows 2 and 32 are late; the window of row 2 was emitted before they came.
     assert [row[2] for row in lake.published("with_late")] == [1, 2]
     assert [row[2] for row in lake.published("without")] == [1, 1]
+
+
+def test_a_text_is_not_taken_for_a_published_number_that_it_spells(context, tmp_path) -> None:
+    lake = Readings(tmp_path / "lake")
+    sql = "SELECT *, id AS code FROM orders"
+    once = {"ms__dedupe__keys": "code", "ms__dedupe__column": "at", "ms__dedupe__within": "P1D"}
+    path = lake.derive("once", sql, **once)
+    lake.put(0, 1)
+    lake.run(path)
+    lake.derive("once", "SELECT *, concat('00', id - 2) AS code FROM orders", **once)
+    lake.put(2, 3)
+
+    report = lake.run(path, executor=None, spark=context.sparkContext)
+
+    (failure,) = report.failures
+    assert "code, which is string in what the query gives and bigint in the published rows" in (
+        failure.error
+    )
+    assert lake.ids("once") == Counter([0, 1])

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from dil.execution.executor import Watch
 from dil.model.beside import OP
-from dil.model.dedupe import Span
+from dil.model.dedupe import TimeSpan
 from dil.model.file_rows import FileRows
 from dil.model.job import QuerySpec, WritingSpec
 from dil.model.task import RunContext, TaskReport
@@ -92,7 +92,7 @@ class Query:
     views: tuple[View, ...]
     unit: WorkUnit
     closing: Closing | None = None
-    published: Callable[[Span], View | None] = lambda _span: None
+    published: Callable[[TimeSpan], View | None] = lambda _span: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class QueryResult:
 
     units: tuple[WorkUnit, ...]
     reports: tuple[TaskReport, ...]
-    span: Span | None = None
+    span: TimeSpan | None = None
 
 
 @runtime_checkable

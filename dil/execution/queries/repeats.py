@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.errors import QueryError
-from dil.model.dedupe import COLUMN, KEYS, DedupeSpec, Span
+from dil.model.dedupe import COLUMN, KEYS, DedupeSpec, TimeSpan
 from dil.reshaping.dataset_reading import Statistics
 
 # The place of a row among the rows of a query; published rows have places before all of them.
@@ -24,18 +24,20 @@ PUBLISHED = -1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def require_keys(schema: pa.Schema, spec: DedupeSpec) -> None:
-    """Refuse a result that lacks a key column, or whose keys cannot be compared.
+def require_columns(schema: pa.Schema, spec: DedupeSpec) -> None:
+    """Refuse a result that lacks a key or time column, or whose keys cannot be compared.
 
     Raises:
         QueryError: a column is missing, or its values are nested.
     """
-    for name in spec.keys:
+    named = [*((name, KEYS) for name in spec.keys), (spec.column, COLUMN)]
+    for name, key in named:
         if name not in schema.names:
             raise QueryError(
-                f"the query gives no column {name}, which {KEYS} names",
-                f"Name columns of the result in {KEYS}: {', '.join(schema.names)}.",
+                f"the query gives no column {name}, which {key} names",
+                f"Name a column of the result: {', '.join(schema.names)}.",
             )
+    for name in spec.keys:
         kind = schema.field(name).type
         if pa.types.is_nested(kind):
             raise QueryError(
@@ -68,7 +70,7 @@ class NearSpan:
     """Decides whether a Parquet row group may have times of a column in a span; pickles."""
 
     column: str
-    span: Span
+    span: TimeSpan
 
     def __call__(self, statistics: Statistics) -> bool:
         """Return whether a row of the group may be wanted."""
@@ -103,7 +105,7 @@ class Repeats:
     """
 
     within: int
-    _key: list[object] = field(default_factory=list)
+    _last: list[pa.Array] = field(default_factory=list)
     _known: list[int] = field(default_factory=list)
 
     def places(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Array]:
@@ -116,10 +118,7 @@ class Repeats:
         keys = batch.columns[:-2]
         times = batch.column(batch.num_columns - 2).to_pylist()
         places = batch.column(batch.num_columns - 1).to_pylist()
-        first = [column[0].as_py() for column in keys]
-        if first != self._key:
-            self._known = []
-        begins = _changes(keys)
+        begins = _changes(keys, self._last)
         found = []
         for begin, at, place in zip(begins, times, places, strict=True):
             if begin:
@@ -128,7 +127,7 @@ class Repeats:
                 found.append(place)
             else:
                 insort(self._known, at)
-        self._key = [column[-1].as_py() for column in keys]
+        self._last = [column.slice(batch.num_rows - 1) for column in keys]
         return pa.array(found, pa.int64())
 
     def _is_near(self, at: int) -> bool:
@@ -137,10 +136,18 @@ class Repeats:
         return place < len(self._known) and self._known[place] <= at + self.within
 
 
-def _changes(keys: Sequence[pa.Array]) -> list[bool]:
-    """Return for each row whether its key differs from that of the row before; False first."""
+def _changes(keys: Sequence[pa.Array], last: Sequence[pa.Array]) -> list[bool]:
+    """Return for each row whether its key differs from that of the row before.
+
+    ``last`` is the row before the first one, empty if there is none.
+    """
+    before = last or [column.slice(0, 1) for column in keys]
     rows = len(keys[0])
-    changed = pa.array([False] * (rows - 1), pa.bool_())
-    for column in keys:
-        changed = pc.or_(changed, pc.not_equal(column.slice(1), column.slice(0, rows - 1)))
-    return [False, *changed.to_pylist()]
+    changed = pa.array([False] * rows, pa.bool_())
+    for column, previous in zip(keys, before, strict=True):
+        shifted = pa.concat_arrays([previous, column.slice(0, rows - 1)])
+        differs = pc.not_equal(column, shifted)
+        if pa.types.is_floating(column.type):  # as keys of Spark, NaN is equal to itself
+            differs = pc.and_not(differs, pc.and_(pc.is_nan(column), pc.is_nan(shifted)))
+        changed = pc.or_(changed, differs)
+    return list(changed.to_pylist())

@@ -33,10 +33,10 @@ from dil.execution.jvm_errors import stopping_error
 from dil.execution.memory import workers_at_once
 from dil.execution.queries.deduped import without_repeats
 from dil.execution.queries.query import Query, QueryResult, View, in_order, part_of
-from dil.execution.queries.repeats import require_keys
+from dil.execution.queries.repeats import require_columns
 from dil.execution.queries.windowed import emitted, with_event_time
 from dil.execution.spark_types import arrow_schema, spark_schema
-from dil.model.dedupe import Span
+from dil.model.dedupe import TimeSpan
 from dil.model.job import QueryMode, QuerySpec
 from dil.model.task import RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
@@ -149,7 +149,7 @@ def _result(
     session: Any,  # noqa: ANN401 - a session gives a DataFrame
     query: Query,
     kept: ExitStack,
-) -> tuple[Any, Span | None]:
+) -> tuple[Any, TimeSpan | None]:
     """Return the rows to publish, and the span of their times if repeats are left out."""
     spec = query.spec
     frames = {view.name: frame_of(session, view) for view in query.views}
@@ -166,7 +166,7 @@ def _result(
         _refuse_more_than_rows(result)
     if spec.dedupe is None:
         return result, None
-    require_keys(arrow_schema(result.schema), spec.dedupe)
+    require_columns(arrow_schema(result.schema), spec.dedupe)
     found = without_repeats(result, spec.dedupe, query.published, partial(frame_of, session))
     kept.callback(found.release)
     return found.frame, found.span

@@ -40,7 +40,8 @@ def event_time_of(frame: Any, column: str, key: str) -> str:  # noqa: ANN401 - a
     field = next((each for each in frame.schema.fields if each.name == column), None)
     if field is None:
         raise QueryError(
-            f"there is no column {column}", f"{key} names one of: {', '.join(frame.columns)}."
+            f'{key} names "{column}", and there is no such column',
+            f"Name one of: {', '.join(frame.columns)}.",
         )
     name = quoted(column)
     if isinstance(field.dataType, TimestampType):

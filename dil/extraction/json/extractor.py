@@ -214,10 +214,16 @@ class _Source:
 
     def _no_json(self, error: Exception) -> SourceContractError:
         reason = "bad UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        fix = "The source may have answered with an error page, or the answer was cut off."
+        if "trailing characters" in reason:
+            fix = (
+                "Where each line is a value of its own, give the file a name that ends in .jsonl,"
+                ' or set ms.http.response.type={"Content-Type": "application/x-ndjson"}.'
+            )
         return self.refusal(
             f"the body is not JSON ({reason}); content type"
             f' {self.response.content_type or "unknown"}; it begins: "{excerpt(self._begin())}"',
-            "The source may have answered with an error page, or the answer was cut off.",
+            fix,
         )
 
     def _begin(self) -> bytes:

@@ -112,14 +112,7 @@ def publish(
     executors = Executors(job, options.environ, options.cache, options.executor)
     with contextlib.closing(executors):
         stage = Stages(executors, options.stage_bytes)
-        work = Reshaping(
-            shaped_job,
-            target,
-            session.now_ms,
-            is_whole=False,
-            stage=stage,
-            begins_changelog=target.begins_changelog,
-        )
+        work = Reshaping(shaped_job, target, session.now_ms, is_whole=False, stage=stage)
         shaped = reshape(work, _finished_units(job, publication), filesystem)
     decided = publishing.decide(shaped_job, target, shaped, filesystem)
     grace_ms = job.planning.grace_ms
@@ -191,8 +184,7 @@ def _target(
         system_time=now,
         horizon=max(now, session.now_ms),
         known_schema=publishing.recorded_schema(session.store),
-        begins_changelog=spec.keeps_changelog
-        and not publishing.goes_on_with_changelog(session.store),
+        begins_changelog=publishing.begins_changelog(spec, session.store),
     )
 
 

@@ -25,12 +25,11 @@ from dil.publishing.timeseries.registry import LabelEntry, LabelState, Registry
 from dil.publishing.timeseries.rotation import rotate
 from dil.publishing.timeseries.rotation_rules import Rotation
 from dil.publishing.warehouse.access import Access
-from dil.publishing.warehouse.dialect import Connection, Dialect
+from dil.publishing.warehouse.dialect import Connection, Dialect, Table
 from dil.publishing.warehouse.rows import WarehouseRows
 from dil.storage import Filesystem
 from dil.text.warehouse_url import Engine, WarehouseAddress, read_warehouse_url
 from dil.text.windows import windows_of
-from dil.types.warehouse import Table
 
 _SHUT = {
     LabelState.CLOSED: "is closed: its rows are final",

@@ -8,8 +8,8 @@ from itertools import count
 from dil.publishing.timeseries.loading import TimeseriesTable, labelled_copy
 from dil.publishing.timeseries.names import LABEL
 from dil.publishing.timeseries.registry import LabelEntry
-from dil.publishing.warehouse.dialect import Connection, TableName
-from dil.types.warehouse import TEXT, Table
+from dil.publishing.warehouse.dialect import Connection, Table, TableName
+from dil.types.warehouse import TEXT
 
 
 def oldest(entries: Sequence[LabelEntry], own: Collection[str], most: int) -> tuple[str, ...]:

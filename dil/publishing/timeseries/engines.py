@@ -18,12 +18,19 @@ from dil.publishing.timeseries.grants import grants_of
 from dil.publishing.timeseries.names import LABEL, Names
 from dil.publishing.timeseries.registry import LabelEntry
 from dil.publishing.timeseries.view import TimeseriesView, ViewBranch
-from dil.publishing.warehouse.dialect import Connection, Dialect, TableName, instant_text
+from dil.publishing.warehouse.dialect import (
+    Connection,
+    Dialect,
+    Table,
+    TableColumn,
+    TableName,
+    instant_text,
+)
 from dil.publishing.warehouse.loading import change_all
 from dil.publishing.warehouse.rows import WarehouseRows
 from dil.publishing.warehouse.shape import TableChanges, TargetTable
 from dil.text.zones import EPOCH
-from dil.types.warehouse import TEXT, Table, TableColumn
+from dil.types.warehouse import TEXT
 
 PHYSICAL = "ms.timeseries.physical"
 _LOCK_S = 3

@@ -20,11 +20,10 @@ from dil.publishing.timeseries.loading import TimeseriesTable, labelled_copy, wi
 from dil.publishing.timeseries.names import LABEL
 from dil.publishing.timeseries.registry import LabelEntry
 from dil.publishing.timeseries.view import branches
-from dil.publishing.warehouse.dialect import Connection, TableName
+from dil.publishing.warehouse.dialect import Connection, Table, TableName
 from dil.publishing.warehouse.records import delete_by
 from dil.publishing.warehouse.rows import SIGNATURE
 from dil.publishing.warehouse.shape import TableChanges
-from dil.types.warehouse import Table
 
 Entries = Mapping[str, LabelEntry]
 

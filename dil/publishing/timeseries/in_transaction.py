@@ -19,10 +19,9 @@ from dil.publishing.timeseries.loading import TimeseriesTable, labelled_copy, wi
 from dil.publishing.timeseries.names import LABEL
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
 from dil.publishing.timeseries.view import branches
-from dil.publishing.warehouse.dialect import BUSY, Connection, TableName
+from dil.publishing.warehouse.dialect import BUSY, Connection, Table, TableName
 from dil.publishing.warehouse.records import delete_by
 from dil.publishing.warehouse.rows import SIGNATURE
-from dil.types.warehouse import Table
 
 log = logging.getLogger(__name__)
 

@@ -14,13 +14,12 @@ from dil.publishing.timeseries.engines import Tables
 from dil.publishing.timeseries.names import LABEL, Names
 from dil.publishing.timeseries.registry import LabelEntry, LabelState, Registry
 from dil.publishing.warehouse.attempts import CommitLostError
-from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
+from dil.publishing.warehouse.dialect import Connection, Dialect, Table, TableName
 from dil.publishing.warehouse.loading import Loading, SideTableRows
 from dil.publishing.warehouse.records import Records
 from dil.publishing.warehouse.rows import SIGNATURE, WarehouseFiles, WarehouseRows
 from dil.publishing.warehouse.shape import TableChanges
 from dil.text.windows import Windows
-from dil.types.warehouse import Table
 
 _IN_A_STATEMENT = 200
 

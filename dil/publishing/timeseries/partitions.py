@@ -16,11 +16,11 @@ from dil.publishing.timeseries.engines import IS_SHOWN, PARTITIONED_BY, PHYSICAL
 from dil.publishing.timeseries.names import LABEL
 from dil.publishing.timeseries.registry import LabelEntry
 from dil.publishing.timeseries.view import ViewBranch
-from dil.publishing.warehouse.dialect import Connection, TableName
+from dil.publishing.warehouse.dialect import Connection, Table, TableColumn, TableName
 from dil.publishing.warehouse.loading import change_all
 from dil.publishing.warehouse.rows import WarehouseRows
 from dil.publishing.warehouse.shape import TableChanges, TargetTable
-from dil.types.warehouse import TEXT, Table, TableColumn
+from dil.types.warehouse import TEXT
 
 _BASE = f"""
 SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

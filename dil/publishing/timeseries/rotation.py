@@ -20,8 +20,7 @@ from dil.publishing.timeseries.rotation_rules import (
     rotated,
     view_branches,
 )
-from dil.publishing.warehouse.dialect import Connection, TableName
-from dil.types.warehouse import Table
+from dil.publishing.warehouse.dialect import Connection, Table, TableName
 
 
 def rotate(place: TimeseriesTable, connection: Connection, rotation: Rotation) -> LabelEntry | None:

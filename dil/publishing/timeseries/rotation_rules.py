@@ -11,8 +11,7 @@ from dil.publishing.timeseries.inherited import obstacle
 from dil.publishing.timeseries.loading import TimeseriesTable, labelled_copy
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
 from dil.publishing.timeseries.view import ViewBranch, branches
-from dil.publishing.warehouse.dialect import Connection, TableName
-from dil.types.warehouse import Table
+from dil.publishing.warehouse.dialect import Connection, Table, TableName
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from dil.publishing.timeseries.names import LABEL
 from dil.publishing.timeseries.registry import LabelEntry
-from dil.publishing.warehouse.dialect import Dialect, TableName
-from dil.types.warehouse import TEXT, Table
+from dil.publishing.warehouse.dialect import Dialect, Table, TableName
+from dil.types.warehouse import TEXT
 
 
 @dataclass(frozen=True, slots=True)

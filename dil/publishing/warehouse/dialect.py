@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from dil.databases.faults import Diagnosis, Fault, LoginProperties
 from dil.databases.statements import MARK, quoted
-from dil.types.warehouse import Table, TableColumn
 
 # How long to wait, in seconds: for a connection; for another writer's lock, which is then tried
 # again; and how long a client may be silent inside a transaction before the server ends it.
@@ -33,6 +32,43 @@ ADVICE: Mapping[Fault, str] = dict.fromkeys(BUSY, _BUSY) | {
 }
 Value = str | int | bytes | None
 Row = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column of a table that exists.
+
+    ``type`` is None where rows cannot be loaded into the column, ``words`` is how the database
+    calls it. ``limit`` is how many characters of text it holds, None for any number.
+    ``is_required`` says that it must be given a value, ``takes_null`` that null is kept as null.
+    ``is_computed`` is a column whose values the database makes itself, and ``is_fixed`` one whose
+    values are given to new rows only. ``attributes`` is what follows the type in its definition,
+    where a change of the type has to repeat it, None where that is not known.
+    """
+
+    name: str
+    type: pa.DataType | None
+    words: str
+    limit: int | None = None
+    is_required: bool = False
+    takes_null: bool = True
+    is_computed: bool = False
+    is_fixed: bool = False
+    attributes: str | None = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that exists; ``unique`` are the columns of each primary key or unique index.
+
+    ``problem`` says why rows cannot be published to it, empty where they can. ``heir`` is a table
+    that inherits from it, whose rows are among its own to whoever reads or deletes them.
+    """
+
+    columns: tuple[TableColumn, ...]
+    unique: frozenset[frozenset[str]] = frozenset()
+    problem: str = ""
+    heir: str = ""
 
 
 class Connection(ABC):

@@ -13,10 +13,19 @@ import pyarrow.types as pt
 from dil.databases.duckdb import connect, driver, fault_of
 from dil.databases.faults import Diagnosis
 from dil.databases.statements import MARK, quoted, with_questions
-from dil.publishing.warehouse.dialect import BUSY, Connection, Dialect, Row, TableName, Value
+from dil.publishing.warehouse.dialect import (
+    BUSY,
+    Connection,
+    Dialect,
+    Row,
+    Table,
+    TableColumn,
+    TableName,
+    Value,
+)
 from dil.text.warehouse_url import WarehouseAddress
 from dil.types.lattice import decimal_type
-from dil.types.warehouse import DUCKDB_WORDS, JSON, TEXT, Table, TableColumn
+from dil.types.warehouse import DUCKDB_WORDS, JSON, TEXT
 
 _TYPES = {words: data_type for data_type, words in DUCKDB_WORDS.items()}
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")

@@ -14,7 +14,7 @@ from dil.model.dataset import Commit, Intent, PublishedFile
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.report import MergedRows
 from dil.publishing.warehouse.attempts import CommitLostError
-from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
+from dil.publishing.warehouse.dialect import Connection, Dialect, TableColumn, TableName
 from dil.publishing.warehouse.merging import Merge, check_fields
 from dil.publishing.warehouse.missing import MissingRows, takes_missing
 from dil.publishing.warehouse.records import Records, delete_by
@@ -27,7 +27,6 @@ from dil.publishing.warehouse.rows import (
 )
 from dil.publishing.warehouse.shape import TableChanges, TargetTable, missing_key
 from dil.types.typed_form import INSTANT
-from dil.types.warehouse import TableColumn
 
 
 class SideTableRows(Protocol):

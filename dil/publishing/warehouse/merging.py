@@ -15,9 +15,16 @@ import pyarrow as pa
 from dil.errors import ConversionError
 from dil.model.destination import MergeSpec
 from dil.model.report import MergedRows
-from dil.publishing.warehouse.dialect import STAGE, WINNERS, Connection, Dialect, TableName
+from dil.publishing.warehouse.dialect import (
+    STAGE,
+    WINNERS,
+    Connection,
+    Dialect,
+    TableColumn,
+    TableName,
+)
 from dil.publishing.warehouse.rows import GONE, ORDER, WarehouseRows
-from dil.types.warehouse import TEXT, TableColumn, column_type
+from dil.types.warehouse import TEXT, column_type
 
 _STAGE = TableName("", STAGE, is_temporary=True)
 

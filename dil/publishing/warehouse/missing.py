@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from dil.errors import SourceContractError
 from dil.model.dataset import Commit, PublishedFile
 from dil.model.destination import MergeSpec
-from dil.publishing.warehouse.dialect import STAGE, WINNERS, Connection, Dialect, TableName
+from dil.publishing.warehouse.dialect import STAGE, WINNERS, Connection, Dialect, Table, TableName
 from dil.publishing.warehouse.rows import DELETED_AT, WarehouseRows
-from dil.types.warehouse import Table
 
 # The end of the name of what a commit takes away, where it takes away what the run did not read.
 MARK_OF_MISSING = "#missing"

@@ -30,6 +30,8 @@ from dil.publishing.warehouse.dialect import (
     Connection,
     Dialect,
     Row,
+    Table,
+    TableColumn,
     TableName,
     Value,
     instant_text,
@@ -37,7 +39,7 @@ from dil.publishing.warehouse.dialect import (
 from dil.text.warehouse_url import WarehouseAddress
 from dil.types.lattice import decimal_type
 from dil.types.typed_form import INSTANT
-from dil.types.warehouse import JSON, MYSQL_WORDS, TEXT, Table, TableColumn
+from dil.types.warehouse import JSON, MYSQL_WORDS, TEXT
 
 _INTEGERS = {
     "smallint": pa.int16(),

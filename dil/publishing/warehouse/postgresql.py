@@ -28,13 +28,15 @@ from dil.publishing.warehouse.dialect import (
     Connection,
     Dialect,
     Row,
+    Table,
+    TableColumn,
     TableName,
     Value,
 )
 from dil.publishing.warehouse.rows import SIGNATURE
 from dil.text.warehouse_url import WarehouseAddress
 from dil.types.lattice import decimal_type
-from dil.types.warehouse import JSON, POSTGRESQL_WORDS, TEXT, Table, TableColumn
+from dil.types.warehouse import JSON, POSTGRESQL_WORDS, TEXT
 
 _TYPES = {words: data_type for data_type, words in POSTGRESQL_WORDS.items()} | {"json": JSON}
 _LIMITED = re.compile(r"character varying\((\d+)\)|character varying")

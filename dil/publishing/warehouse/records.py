@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from dil.databases.statements import MARK
 from dil.model.dataset import Commit, PublishedFile
-from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
+from dil.publishing.warehouse.dialect import Connection, Dialect, TableColumn, TableName
 from dil.types.typed_form import INSTANT
-from dil.types.warehouse import TEXT, TableColumn
+from dil.types.warehouse import TEXT
 
 # Text that is part of a key.
 KEY_TEXT = "key text"

@@ -16,12 +16,13 @@ import pyarrow.types as pt
 from dil.errors import ConversionError, WriteError
 from dil.model.dataset import Commit, Move
 from dil.model.destination import MergeSpec
+from dil.publishing.warehouse.dialect import TableColumn
 from dil.publishing.warehouse.json_texts import are_plain, json_texts
 from dil.storage import Filesystem
 from dil.types.fitting import exact_cast
 from dil.types.merging import wider
 from dil.types.typed_form import INSTANT
-from dil.types.warehouse import JSON, TableColumn
+from dil.types.warehouse import JSON
 
 SIGNATURE, DELETED_AT, LABEL = "_dil_signature", "_dil_deleted_at", "_timelabel"
 ORDER, GONE = "_dil_order", "_dil_gone"

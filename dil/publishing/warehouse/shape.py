@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from dil.errors import ConversionError
-from dil.publishing.warehouse.dialect import Dialect, TableName
+from dil.publishing.warehouse.dialect import Dialect, Table, TableColumn, TableName
 from dil.publishing.warehouse.rows import SIGNATURE, WarehouseRows
-from dil.types.warehouse import TEXT, Table, TableColumn, column_type, holds
+from dil.types.warehouse import TEXT, column_type, holds
 
 _OPEN_DIGITS = 76
 

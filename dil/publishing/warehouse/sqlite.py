@@ -21,12 +21,14 @@ from dil.publishing.warehouse.dialect import (
     Connection,
     Dialect,
     Row,
+    Table,
+    TableColumn,
     TableName,
     Value,
     instant_text,
 )
 from dil.text.warehouse_url import WarehouseAddress
-from dil.types.warehouse import JSON, SQLITE_WORDS, TEXT, Table, TableColumn
+from dil.types.warehouse import JSON, SQLITE_WORDS, TEXT
 
 _TYPES = {
     "BOOLEAN": pa.bool_(),

@@ -10,12 +10,12 @@ from dil.errors import QueryError
 from dil.execution.executor import Execution, Watch, job_of_tasks
 from dil.execution.queries.query import Query, QueryResult, View, in_order, view_of
 from dil.execution.queries.repeats import NearSpan
-from dil.model.dedupe import DedupeSpec, Span
+from dil.model.dedupe import DedupeSpec, TimeSpan
 from dil.model.job import Job, QueryMode, QuerySpec
 from dil.model.task import RunContext, TaskReport
 from dil.run.active_run import ActiveRun
 from dil.run.plan import PlannedRun
-from dil.run.queries.slices import PlannedInput, PlannedQuery
+from dil.run.queries.slices import PlannedQuery
 from dil.state.derived.dataset_chain import DatasetChain
 from dil.state.derived.input_rows import InputRows
 from dil.state.derived.inputs import open_input
@@ -36,7 +36,9 @@ def execute_query(
     """
     unit = planned.plan.work_units[0]
     if query.runs:
-        views = tuple(map(view_of_input, query.inputs))
+        views = tuple(
+            view_of(each.input.view, each.read, each.input.writing) for each in query.inputs
+        )
         asked = Query(spec, views, unit, query.closing)
         if spec.dedupe is not None and spec.mode is QueryMode.APPEND:
             near = partial(published_near, run.job, spec.dedupe, run.options.clock)
@@ -47,16 +49,11 @@ def execute_query(
     return _in_parts(planned, result), Execution(tuple(map(_without_requests, result.reports)))
 
 
-def view_of_input(item: PlannedInput) -> View:
-    """Return the view by which tasks read the rows of an input."""
-    return view_of(item.input.view, item.read, item.input.writing)
-
-
 def published_near(
     job: Job,
     spec: DedupeSpec,
     clock: Callable[[], int],
-    span: Span,
+    span: TimeSpan,
     *,
     until: int | None = None,
 ) -> View | None:
@@ -74,7 +71,10 @@ def published_near(
         if chain is None:
             return None
         dataset, last = DatasetChain(chain), chain.sequence if until is None else until
-        parts, schema = rows_since(dataset, last, near.first_ms), dataset.schema_at(last)
+        parts, schema = (
+            rows_since(dataset, last, spec.column, near.first_ms),
+            dataset.schema_at(last),
+        )
     if not parts:
         return None
     found = view_of("published", InputRows(parts, schema), job.writing)

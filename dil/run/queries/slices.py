@@ -27,8 +27,8 @@ from dil.state.blocks.canonical import instant_of
 from dil.state.chain.chain_rows import data_event_at
 from dil.state.databases.database import Transaction
 from dil.state.derived.appending import require_sound_query
-from dil.state.derived.earlier_inputs import refuse_inputs_read_before
-from dil.state.derived.input_rows import InputRows, Stretch, place_of
+from dil.state.derived.earlier_inputs import refuse_inputs_read_before, refuse_other_reading
+from dil.state.derived.input_rows import InputReading, InputRows, place_of
 from dil.state.derived.inputs import StoredInput, open_input
 from dil.state.derived.planning import QueryPlan, SliceLimits, plan_query, transform_in_force
 from dil.state.opening import open_snapshot
@@ -173,21 +173,22 @@ def _planned(
         SliceLimits(spec.max_blocks, spec.max_rows, again, until),
         inputs=tuple(each.dataset for each in spec.inputs),
         chains=chains,
-        takes_all=is_full,
-        whole=frozenset(each.dataset for each in spec.inputs if each.reads_closed),
+        whole=frozenset(each.dataset for each in spec.inputs if is_full or each.reads_closed),
     )
     if plan is None:
         return PlannedQuery(waits=tuple(f"{each.dataset} has nothing new" for each in spec.inputs))
     slices = plan.event.inputs or ()
     if not spec.mode.reads_whole:
         refuse_inputs_read_before(own, name, slices)
+        by_label = frozenset(each.dataset for each in spec.inputs if each.reads_closed)
+        refuse_other_reading(transform_in_force(own, name), slices, by_label)
     places = [
         _place(item, taken, chains[item.dataset])
         for item, taken in zip(spec.inputs, slices, strict=True)
     ]
     # Blocks that only remove rows have no new offsets, and count as new all the same.
     runs = again or any(
-        _stretch(each, chains[each.input.dataset], spec.mode).has_changes() for each in places
+        _reading(each, chains[each.input.dataset], spec.mode).has_changes() for each in places
     )
     closed = None
     if spec.windows is not None:
@@ -215,7 +216,7 @@ def _waits(
         name = each.input.dataset
         if not each.has_news:
             yield f"{name} has nothing new"
-        elif each.input.reads_closed and not _stretch(each, chains[name], mode).has_changes():
+        elif each.input.reads_closed and not _reading(each, chains[name], mode).has_changes():
             yield f"{name} has closed no timelabel since"
 
 
@@ -249,21 +250,21 @@ def _place(item: DatasetInput, taken: InputSlice, chain: StoredInput) -> Planned
 
 def _with_rows(place: PlannedInput, chain: StoredInput, mode: QueryMode) -> PlannedInput:
     """Return the slice at a place, with the rows that the query reads."""
-    return replace(place, read=_stretch(place, chain, mode).rows())
+    return replace(place, read=_reading(place, chain, mode).rows())
 
 
-def _stretch(place: PlannedInput, chain: StoredInput, mode: QueryMode) -> Stretch:
+def _reading(place: PlannedInput, chain: StoredInput, mode: QueryMode) -> InputReading:
     reached = place_of(chain, place.slice.prev_block_hash, place.slice.prev_offset)
     assert reached is not None  # noqa: S101 - plan_query has found it
     item = place.input
-    return Stretch(
+    return InputReading(
         chain,
         reached,
         place.last,
-        mode.reads_whole,
-        item.reads_late,
-        item.keeps_changelog,
-        item.reads_closed,
+        reads_whole=mode.reads_whole,
+        reads_late=item.reads_late,
+        needs_changelog=item.keeps_changelog,
+        reads_closed=item.reads_closed,
     )
 
 

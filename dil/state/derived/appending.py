@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dil.model.dataset import Commit
+from dil.model.dedupe import time_column
 from dil.model.derived import QueryStep
 from dil.model.job import QueryMode
 from dil.model.json import JsonObject
@@ -33,8 +34,8 @@ def draft_query(writer: ChainWriter, commit: Commit, step: QueryStep) -> int | N
         StateError: a rule would be broken; nothing is written.
     """
     writer.begin("Derivative")
-    transform = json.loads(step.transform)
-    if writer.transform != transform:
+    before, transform = writer.transform, json.loads(step.transform)
+    if before != transform:
         writer.draft(ConfigEvent("SetTransform", transform))
     if commit.moves and (writer.schema is None or commit.schema not in ("", writer.schema)):
         writer.set_schema(commit.schema)
@@ -43,8 +44,7 @@ def draft_query(writer: ChainWriter, commit: Commit, step: QueryStep) -> int | N
     watermark = _held_back(step.watermark, event.new_watermark, commit)
     event = replace(event, inputs=step.inputs, new_watermark=watermark, judged=step.judged)
     event = replace(event, stream=_stream_of(commit, event))
-    if event.new_data is not None:
-        event = replace(event, last_event_ms=_last_event_ms(event, step, transform))
+    event = replace(event, last_event_ms=_last_event_ms(event, step, transform, before))
     if event.new_data is not None:
         event = replace(event, new_data=replace(event.new_data, logical_hash=step.logical_hash))
     return sequence if writer.draft_if_changed(event, replaced={}) else None
@@ -59,19 +59,27 @@ def _held_back(reached: str | None, before: str | None, commit: Commit) -> str |
     return found if before is None else max(found, before)
 
 
-def _last_event_ms(event: DataEvent, step: QueryStep, transform: JsonObject) -> int | None:
+def _last_event_ms(
+    event: DataEvent, step: QueryStep, transform: JsonObject, before: JsonObject | None
+) -> int | None:
     """Return the greatest event time of all rows so far; rows without one do not count.
 
-    It is not known once there are rows that nobody looked at, until the dataset is made anew.
+    It is not known once there are rows that nobody looked at, or whose times are in another column,
+    until the dataset is made anew. ``before`` is the transform of the rows before.
     """
-    if "dedupe" not in transform:
+    column, known = time_column(transform), event.last_event_ms
+    if event.prev_offset is not None and column != time_column(before):
+        known = None
+    if event.new_data is None:
+        return known
+    if column is None:
         return None
     if transform.get("mode") == QueryMode.FULL:
         return step.last_event_ms
-    if event.last_event_ms is None and event.prev_offset is not None:
+    if event.prev_offset is not None and known is None:
         return None
-    known = (event.last_event_ms, step.last_event_ms)
-    return max((each for each in known if each is not None), default=None)
+    found = (known, step.last_event_ms)
+    return max((each for each in found if each is not None), default=None)
 
 
 def _stream_of(commit: Commit, event: DataEvent) -> JsonObject | None:

@@ -231,11 +231,10 @@ class DatasetChain:
         found: dict[int, str] = {}
         after = first - 1
         while True:
-            page = self.chain.tx.rows(_PAGE_OF_RESETS, self.dataset, after, last, PAGE)
+            page = self.chain.tx.rows(_PAGE_OF_RESETS, self.dataset, after, last - 1, PAGE)
             for number, stored_hash, payload in page:
                 event = read_stored(self.dataset, number, stored_hash, payload).event
                 if isinstance(event, ConfigEvent) and "act" in event.body:
-                    # Files are in the first block behind.
                     found[number + 1] = str(event.body["act"])
                 after = number
             if len(page) < PAGE:
@@ -320,7 +319,7 @@ class _Added:
     def _taken_away(self, number: int, files: int) -> StateError:
         return StateError(
             f"block {number} of job {json.dumps(self.dataset)} takes rows away that were read"
-            f" before, {files} files of them: reading what is new since does not tell which rows"
+            f" before (files: {files}): reading what is new since does not show which rows"
             " changed",
             f"{_ANEW} New rows alone come from jobs with ms.publish.mode=append.",
         )

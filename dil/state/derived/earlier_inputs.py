@@ -1,7 +1,7 @@
-"""Inputs that a derived dataset had before, left out, and is given again.
+"""Inputs that a derived dataset had before, and that cannot be read on as they are asked for now.
 
-The last data block has the places of the inputs in force alone, so such an input would be read from
-its beginning, and its rows would be there twice.
+The last data block has the places of the inputs in force alone, so one that was left out meanwhile
+would be read from its beginning, and its rows would be there twice.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dil.errors import StateError
 from dil.model.derived import MADE_ANEW, InputSlice
 from dil.model.job import QueryMode
+from dil.model.json import JsonObject, JsonValue
 from dil.state.blocks.block import transform_inputs
 from dil.state.chain.chain_rows import config_event_at
 from dil.state.databases.database import Transaction
@@ -41,6 +42,41 @@ def refuse_inputs_read_before(
                 "To read the whole inputs once and replace this dataset: dil run JOB.conf"
                 f" {MADE_ANEW}. Or give the job another job.name and table.",
             )
+
+
+def refuse_other_reading(
+    transform: JsonObject | None, slices: Sequence[InputSlice], closed: frozenset[str]
+) -> None:
+    """Refuse an input that is read block by block where it was read by closed timelabels, or back.
+
+    Its place says nothing of the labels that are open there: their rows would be read twice, or
+    never. ``transform`` is that of the rows before, None before the first ones.
+
+    Raises:
+        StateError: there is one.
+    """
+    before = frozenset(map(str, _listed(transform, "closed")))
+    for item in slices:
+        name = item.dataset_id
+        if item.prev_block_hash is None or (name in before) == (name in closed):
+            continue
+        how = (
+            "closed is set, and rows of this input were read without it: those of labels that"
+            " are open would be there twice"
+            if name in closed
+            else "closed is not set, and this input was read by its closed timelabels: rows of"
+            " those that were open then would never be read"
+        )
+        raise StateError(
+            f"input {json.dumps(name)} of ms.query.inputs: {how}",
+            "Set it as it was. Or, to read the whole inputs once and replace this dataset: dil run"
+            f" JOB.conf {MADE_ANEW}.",
+        )
+
+
+def _listed(transform: JsonObject | None, name: str) -> list[JsonValue]:
+    found = None if transform is None else transform.get(name)
+    return found if isinstance(found, list) else []
 
 
 def _was_read(own: StoredInput, name: str) -> bool:

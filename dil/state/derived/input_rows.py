@@ -10,13 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from dil.errors import StateError
 from dil.model.beside import LATE_COLUMNS, OP_COLUMN, with_columns
 from dil.model.dataset import is_compaction
-from dil.model.derived import MADE_ANEW
+from dil.model.derived import MADE_ANEW, InputSlice
 from dil.model.file_rows import FileRows
-from dil.state.blocks.events import CLOSE_BOOKS, DataEvent, SideFile
+from dil.model.job import QueryMode
+from dil.model.json import JsonObject
+from dil.state.blocks.events import CLOSE_BOOKS, SideFile, SideFiles
 from dil.state.derived.dataset_chain import NONE_YET, DatasetChain, Position
 from dil.state.derived.inputs import StoredInput
 
@@ -39,12 +42,12 @@ class InputRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """What a query takes of an input: what came behind ``reached``, up to the block ``last``.
+class InputReading:
+    """What a query reads of an input: what came behind ``reached``, up to the block ``last``.
 
     ``reads_whole`` asks for all rows that are there at the end, ``reads_late`` for late ones, too.
     ``needs_changelog`` says that the rows are those of the changelog, whatever the blocks keep.
-    ``reads_closed`` asks for the rows of the timelabels that were closed in it, wherever they came,
+    ``reads_closed`` asks for the rows of the timelabels that were closed there, wherever they came,
     and for none of others.
     """
 
@@ -58,22 +61,22 @@ class Stretch:
 
     @property
     def first(self) -> int:
-        """Return the block before the stretch, -1 for none."""
+        """Return the block before the first one that is read, -1 for none."""
         return self.reached.block
 
     def has_changes(self) -> bool:
-        """Return whether rows came or went in it, or labels were closed whose rows are read."""
+        """Return whether rows came or went there, or labels were closed whose rows are read."""
         if self.reads_closed:
             return any(True for _ in self.chain.books(self.first, self.last))
         if self.chain.has_data_in(self.first, self.last):
             return True
-        return self.reads_late and any(True for _ in self._late_events(self.first))
+        return self.reads_late and any(True for _ in self._late_rows(self.first, self.last))
 
     def rows(self) -> InputRows:
         """Return the rows that are read.
 
         Raises:
-            StateError: rows that were read before were taken away or changed, and nothing tells
+            StateError: rows that were read before were taken away or changed, and no changelog says
                 which.
         """
         if self.last < 0:
@@ -84,7 +87,7 @@ class Stretch:
         if self.reads_closed:
             parts = self._of_closed(dataset.parts_at(end))
         elif self.reads_whole:
-            parts, has_op = dataset.parts_at(end), self._keeps_changelog(dataset)
+            parts, has_op = dataset.parts_at(end), self._has_changelog()
         elif (changed := self.changed_files()) is not None:
             parts, has_op = one_after_the_other(file for _, file in changed), True
         elif self.chain.has_data_in(self.first, self.last):
@@ -110,7 +113,7 @@ class Stretch:
         return tuple(part for part in every if part.timelabel in labels)
 
     def closed_labels(self) -> frozenset[str]:
-        """Return the timelabels that were closed: in the stretch, or at all for all rows.
+        """Return the timelabels that were closed: in these blocks, or at all for all rows.
 
         Raises:
             StateError: one was reopened whose rows were read before.
@@ -143,17 +146,10 @@ class Stretch:
                 " changelog of one that merges (ms.publish.changelog=true).",
             ) from error
 
-    def _keeps_changelog(self, dataset: DatasetChain) -> bool:
-        """Return whether the last change of rows is in a changelog; a compaction changes none."""
-        block = self.chain.last_with_data(self.last)
-        while block is not None:
-            event, number = block.event, block.sequence
-            if isinstance(event, DataEvent) and event.changelog is not None:
-                return True
-            if not is_compaction(dataset.acts(number - 2, number - 1).get(number, "")):
-                return False
-            block = self.chain.last_with_data(number - 1)
-        return False
+    def _has_changelog(self) -> bool:
+        """Return whether the dataset ever kept a changelog, so that queries name its column."""
+        events = self.chain.events_with_data(NONE_YET, self.last)
+        return any(event.changelog is not None for _, event in events)
 
     def changed_files(self) -> list[tuple[int, SideFile]] | None:
         """Return the files of the changelog with their blocks, None where no block keeps any.
@@ -171,7 +167,7 @@ class Stretch:
                 continue
             is_kept = True
             if changelog.is_begun:
-                if self.first != NONE_YET:
+                if self.chain.has_data_in(NONE_YET, self.first):
                     raise self._broken(
                         number, "begins the changelog anew, behind rows that were read"
                     )
@@ -191,22 +187,71 @@ class Stretch:
         """
         first = NONE_YET if self.reads_whole else self.first
         found: dict[str, tuple[int, SideFile]] = {}
-        for number, event in self._late_events(first):
-            late = event.late
-            assert late is not None  # noqa: S101 - _late_events gives no others
-            for path in late.removes:
-                if found.pop(path, None) is None and first != NONE_YET:
-                    raise self._broken(number, "takes late rows away that were read before")
+        gone: list[tuple[int, str]] = []
+        for number, late in self._late_rows(first, self.last):
+            gone += [(number, path) for path in late.removes if found.pop(path, None) is None]
             found.update((file.path, (number, file)) for file in late.parts)
+        if gone and first != NONE_YET:
+            self._leave_out_what_is_back(gone, found)
         return list(found.values())
 
-    def _late_events(self, first: int) -> Iterator[tuple[int, DataEvent]]:
-        events = self.chain.data_events(first, self.last)
-        return ((number, event) for number, event in events if event.late is not None)
+    def _leave_out_what_is_back(
+        self, gone: Iterable[tuple[int, str]], found: dict[str, tuple[int, SideFile]]
+    ) -> None:
+        """Leave files out that were read before, went, and came back as they were, by an undo.
+
+        Each row has the run that read it, so files of one content hold the same rows.
+        """
+        read = {
+            file.path: file.physical_hash
+            for _, late in self._late_rows(NONE_YET, self.first)
+            for file in late.parts
+        }
+        for number, path in gone:
+            content = read.get(path)
+            same = (each for each, (_, file) in found.items() if file.physical_hash == content)
+            back = next(same, None)
+            if back is None:
+                raise self._broken(number, "takes late rows away that were read before")
+            del found[back]
+
+    def _late_rows(self, first: int, last: int) -> Iterator[tuple[int, SideFiles]]:
+        for number, event in self.chain.data_events(first, last):
+            if event.late is not None:
+                yield number, event.late
 
     def _broken(self, number: int, what: str) -> StateError:
         name = json.dumps(self.chain.dataset_id)
         return StateError(f"block {number} of job {name} {what}", _ANEW)
+
+
+def recorded_reading(
+    chain: StoredInput, item: InputSlice, transform: JsonObject
+) -> InputReading | None:
+    """Return what the query of a block read of an input, None where the chain lost those blocks.
+
+    ``item`` is what the block took of the input, and ``transform`` the query that was in force. It
+    says nothing of changelogs: those of the blocks were read, where they keep any.
+    """
+    reached = place_of(chain, item.prev_block_hash, item.prev_offset)
+    last = None if item.last_block is None else chain.sequence_of(item.last_block)
+    if reached is None or last is None:
+        return None
+    late: Any = transform.get("late") or ()
+    closed: Any = transform.get("closed") or ()
+    return InputReading(
+        chain,
+        reached,
+        last,
+        reads_whole=mode_of(transform).reads_whole,
+        reads_late=item.dataset_id in late,
+        reads_closed=item.dataset_id in closed,
+    )
+
+
+def mode_of(transform: JsonObject) -> QueryMode:
+    """Return the mode of a recorded query: append where it names none."""
+    return QueryMode(str(transform.get("mode") or QueryMode.APPEND))
 
 
 def place_of(chain: StoredInput, block_hash: str | None, offset: int | None) -> Position | None:

@@ -81,7 +81,6 @@ def plan_query(
     *,
     inputs: Sequence[str] | None = None,
     chains: Mapping[str, StoredInput] | None = None,
-    takes_all: bool = False,
     whole: frozenset[str] = frozenset(),
 ) -> QueryPlan | None:
     """Return the next transaction of a derived dataset, None when there is nothing to do.
@@ -93,9 +92,8 @@ def plan_query(
         inputs: The inputs that the transform will have, in their order; None for that in force. A
             dataset without chain begins with them.
         chains: The chains of the inputs, by name; None where the same store holds them.
-        takes_all: Whether changes of an input's schema do not end its slice (5.6), because the
-            query reads the whole input anew.
-        whole: The inputs for which it is so, and which are never cut.
+        whole: The inputs that are taken up to their heads: no limit cuts them, and no change of
+            their schema ends the slice.
 
     Raises:
         StateError: there is no transform (V30), an input has no chain (V39), or was reset since it
@@ -112,7 +110,7 @@ def plan_query(
     taken = []
     for item in base.inputs or ():
         chain = require_input(tx, item.dataset_id) if chains is None else chains[item.dataset_id]
-        taken.append(_taken(chain, item, limits, takes_all=takes_all or item.dataset_id in whole))
+        taken.append(_taken(chain, item, limits, is_whole=item.dataset_id in whole))
     limit = _least([watermark for _, watermark in taken])
     event = replace(base, inputs=tuple(item for item, _ in taken))
     if limit is not None:
@@ -149,11 +147,11 @@ def _input_ids(
 
 
 def _taken(
-    chain: StoredInput, item: InputSlice, limits: SliceLimits, *, takes_all: bool
+    chain: StoredInput, item: InputSlice, limits: SliceLimits, *, is_whole: bool
 ) -> tuple[InputSlice, str | None]:
     """Return the slice to take of one input, and the input's watermark at its end."""
     first = require_known_interval(item, chain)
-    end = chain.sequence if takes_all else _end(chain, item, first, limits)
+    end = chain.sequence if is_whole else _end(chain, item, first, limits)
     data = chain.data_until(end)
     watermark = data.new_watermark if data else None
     if end == first:
@@ -179,7 +177,7 @@ def _end(chain: StoredInput, item: InputSlice, first: int, limits: SliceLimits) 
 
 
 def _before_new_shape(chain: StoredInput, first: int) -> int:
-    """Return the head, or the block before the first change of schema or transform (5.6).
+    """Return the head, or the block before the first change of schema or transform.
 
     A change before all data of the slice does not end it: its rows are all of the new
     shape, and ending there would take nothing for ever.

@@ -57,6 +57,13 @@ def test_the_fix_for_another_content_type_fits_the_type(kind, extractor, fix):
     assert "Zoe" not in error.message
 
 
+def test_lines_that_come_as_one_value_are_met_with_how_to_read_lines():
+    error = refusal(b'{"customer": "Zoe"}\n{"customer": "Ada"}\n')
+    assert "a name that ends in .jsonl" in error.fix
+    assert "ms.http.response.type" in error.fix
+    assert "error page" in refusal(b'{"customer": "Zo').fix
+
+
 # A path to rows that leads to nothing
 
 

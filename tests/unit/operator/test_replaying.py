@@ -7,8 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dil.errors import ConfigError
-from dil.operator.replaying import ReplayOutcome, replay
-from dil.state import open_store
+from dil.operator.replaying import ReplayOutcome
 from tests.derived import Lake
 
 BIG = "SELECT id, amount FROM orders WHERE amount >= 50"
@@ -17,12 +16,6 @@ BIG = "SELECT id, amount FROM orders WHERE amount >= 50"
 @pytest.fixture
 def lake(tmp_path):
     return Lake(tmp_path)
-
-
-def replayed(lake, path, first=0):
-    job = lake.job(path)
-    with open_store(job.state, job.name, clock=lambda: lake.now) as store:
-        return list(replay(job, job.query, store, lake.options(), first=first))
 
 
 def parts(lake, path):
@@ -42,10 +35,10 @@ def test_every_block_gives_what_was_published_and_nothing_is_left_behind(lake):
     lake.run(big)
     before = lake.blocks(big)
 
-    found = replayed(lake, big)
+    found = lake.replayed(big)
 
     assert [each.outcome for each in found] == [ReplayOutcome.SAME] * 4
-    assert [each.sequence for each in replayed(lake, big, first=found[1].sequence)] == [
+    assert [each.sequence for each in lake.replayed(big, first=found[1].sequence)] == [
         each.sequence for each in found[1:]
     ]
     assert lake.blocks(big) == before
@@ -63,7 +56,7 @@ def test_an_input_file_that_was_changed_is_found(lake):
     kind = table.schema.field(place)
     pq.write_table(table.set_column(place, kind, pa.array(changed, kind.type)), path)
 
-    (found,) = replayed(lake, big)
+    (found,) = lake.replayed(big)
 
     assert found.outcome is ReplayOutcome.DIFFERS
     assert found.problem.startswith(f"the query of block {found.sequence} gives other rows")
@@ -76,7 +69,7 @@ def test_an_input_file_that_is_gone_is_named(lake):
     (path,) = parts(lake, lake.orders)
     (lake.folder / path).unlink()
 
-    (found,) = replayed(lake, big)
+    (found,) = lake.replayed(big)
 
     assert found.outcome is ReplayOutcome.FAILED
     assert found.problem.startswith(f"the query of block {found.sequence} cannot be run again")
@@ -91,7 +84,7 @@ def test_each_block_is_replayed_by_the_query_that_was_in_force(lake):
     lake.feed(*range(10, 20))
     lake.run(big)
 
-    assert [each.outcome for each in replayed(lake, big)] == [ReplayOutcome.SAME] * 2
+    assert [each.outcome for each in lake.replayed(big)] == [ReplayOutcome.SAME] * 2
 
 
 def test_rows_without_a_hash_are_compared_one_by_one(lake):
@@ -99,7 +92,7 @@ def test_rows_without_a_hash_are_compared_one_by_one(lake):
     lake.feed(*range(10))
     lake.run(big)
 
-    assert [each.outcome for each in replayed(lake, big)] == [ReplayOutcome.SAME_ROWS]
+    assert [each.outcome for each in lake.replayed(big)] == [ReplayOutcome.SAME_ROWS]
 
 
 def test_a_full_query_is_replayed_over_the_whole_input_of_its_time(lake):
@@ -111,7 +104,7 @@ def test_a_full_query_is_replayed_over_the_whole_input_of_its_time(lake):
     lake.feed(*range(10, 12))
     lake.run(total)
 
-    assert [each.outcome for each in replayed(lake, total)] == [ReplayOutcome.SAME] * 2
+    assert [each.outcome for each in lake.replayed(total)] == [ReplayOutcome.SAME] * 2
 
 
 def test_a_function_that_was_changed_is_not_replayed(lake):
@@ -120,10 +113,10 @@ def test_a_function_that_was_changed_is_not_replayed(lake):
     big = lake.derive("big", "", ms__query__function="replayed_queries:big")
     lake.feed(*range(10))
     assert lake.run(big).rows == 5
-    assert [each.outcome for each in replayed(lake, big)] == [ReplayOutcome.SAME]
+    assert [each.outcome for each in lake.replayed(big)] == [ReplayOutcome.SAME]
 
     module.write_text("def big(inputs):\n    return inputs['orders']\n")
-    (found,) = replayed(lake, big)
+    (found,) = lake.replayed(big)
     assert found.outcome is ReplayOutcome.SKIPPED
     assert "has changed since" in found.why
 
@@ -131,4 +124,4 @@ def test_a_function_that_was_changed_is_not_replayed(lake):
 def test_merged_rows_are_not_what_a_query_gave(lake):
     big = lake.derive("big", BIG, ms__publish__mode="merge", extract__primary__key__fields="id")
     with pytest.raises(ConfigError, match="merges the result with other rows"):
-        replayed(lake, big)
+        lake.replayed(big)

@@ -11,9 +11,8 @@ from dil.cli.main import main
 from dil.errors import StateError
 from dil.operator.compaction import CompactionRequest, compact
 from dil.operator.lineage import Tracer, trace_lines
-from dil.operator.replaying import ReplayOutcome, replay
+from dil.operator.replaying import ReplayOutcome
 from dil.run.job_run import run_job
-from dil.state import open_store
 from tests.derived import Shop
 
 ANEW = {"ms.query.mode": "full", "ms.publish.mode": "replace"}
@@ -25,9 +24,7 @@ def shop(tmp_path):
 
 
 def outcomes(shop, path):
-    job = shop.job(path)
-    with open_store(job.state, job.name, clock=lambda: shop.now) as store:
-        return {each.outcome for each in replay(job, job.query, store, shop.options())}
+    return {each.outcome for each in shop.replayed(path)}
 
 
 def test_each_change_is_read_once_with_what_happened(shop):
@@ -105,6 +102,9 @@ def test_a_merge_without_changelog_is_refused_and_the_next_one_begins_it_anew(sh
     with pytest.raises(StateError, match="changed rows, and no changelog says which") as error:
         shop.run(log)
     assert "-D ms.query.mode=full -D ms.publish.mode=replace" in error.value.fix
+    shop.derive("whole", "SELECT op, id, amount FROM merged", "merged", ms__query__mode="full")
+    shop.run(shop.folder / "whole.conf")
+    assert shop.rows("whole", "op", "id", "amount") == Counter([(0, 1, 2)])
 
     shop.put({1: 3})
     with pytest.raises(StateError, match="begins the changelog anew, behind rows that were read"):
@@ -118,6 +118,24 @@ def test_a_merge_without_changelog_is_refused_and_the_next_one_begins_it_anew(sh
     shop.put({2: 1})
     shop.run(log)
     assert shop.rows("log", "op", "id", "amount") == Counter([(0, 1, 3), (0, 2, 1)])
+    assert shop.verify(log).problems == ()
+
+
+def test_a_changelog_that_begins_behind_blocks_without_rows_is_read_from_its_beginning(shop):
+    log = shop.derive(
+        "log", "SELECT op, id FROM merged", "merged", ms__query__input__max__blocks="1"
+    )
+    shop.put({})
+    shop.run(log)
+    shop.put({1: 1})
+    shop.put({2: 2})
+    shop.now += 60_000
+    assert compact(shop.job(shop.merged), CompactionRequest(clock=lambda: shop.now)).removed
+    shop.put({}, deleted=[1])
+    while shop.run(log).status == "success":
+        pass
+
+    assert shop.rows("log", "op", "id") == Counter([(0, 1), (0, 2), (1, 1)])
     assert shop.verify(log).problems == ()
 
 

@@ -125,6 +125,36 @@ def test_a_reopened_label_is_refused_and_full_reads_what_is_closed(days):
     assert anew.sound()[0] == ()
 
 
+def inputs(days, **changes):
+    return json.dumps([{"job": days.path.name, "as": "o", **changes}])
+
+
+def test_closed_cannot_be_changed_behind_rows_that_were_read(tmp_path):
+    """Rows of labels that are open then would be read twice, or never."""
+    with DayRows({}) as source:
+        days = ClosingDays(
+            tmp_path, source, ms__grace__period__days="1", ms__publish__mode="append"
+        )
+        days.fill(0, 1, 2, 3)
+        every = Derived(days, ms__query__inputs=inputs(days))
+        days.run(1)
+        every.run(1)
+        days.run(2)
+        with pytest.raises(StateError, match="without it: those of labels that are open") as error:
+            Derived(days).run(2)
+        assert "-D ms.query.mode=full -D ms.publish.mode=replace" in error.value.fix
+
+        Derived(days, ms__query__mode="full").run(2)
+        final = Derived(days)
+        days.run(3)
+        final.run(3)
+        assert len(days.closed(3)) == 2
+        assert final.ids() == Counter(each for each in days.ids() if each < 200)
+        days.run(4)
+        with pytest.raises(StateError, match="read by its closed timelabels: rows of those that"):
+            Derived(days, ms__query__inputs=inputs(days)).run(4)
+
+
 def test_a_row_of_a_closed_label_leads_to_the_block_that_published_it(days):
     final = Derived(days)
     days.run(2)

@@ -9,9 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from dil.cli.main import main
+from dil.errors import StateError
 from dil.operator.lineage import Tracer
-from dil.operator.replaying import ReplayOutcome, replay
-from dil.state import open_store
+from dil.operator.replaying import ReplayOutcome
+from dil.run.process import real_clock
+from dil.storage.local import LocalFilesystem
 from tests.derived import Lake
 
 HOUR = 3_600_000
@@ -28,6 +30,14 @@ EVENTS = {
 BESIDE = {**EVENTS, "ms.late.action": "side_table"}
 
 
+class KilledError(BaseException):
+    """The process is gone."""
+
+
+def killed(*_args, **_changes):
+    raise KilledError
+
+
 class Meters(Lake):
     """A lake whose root job reads readings, which may come late, ``seen`` in hours."""
 
@@ -36,17 +46,7 @@ class Meters(Lake):
         self.readings = self.root(BESIDE)
 
     def root(self, events):
-        return self.write(
-            "readings",
-            {
-                "source.class": "file",
-                "ms.extractor.class": "json",
-                "ms.source.uri": str(self.folder / "in"),
-                "ms.source.files.once": "path",
-                "ms.output.schema": json.dumps(SCHEMA),
-                **events,
-            },
-        )
+        return self.of_files("readings", SCHEMA, events)
 
     def over(self, name, sql, *, late=True, **changes):
         """Write the job file of a dataset that is derived from the readings."""
@@ -55,9 +55,7 @@ class Meters(Lake):
 
     def put(self, *hours):
         """Let readings come, with their hours as ids, and publish them."""
-        self._files += 1
-        rows = [{"id": hour, "seen": hour * HOUR} for hour in hours]
-        (self.folder / "in" / f"{self._files:04}.json").write_text(json.dumps(rows))
+        self.put_rows([{"id": hour, "seen": hour * HOUR} for hour in hours])
         report = self.run(self.readings)
         assert report.exit_code == 0, report.failures
         return report
@@ -70,9 +68,7 @@ class Meters(Lake):
         return found
 
     def outcomes(self, path):
-        job = self.job(path)
-        with open_store(job.state, job.name, clock=lambda: self.now) as store:
-            return [each.outcome for each in replay(job, job.query, store, self.options())]
+        return [each.outcome for each in self.replayed(path)]
 
 
 @pytest.fixture
@@ -101,6 +97,38 @@ def test_append_takes_the_late_rows_of_the_new_blocks_each_once(meters):
     assert meters.run(every).status == "nothing_due"
     assert meters.verify(every).problems == ()
     assert set(meters.outcomes(every)) == {ReplayOutcome.SAME}
+
+
+def test_late_rows_that_an_undo_brought_back_are_not_read_again(meters):
+    every = meters.over("every", "SELECT id FROM readings")
+    readings = str(meters.readings)
+    meters.put(1, 5)
+    meters.put(2, 6)
+    meters.run(every)
+    assert main(["state", "forget", readings, "--all", "--withdraw-files", "--yes"]) == 0
+    assert main(["state", "undo", readings, "--yes"]) == 0
+    meters.now = max(meters.now, real_clock() + 60_000)
+    meters.put(3, 8)
+    meters.run(every)
+    assert meters.ids("every") == Counter([1, 5, 2, 6, 3, 8])
+
+    assert main(["state", "forget", readings, "--all", "--withdraw-files", "--yes"]) == 0
+    with pytest.raises(StateError, match="away that were read before"):
+        meters.run(every)
+
+
+def test_rows_of_an_abandoned_publish_are_not_late_when_they_are_read_again(meters):
+    meters.readings = meters.root({**EVENTS, "ms.late.action": "drop"})
+    meters.put(1, 5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalFilesystem, "move", killed)
+        with pytest.raises(KilledError):
+            meters.put(6, 9)
+    assert main(["runs", "abandon", str(meters.readings), "--yes"]) == 0
+    meters.now = max(meters.now, real_clock() + 60_000)
+    meters.run(meters.readings)
+
+    assert meters.ids("readings") == Counter([1, 5, 6, 9])
 
 
 def test_full_takes_all_late_rows_that_are_there(meters):

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from dil import config
 from dil.errors import ConfigError, LeaseHeldError, StateError
 from dil.operator.compaction import CompactionRequest, compact
-from dil.operator.replaying import ReplayOutcome, replay
+from dil.operator.replaying import ReplayOutcome
 from dil.run.job_run import run_job
 from dil.run.queries.slices import plan_slices
 from dil.state import open_store
@@ -523,9 +523,7 @@ def test_full_makes_everything_anew_for_a_changed_query_without_news(lake, befor
     assert lake.ids("made") == Counter(range(3))
     assert lake.run(made).status == "nothing_due"
     assert lake.verify(made).problems == ()
-    job = lake.job(made)
-    with open_store(job.state, job.name, clock=lambda: lake.now) as store:
-        found = list(replay(job, job.query, store, lake.options(), first=4))
+    found = lake.replayed(made, first=4)
     assert {each.outcome for each in found} == {ReplayOutcome.SAME}
 
 

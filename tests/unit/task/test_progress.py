@@ -23,10 +23,10 @@ def test_the_driver_is_told_after_each_page_what_came_since(desk: Desk, monkeypa
     listener = Listener()
 
     @contextmanager
-    def joined(run, sleep, shared):
+    def task_coordinator(run, sleep, shared):
         yield listener
 
-    monkeypatch.setattr(dil.task.attempt, "joined", joined)
+    monkeypatch.setattr(dil.task.attempt, "task_coordinator", task_coordinator)
     desk.script([Page(rows(1, 2), "c1"), Page((), "c2", warning="204"), Page(rows(3))])
 
     report = desk.run(desk.job(ms__pagination='{"more":"next"}', ms__session__key__field=""))

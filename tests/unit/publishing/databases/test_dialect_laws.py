@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from dil.databases.statements import MARK
 from dil.publishing.warehouse import duckdb, mysql, postgresql, sqlite
 from dil.publishing.warehouse.access import dialect_for
-from dil.publishing.warehouse.dialect import Dialect, TableName
+from dil.publishing.warehouse.dialect import Dialect, TableColumn, TableName
 from dil.publishing.warehouse.rows import SIGNATURE
 from dil.text.warehouse_url import read_warehouse_url
-from dil.types.warehouse import JSON, TEXT, TableColumn, column_type, holds
+from dil.types.warehouse import JSON, TEXT, column_type, holds
 
 URLS = {
     "postgresql": "postgresql://host/db",
