@@ -162,7 +162,7 @@ def facts(entry: Property) -> list[str]:
 
 
 def secret_parts(entry: Property) -> str:
-    """Return which part of the value may be a secret, empty text for none."""
+    """Return a text on the part of the value that may be a secret; empty without one."""
     return "the value" if entry.secret else entry.hidden_members
 
 

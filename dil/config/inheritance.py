@@ -131,7 +131,7 @@ class TrustedUsers:
 
 
 def _found(path: Path) -> tuple[os.stat_result, ...]:
-    """Return what a path and, behind a symbolic link, its target say; nothing where it is gone."""
+    """Return the stat results of a path and of a link's target; empty if the path is gone."""
     try:
         return path.lstat(), path.stat()
     except OSError:

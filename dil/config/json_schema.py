@@ -180,7 +180,7 @@ def _node(prefix: str, names: Iterable[str]) -> JsonObject:
 
 
 def _others(prefix: str, names: Iterable[str]) -> JsonObject:
-    """Return what else may stand in an object: keys of others and of plug-ins, no other of ours."""
+    """Return the other keys that an object allows: of plug-ins and other programs, not ours."""
     if prefix == OWN_PREFIX:
         return {"additionalProperties": False, "patternProperties": {r"^x(\.|$)": True}}
     if prefix:

@@ -356,7 +356,7 @@ def _dump_spec(values: Properties, folder: Path, findings: Findings) -> Publishi
 
 
 def _group(group: str, final_dir: str, values: Properties, findings: Findings) -> str:
-    """Return the group of published folders and files, empty where there is none."""
+    """Return the group of published folders and files, empty if there is none."""
     key = "data.publisher.final.dir.group"
     if not group or not findings.is_sound(FINAL_DIR):
         return ""

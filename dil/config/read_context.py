@@ -196,7 +196,7 @@ def secret_resolver(
     *,
     needed: bool,
 ) -> SecretResolver:
-    """Return what reads secrets; passwords that cannot be read are a notice unless ``needed``.
+    """Return the reader of secrets; unreadable passwords are only a notice unless ``needed``.
 
     ``system`` is the file system of a path that names none.
     """

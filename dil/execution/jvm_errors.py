@@ -137,7 +137,7 @@ def refusal(state: str, reason: str, location: str, kind: str = "") -> DilError:
     """Return the DilError that a SQLException means.
 
     Args:
-        state: Its SQLSTATE, empty where the driver gives none.
+        state: Its SQLSTATE, empty if the driver gives none.
         reason: Its message.
         location: The source, without secrets.
         kind: The class of SQLSTATE that belongs to the exception's class.

@@ -43,7 +43,7 @@ class BookKeeping:
     ``reopens`` are labels whose rows it changes: those that are closed are reopened. ``closes`` are
     labels that may be closed after it, if they are complete then; ``forced`` ones are closed
     whatever is missing, and with ``again`` only those that were reopened. ``sweeps`` is the
-    schedule whose windows are closed as they become complete, None where no run closes them.
+    schedule whose windows are closed as they become complete, None if no run closes them.
 
     A label is complete when the frontier is ``wait_ms`` past its end, which is the grace period in
     which runs read it again by themselves; with ``by_event_time`` the event-time watermark has to

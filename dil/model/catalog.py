@@ -21,7 +21,7 @@ class CatalogSpec:
     """The catalog's table of a dataset.
 
     ``metastore`` is a thrift address, or the absolute path of the folder of an embedded metastore;
-    empty where Spark's own configuration names it. ``region`` and ``endpoint`` are of Glue, empty
+    empty if Spark's own configuration names it. ``region`` and ``endpoint`` are of Glue, empty
     where the environment names them.
     """
 

@@ -25,7 +25,7 @@ class DatabaseAddress:
     """One database on a server, as its URL names it.
 
     ``hosts`` holds (name, port), several only for PostgreSQL, where the first that answers is
-    taken; it is empty where an option names a socket. ``options`` are pairs that the driver
+    taken; it is empty if an option names a socket. ``options`` are pairs that the driver
     understands: those of libpq for PostgreSQL, those of ``mysql-options`` in the documentation
     for MySQL; they may hold secrets and are not printed.
     """

@@ -44,11 +44,11 @@ class UnitRows(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     """One live file of a dataset. ``uri`` is absolute (``file:///...``).
 
-    ``signature`` is that of its work unit, empty where it holds rows of several. ``timelabel`` is
+    ``signature`` is that of its work unit, empty if it holds rows of several. ``timelabel`` is
     that of its work unit, where the job has timelabels (rule T16). ``is_dump`` says that
     the source or the job named it: a later file of that name replaces it. ``units`` say which rows
     are whose in a shared file, which is one of several work units: all of them and in their order;
-    empty where that is unknown.
+    empty if that is unknown.
     """
 
     uri: str
@@ -194,11 +194,11 @@ class Commit:
     name: max(real clock, --now). ``quarantine`` are files of rows that were put aside, which are
     not live files; ``quarantine_removes`` are the URIs of older ones that go with what is replaced.
     ``checkpoints`` are members of checkpoints of the job, by kind, that are set together with it.
-    ``books`` says which timelabels it closes and reopens, None where the job keeps no books.
+    ``books`` says which timelabels it closes and reopens, None if the job keeps no books.
     ``late_dir`` is the URI of the folder of late rows: what of ``quarantine`` lies there is named
     in the block. It is empty for a job that puts none beside its dataset. ``query`` is what made
     the rows of a derived dataset, None for rows of a source. ``changelog_dir`` is the URI of the
-    folder of changed rows in the same way, empty where the commit keeps no changelog;
+    folder of changed rows in the same way, empty if the commit keeps no changelog;
     ``begins_changelog`` says that its changelog begins with all rows of before.
     """
 
@@ -283,7 +283,7 @@ class Intent:
     """A decided commit, which any later run may finish, and none may change (rule C26).
 
     ``dataset_dir`` is where manifests go; ``sequence`` names the next manifest. ``destination``
-    says where and how rows go, in words of the job; empty where an older version decided.
+    says where and how rows go, in words of the job; empty if an older version decided.
     """
 
     commit: Commit

@@ -44,7 +44,7 @@ class DedupeSpec:
 
 
 def time_column(transform: JsonObject | None) -> str | None:
-    """Return the column of times in the body of a SetTransform, None where no repeats are found."""
+    """Return the column of times in the body of a SetTransform, None if no repeats are found."""
     dedupe = None if transform is None else transform.get("dedupe")
     return DedupeSpec.of(dedupe).column if isinstance(dedupe, dict) else None
 

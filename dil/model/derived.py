@@ -56,9 +56,9 @@ class QueryStep:
 
     ``transform`` is the body of SetTransform that is to be in force, as compact JSON, ``inputs``
     are the slices in its order. ``watermark`` is that of the dataset afterwards, as a block has it.
-    ``logical_hash`` is over the new rows in the order of their offsets, None where it was not asked
-    for. ``judged`` is None where rows are not judged by their event time. ``last_event_ms`` is the
-    greatest event time (epoch ms UTC) of the rows that the query gave, repeats too; None where it
+    ``logical_hash`` is over the new rows in the order of their offsets, None if it was not asked
+    for. ``judged`` is None if rows are not judged by their event time. ``last_event_ms`` is the
+    greatest event time (epoch ms UTC) of the rows that the query gave, repeats too; None if it
     was not asked for, or none has any.
     """
 

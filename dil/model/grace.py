@@ -50,7 +50,7 @@ class ProbeRest:
     """The place where a probe resumes that the limit of work units cut off.
 
     ``low`` is the start of the first partition of which something is left, epoch ms UTC.
-    ``through`` is the key of the last unit that was read of it, empty where none was.
+    ``through`` is the key of the last unit that was read of it, empty if none was.
     """
 
     low: int

@@ -1,4 +1,4 @@
-"""The facts about earlier runs that planning needs, without reading all of them."""
+"""The records of earlier runs that planning looks up, without reading all of them."""
 
 from __future__ import annotations
 

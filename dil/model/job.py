@@ -160,7 +160,7 @@ class PreprocessorSpec:
 
 @dataclass(slots=True)
 class Plugins:
-    """The classes of a job; None where one could not be found."""
+    """The classes of a job; None if one could not be found."""
 
     connector: ClassRef | None = None
     extractor: ClassRef | None = None
@@ -196,7 +196,7 @@ class ExtractionSpec:
     ``text_columns`` are columns of the dataset that hold text: where columns are inferred, numbers
     in these are kept as the source writes them, but for ``key_columns``: rows are distinguished by
     these, so a number has one text there (None: any column may be one). ``known_columns`` are all
-    columns that the dataset has from the source, empty where they are not known or the job
+    columns that the dataset has from the source, empty if they are not known or the job
     describes them. ``memory_bytes`` is what the process that reads may take, 0 for no limit; None
     is its share of the machine, which that process finds out. ``most_columns`` is how wide rows may
     be whose columns the job does not name, members of records counted; 0 is no limit.
@@ -456,7 +456,7 @@ class QuerySpec:
     ``text`` is SQL, empty for a ``function``; then ``code`` is the SHA-256 of its module.
     ``max_blocks`` and ``max_rows`` are how much of each input one run takes, None for all.
     ``windows`` are there for the mode of that name, whose query they are. ``dedupe`` says which
-    rows of the result are repeats, None where all are published. ``places`` say where the SQL was
+    rows of the result are repeats, None if all are published. ``places`` say where the SQL was
     written: from which character of it on which line of which file follows.
     """
 

@@ -1,4 +1,4 @@
-"""How a member of a JSON property is declared: its type, its bounds, its meaning.
+"""Declares members of JSON properties: type, bounds and meaning.
 
 A model is a frozen dataclass whose fields carry the arguments of pydantic's ``Field`` as metadata,
 where pydantic finds them when the driver reads a job. Nothing here imports pydantic, so a model

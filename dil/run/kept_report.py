@@ -137,7 +137,7 @@ class KeptUnitRuns:
 
 
 def kept_report(store: StateStore, run_id: str) -> KeptReport | None:
-    """Return the report of a run; None where none was kept."""
+    """Return the report of a run; None if none was kept."""
     document = store.run_detail(run_id, REPORT)
     return None if document is None else KeptReport.from_document(document)
 

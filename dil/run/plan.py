@@ -229,7 +229,7 @@ def _failed_and_gone(
     """Return the signatures of failed files that the source no longer lists.
 
     Only for sources whose files are read once each. No run tries these files again: they are gone,
-    or there is another version. ``units`` are those that the source lists now, None where it was
+    or there is another version. ``units`` are those that the source lists now, None if it was
     not asked. The work-unit index is only looked through where the newest block counts more
     failures than the plan tries again.
     """

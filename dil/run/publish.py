@@ -69,7 +69,7 @@ class Visible:
         files: URIs of the new files; none for rows of a database (rule U23).
         failed: Reports by signature of work units whose rows did not fit the dataset.
         notes: Sentences for people.
-        merged: The counts of a merge, None where it was not counted.
+        merged: The counts of a merge, None if it was not counted.
         events: The new event time, None for a job without event column.
     """
 

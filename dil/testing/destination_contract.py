@@ -52,10 +52,10 @@ class DestinationHarness(ABC):
 
     ``kind`` is your class, in a module that can be imported. ``modes`` are the publish modes to
     test; unset, those of the class. ``mistakes`` are properties of your job, each with a text that
-    must be refused, empty where the property is needed. ``secrets`` are texts that no name and no
+    must be refused, empty if the property is needed. ``secrets`` are texts that no name and no
     message may show. ``code`` is the path prefix of the files at whose lines the tests kill a
     commit, by default the file of your class; with ``every`` = n, only each n-th line counts.
-    ``can_fork`` is False where a library of yours cannot be used in a child of the process that
+    ``can_fork`` is False if a library of yours cannot be used in a child of the process that
     used it before; its own tests have to show then what a kill does.
     """
 

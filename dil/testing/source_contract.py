@@ -52,7 +52,7 @@ _NO_NAMES = (
 class SourceHarness(ABC):
     """The tests' access to your source: each test has a new one, and may fill and break it.
 
-    ``mistakes`` are properties of your job, each with a text that must be refused, empty where the
+    ``mistakes`` are properties of your job, each with a text that must be refused, empty if the
     property is needed. ``secrets`` are texts that no message may show: passwords and tokens, the
     right ones and the wrong ones. ``elsewhere`` are names for ``named`` that would lead to rows of
     ``fill`` or others if they were taken for more than a name, such as ``../other/rows``.

@@ -303,7 +303,7 @@ def test_rows_that_runs_found_deleted_since_do_not_come_back_by_undo(
     story.run(day(5))
     before = story.rows()
 
-    with pytest.raises(StateError, match="anew since"):
+    with pytest.raises(StateError, match="again since"):
         backfills.undo(definition)
 
     assert story.rows() == before
