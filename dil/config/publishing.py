@@ -81,7 +81,7 @@ _Publisher: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class PublishingSection(Section):
-    """Where files become visible, and what becomes of those that are there."""
+    """The place where files become visible, and the treatment of earlier files."""
 
     final_dir: PathText = prop(
         "data.publisher.final.dir",
