@@ -1,4 +1,4 @@
-"""How the texts of the command line are read."""
+"""Reads the texts of command-line arguments."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _GROUPS_SHOWN = 20
 
 
-@click.command(short_help="Put small files together; delete old versions of a table.")
+@click.command(short_help="Join small files; delete old versions of a table.")
 @job_command()
 @click.option(
     "--target-bytes",

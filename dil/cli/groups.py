@@ -1,4 +1,4 @@
-"""Groups of commands that know what a misspelt command may have meant."""
+"""Groups of commands that suggest the nearest command for a misspelt one."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _LOG = logging.getLogger("dil.cli")
 
 @dataclass(slots=True)
 class Invocation:
-    """What one call of the command line learns while it runs.
+    """The state of one call of the command line.
 
     ``verbose`` shows tracebacks, ``job_name`` is known once a job was loaded, ``run_id`` once a
     run begins. Before the job is known, ``redact`` masks only what looks like a credential; then
@@ -80,7 +80,7 @@ class Invocation:
         return time.monotonic() - self.started
 
     def now(self, text: str | None) -> int:
-        """Return what ``--now`` says, else the clock, in epoch milliseconds."""
+        """Return the instant of ``--now``, else of the clock, in epoch ms UTC."""
         return real_clock() if text is None else parse_now(text)
 
     def load(

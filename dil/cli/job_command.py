@@ -1,4 +1,4 @@
-"""What every command about one job takes: the file, -D, --lenient, --json, and how to log."""
+"""The common parameters of commands about one job: file, -D, --lenient, --json, logging."""
 
 from __future__ import annotations
 

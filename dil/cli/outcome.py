@@ -1,4 +1,4 @@
-"""What people read on standard error when a command fails."""
+"""The text on standard error when a command fails."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dil.run.failing import AGAIN, INTERNAL, interrupted, one_line
 
 
 def describe(error: BaseException, *, verbose: bool) -> str:
-    """Return what to print on standard error; with ``verbose`` the traceback comes along."""
+    """Return the text for standard error; with ``verbose``, it includes the traceback."""
     text = _summary(error)
     if verbose and not isinstance(error, ConfigError):
         trace = "".join(traceback.format_exception(error)).rstrip()

@@ -1,4 +1,4 @@
-"""``dil package``: what a cluster's executors need, as files for spark-submit."""
+"""``dil package``: packs the code that executors need, as files for spark-submit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What executors need: our code as a zip, and the libraries it uses as an archive.
+"""Packs the code for executors: our code as a zip, and its libraries as an archive.
 
 ``spark-submit --py-files`` takes the zip. Clusters whose Python lacks the libraries take the
 archive with ``--archives FILE#dil-libraries`` and ``spark.executorEnv.PYTHONPATH=dil-libraries``.

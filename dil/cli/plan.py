@@ -140,7 +140,7 @@ class _ShownQuery:
 
 
 def _planned_query(job: Job, spec: QuerySpec, now_ms: int) -> _ShownQuery:
-    """Return what a run of a derived dataset would take; reads state, and never waits."""
+    """Return the plan of a derived dataset's run; reads state, and never waits."""
     from dil.observe.plan_view import plan_json
     from dil.observe.query_view import query_json, query_text
     from dil.run.queries.slices import as_plan, plan_slices, view_of_plan
@@ -218,7 +218,7 @@ def _expiring_notes(expiring: ExpiringFiles | None, job: Job) -> tuple[str, ...]
 
 
 def _event_time(job: Job, store: StateStore) -> EventSummary | None:
-    """Return what will judge rows by their event time, None for a job without event column."""
+    """Return the event-time summary of a job, None for a job without event column."""
     if job.events is None:
         return None
     from dil.run.event_time import current
@@ -243,7 +243,7 @@ def _event_members(events: EventSummary | None) -> dict[str, object]:
 
 
 def _stream_state(job: Job, store: StateStore) -> StreamState | None:
-    """Return the newest micro-batch, None where there is none."""
+    """Return the newest micro-batch, None if there is none."""
     if job.stream is None:
         return None
     from dil.model.stream import STREAM, StreamState
@@ -269,7 +269,7 @@ def _stream_members(job: Job, known: StreamState | None) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class _ShownRequest:
-    """The first request of a work unit, for people and for machines; None where none is known."""
+    """The first request of a work unit, for people and for machines; None if none is known."""
 
     text: str
     members: dict[str, object] | None

@@ -144,7 +144,7 @@ def run(
 
 
 def _progress(job: Job) -> Progress:
-    """Return what shows progress; a service has a line of log for each micro-batch."""
+    """Return the display of progress; a service logs one line for each micro-batch."""
     from dil.observe.progress import LineProgress, SilentProgress, progress_for
 
     if job.stream is None:
@@ -197,7 +197,7 @@ def deliver(
         try:
             write_report(Path(report_file), clean)
         except OSError as error:
-            # What the run did is done; its exit code must say that, not this.
+            # The run itself is complete, and the exit code must show its outcome.
             click.echo(f"--report {report_file} cannot be written: {error}", err=True)
     if as_json:
         emit_json(report_json(clean))
@@ -207,7 +207,7 @@ def deliver(
 
 
 def _check_report_file(report_file: str | None) -> None:
-    """Find out before the run, not after it, that the report has no place."""
+    """Check before the run, not after it, that the report can be written."""
     if report_file is None:
         return
     from dil.observe.report import check_report_place

@@ -1,4 +1,4 @@
-"""``dil runs``: what ran, what it left in staging, and how to be rid of that."""
+"""``dil runs``: lists runs and their staged files, and deletes or finishes these."""
 
 from __future__ import annotations
 

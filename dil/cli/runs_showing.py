@@ -1,4 +1,4 @@
-"""What ``dil runs`` prints: runs, what they left in staging, a publish that is unfinished."""
+"""Prints for ``dil runs``: runs, their staged files, an unfinished publish."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def list_runs(
 
 
 def _batch(outcome: KeptOutcome) -> tuple[str, ...]:
-    """Return which micro-batch of a stream a run was, in words; none for a run of its own."""
+    """Return a text that names the micro-batch of a run; empty for a run outside of streams."""
     batch = outcome.batch
     return () if batch is None else (f"micro-batch {batch.number} ({batch.epoch})",)
 
@@ -166,7 +166,7 @@ def finished(job: Job, found: RecordedPublish | None, *, is_done: bool, needs_fl
 
 
 def _left_out_lines(found: RecordedPublish) -> Iterator[str]:
-    """Yield what a publish would be finished without, and what becomes of the rest of that."""
+    """Yield lines on the results that a finished publish would lack, and on their other files."""
     from dil.observe.progress import counted
 
     left = found.left_out
@@ -267,7 +267,7 @@ def run_json(run: KnownRun) -> dict[str, object]:
 
 
 def left_json(left: Leftover) -> dict[str, object]:
-    """Return what a run left in staging."""
+    """Return the staged files of a run as JSON members."""
     return {
         "run_id": left.run_id,
         "folder": left.folder,
@@ -294,7 +294,7 @@ def _facts(run: KnownRun, job: Job) -> Iterator[tuple[str, str]]:
 
 
 def _at_work(run: KnownRun | None, job: Job) -> str:
-    """Return which process is at a run, nothing when none is."""
+    """Return a text that names the process of a run; empty without one."""
     from dil.text.zones import find_zone, moment
 
     if run is None or run.holder is None:

@@ -45,7 +45,7 @@ def emit_json_array(items: Iterable[object], *, indent: str = "") -> bool:
 
 @contextlib.contextmanager
 def results_only() -> Iterator[None]:
-    """Send what is printed inside to standard error, by a plug-in or by a child process."""
+    """Send the output of plug-ins and child processes in the block to standard error."""
     with _descriptor_redirected(), contextlib.redirect_stdout(sys.stderr):
         yield
 

@@ -176,7 +176,7 @@ def _keeps_books(job: Job) -> bool:
 
 
 def _reopens_books(call: JobCall, labels: Sequence[str]) -> bool:
-    """Return whether the books say what is closed; labels that were dropped are the database's."""
+    """Return whether the job's books have the closed labels, not the database's registry."""
     from dil.operator.amendments import closed_labels
     from dil.publishing import keeps_registry
 

@@ -1,4 +1,4 @@
-"""``dil validate``: everything that is wrong with a job file, at once."""
+"""``dil validate``: shows all problems of a job file at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys as written to keys of the table: aliases, old keys, misspellings, unknown keys.
+"""Maps keys as written to keys of the table: aliases, old keys, misspellings, unknown keys.
 
 See rule F6.
 """
@@ -45,7 +45,7 @@ def _as_header_index(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What took a key's place.
+    """The replacement of an old key.
 
     ``use`` is None when the key is simply dropped. With ``member`` the value moves into that
     member of the JSON object ``use``. ``convert`` gives the new text, blank when there is none.
@@ -126,7 +126,7 @@ def _replace(
 
 
 def _move(entry: Entry, name: str, text: str, known: dict[str, Entry], findings: Findings) -> bool:
-    """Put an entry under another name; say whether the two do not contradict."""
+    """Put an entry under another name; return whether the two agree."""
     present = known.get(name)
     if present is not None and present.text.strip() != text.strip():
         findings.problem(

@@ -95,7 +95,7 @@ class CatalogSection(Section):
 def with_catalog(
     publishing: PublishingSpec, values: Properties, folder: Path, findings: Findings
 ) -> PublishingSpec:
-    """Return where rows are published, with the catalog's table if there is one.
+    """Return the publishing part, with the catalog's table if there is one.
 
     Relative paths start at ``folder``.
     """

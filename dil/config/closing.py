@@ -1,4 +1,4 @@
-"""``ms.timelabel.close``: what the books of timelabels ask of a job. See rules T30 to T33."""
+"""``ms.timelabel.close``: checks of jobs that close timelabels. See rules T30 to T33."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def with_closing(
     values: Properties,
     findings: Findings,
 ) -> PlanningSpec:
-    """Return what is planned, with what is done to the books; what contradicts it is a finding."""
+    """Return the planning part with the closing of timelabels; contradictions become findings."""
     labels = planning.timelabel
     closing = values.section(TimelabelsSection).closing
     if labels is None or closing is LabelClosing.NEVER:
@@ -53,7 +53,7 @@ def with_closing(
 
 
 def uses_side_table(parts: EventParts, findings: Findings) -> bool:
-    """Return whether rows for closed labels go beside the dataset; add a finding if they cannot.
+    """Return whether a side table takes rows for closed labels; add a finding if it cannot.
 
     ``parts`` are those of the job.
     """

@@ -1,4 +1,4 @@
-"""Checks of properties that name columns of the rows, where a schema says which there are.
+"""Checks properties that name columns of the rows, if a schema names the columns.
 
 What rows have when they are published: the columns of ``ms.output.schema``, those of derived
 fields, or the ``ms.target.schema`` of a normaliser. Names are compared letter by letter, as they
@@ -36,7 +36,7 @@ _SYSTEM = "ms.output.system.columns"
 _GROUPING = ("json-normalizer", "avro-normalizer", "csv-range-generator")
 _EXTRACTORS = ("json", "csv", "avro", "xml", "parquet", "orc")
 _DATABASES = "jdbc"
-# None is of a type that the schema does not decide on.
+# None stands for a type that the schema does not decide.
 _TIMES = {None, Primitive("timestamp"), Primitive("date"), Primitive("long")}
 _EVENT_TIMES = {*_TIMES, Primitive("int")}
 _NESTED = (ArrayType, MapType, RecordType)
@@ -44,7 +44,7 @@ _SHOWN = 10
 
 
 def check_columns(values: Properties, plugins: Plugins, findings: Findings) -> None:
-    """Refuse names of no column where rows go by them; say it where they are only kept in mind."""
+    """Refuse unknown column names if rows depend on them; else give a notice."""
     is_dump = values.section(ExtractionSection).is_file_dump
     if is_dump or not findings.is_sound(_SCHEMA, _TARGET, _DERIVED, _SYSTEM):
         return
@@ -98,7 +98,7 @@ def _named(values: Properties, *, is_merged: bool) -> Iterator[tuple[str, str]]:
 
 
 def _column_of(text: str, columns: Mapping[str, object]) -> str:
-    """Return the column that a name or a path leads into, the text where it is no path."""
+    """Return the column that a name or a path leads into; the text itself if it is no path."""
     if text in columns:
         return text
     try:
@@ -111,9 +111,9 @@ def _column_of(text: str, columns: Mapping[str, object]) -> str:
 def _columns(
     values: Properties, plugins: Plugins
 ) -> tuple[str, Mapping[str, DataType | None]] | None:
-    """Return which schema names the columns, and their types; None where that is not known.
+    """Return the property with the schema, and the types by column; None if unknown.
 
-    A type is None where the schema does not decide on it.
+    A type is None if the schema does not decide it.
     """
     if values.section(ConversionSection).keeps_columns:
         return None  # columns of earlier runs are kept, whatever the schema says now
@@ -127,7 +127,7 @@ def _columns(
 
 
 def _read(values: Properties, plugins: Plugins) -> dict[str, DataType | None]:
-    """Return the columns of what is read, with derived ones; empty where they are not known."""
+    """Return the columns of the rows read, with derived ones; empty if they are unknown."""
     schema = values.section(SchemaSection)
     source = short_name(PluginKind.CONNECTOR, plugins.connector)
     extractor = short_name(PluginKind.EXTRACTOR, plugins.extractor)

@@ -53,7 +53,7 @@ _TYPED = {OutputFormat.AVRO, OutputFormat.PARQUET, OutputFormat.ORC}
 
 
 def conversion_spec(values: Properties, converters: tuple[ClassRef, ...]) -> ConversionSpec:
-    """Return what happens to rows between extractor and writer."""
+    """Return the conversion part of a job: the treatment of rows between extractor and writer."""
     section, schema = values.section(ConversionSection), values.section(SchemaSection)
     return ConversionSpec(
         converters=converters,
@@ -83,7 +83,7 @@ def check_contract(values: Properties, state: StateSpec, findings: Findings) -> 
     if mode is not ContractMode.EVOLVE and not state.enabled and not schema.columns:
         findings.problem(
             CONTRACT,
-            f"is {mode}, and no schema is known: without a state store none is recorded",
+            f"is {mode}, but no schema is known: without a state store, no schema is recorded",
             "Give the columns with ms.output.schema, or set state.store.enabled=true.",
         )
     puts_aside = mode in {ContractMode.DISCARD_ROW, ContractMode.DISCARD_VALUE}
@@ -135,7 +135,7 @@ def check_conversion(
 def _given(values: Properties, findings: Findings) -> Schema | None:
     """Return the columns of rows in front of the converters: the schema's and derived ones.
 
-    None where they are not known, or rows may have more.
+    None if they are unknown, or rows may have more columns.
     """
     schema = values.section(SchemaSection)
     if not schema.columns or not schema.filters or not findings.is_sound(SCHEMA):
@@ -238,7 +238,7 @@ def _check_validation(given: Schema | None, values: Properties, findings: Findin
 
 
 def _check_encryption(values: Properties, findings: Findings) -> None:
-    """Check the paths against the schema, where it is given: strings that are never null."""
+    """Check encrypted paths against a given schema: they must be strings that are never null."""
     section = values.section(SchemaSection)
     schema = section.columns
     if not schema or not findings.is_sound(SCHEMA, ENCRYPTED):

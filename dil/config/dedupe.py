@@ -1,4 +1,4 @@
-"""Which rows of a derived dataset repeat others, and what does not go with leaving them out."""
+"""Reads and checks the properties by which a derived dataset leaves out repeated rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _APART = "Let a job of its own leave repeats out, and read its dataset."
 def dedupe_spec(
     publishing: PublishingSpec, values: Properties, mode: QueryMode, findings: Findings
 ) -> DedupeSpec | None:
-    """Return which rows are repeats, None where all are published; findings say what is wrong."""
+    """Return the rule for repeats, None if all rows are published; problems become findings."""
     section = values.section(DedupeSection)
     given = {entry.name for entry in properties_of(DedupeSection)} & values.explicit
     if not section.keys:

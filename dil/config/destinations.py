@@ -50,7 +50,7 @@ def refuse_word_of_table(text: str, findings: Findings) -> bool:
 def with_destination(
     publishing: PublishingSpec, plugins: Plugins, values: Properties, findings: Findings
 ) -> PublishingSpec:
-    """Return how rows are published, by the job's own class where it names one."""
+    """Return the publishing part, with the job's own destination class if it names one."""
     ref = plugins.destination
     if ref is None:
         return publishing
@@ -86,7 +86,7 @@ def _refuse_second_place(publishing: PublishingSpec, findings: Findings) -> None
 def _check_modes(
     kind: type[Destination], publishing: PublishingSpec, values: Properties, findings: Findings
 ) -> None:
-    """Refuse what the class does not have, before a row is read."""
+    """Refuse publish modes and options that the class lacks, before a row is read."""
     mode, merge = publishing.mode, publishing.merge
     if mode not in kind.modes:
         known = ", ".join(sorted(kind.modes))

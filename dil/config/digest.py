@@ -51,7 +51,7 @@ def _properties(entries: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
 
 
 def effective_text(entry: Property, entries: Mapping[str, Entry]) -> str:
-    """Return the text of a property in its one form, the default where none is written."""
+    """Return the normalised text of a property; its default if it is not written."""
     written = entries.get(entry.name)
     return normal(written.text if written else entry.default)
 
@@ -160,7 +160,7 @@ def _labels(spec: TimelabelSpec) -> JsonObject:
 
 
 def _writing(spec: WritingSpec) -> JsonObject:
-    # How HDFS keeps a file is missing: its properties are there.
+    # The settings of HDFS files are left out here, because their properties are in the digest.
     return _said(
         {
             "codec": spec.codec,
@@ -179,10 +179,10 @@ def _writing(spec: WritingSpec) -> JsonObject:
 
 
 def _said(values: Mapping[str, JsonValue]) -> JsonObject:
-    """Return the members that say something, in the order of their names.
+    """Return the members that are neither None, false nor empty, in the order of their names.
 
-    None, false and empty ones are left out, so that a value which comes later, and whose default
-    is one of these, changes no digest.
+    The others are left out, so that a new member whose default is one of these values changes no
+    digest.
     """
     return {
         name: value

@@ -1,4 +1,4 @@
-"""Rows to send, and the record of what was sent: properties, checks, the parts of a job.
+"""Rows to send, and the audit of requests: properties, checks, the parts of a job.
 
 See docs/egress.md.
 """
@@ -56,7 +56,7 @@ class EgressSection(Section):
 
     failed_rows: Annotated[Literal["fail", "keep"], ONE_OF] = prop(
         "ms.egress.failed.rows",
-        "What a payload row does that the receiver refuses for good: a status that is neither"
+        "What happens to a payload row that the receiver refuses for good: a status that is neither"
         " success nor warning, nor about credentials, quota or a passing failure. fail: the "
         "work unit fails. keep: the row is kept with the answer in the dataset's folder "
         "`_failed`, and the next one is sent.",
@@ -161,14 +161,14 @@ def resumes(values: Properties) -> bool:
 
 
 def progress_key(values: Properties) -> str:
-    """Return the property that keeps progress inside work units, empty text where none does."""
+    """Return the property that keeps progress inside work units; empty if none does."""
     if resumes(values):
         return _RESUME
     return COMMIT if values.section(ProgressSection).commit == "page" else ""
 
 
 def egress_section(values: Properties) -> EgressSpec:
-    """Return how rows are sent."""
+    """Return the egress part of a job: the settings of sending rows."""
     egress = values.section(EgressSection)
     most = egress.max_failed_rows
     return EgressSpec(
@@ -181,7 +181,7 @@ def egress_section(values: Properties) -> EgressSpec:
 
 
 def audit_section(values: Properties, folder: Path, findings: Findings) -> AuditSpec:
-    """Return where requests are recorded; a relative path starts at the job file's folder."""
+    """Return the audit part of a job; relative paths start at the job file's folder."""
     egress = values.section(EgressSection)
     return AuditSpec(
         enabled=egress.audits,
@@ -191,7 +191,7 @@ def audit_section(values: Properties, folder: Path, findings: Findings) -> Audit
 
 
 def check_egress(values: Properties, findings: Findings) -> None:
-    """Check that what is said about rows to send and about the audit has its effect."""
+    """Add findings for properties of sending and of the audit that have no effect."""
     if not findings.is_sound(SECONDARY, COMMIT):
         return
     egress = values.section(EgressSection)
@@ -207,7 +207,7 @@ def check_egress(values: Properties, findings: Findings) -> None:
 
 
 def _check_rows(values: Properties, egress: EgressSection, findings: Findings) -> None:
-    """Say what has no effect, because there are no rows to send."""
+    """Add findings for properties without effect, because there are no rows to send."""
     asked = {
         _FAILED: egress.failed_rows == "keep",
         _RESUME: egress.resumes,

@@ -1,4 +1,4 @@
-"""One value as it was written."""
+"""One property as written in a file or on the command line."""
 
 from __future__ import annotations
 

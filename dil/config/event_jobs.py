@@ -1,4 +1,4 @@
-"""Which jobs may have an event column, and what they may do with late rows."""
+"""Checks which jobs may have an event column, and which actions for late rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COMMIT = "ms.state.cursor.commit"
 
 @dataclass(frozen=True, slots=True)
 class EventParts:
-    """What these checks compare; ``is_dump`` says that the job publishes files as they are.
+    """The settings that these checks compare; ``is_dump``: the job publishes files as they are.
 
     ``has_folder`` says that the dataset has a folder below ``data.publisher.final.dir``.
     """
@@ -38,7 +38,7 @@ class EventParts:
 
 
 def job_events(parts: EventParts, values: Properties, findings: Findings) -> EventTimeSpec | None:
-    """Return what a job says of event time, None where it has no event column."""
+    """Return the event-time part of a job, None if it has no event column."""
     spec = event_time_section(values, findings)
     if not spec.column:
         _check_without_column(spec, values, findings)

@@ -44,7 +44,7 @@ _LENGTH_FIX = "Write milliseconds, or an ISO duration of days and smaller units,
 
 
 def _length(value: object) -> int:
-    """Return the milliseconds of a number or of an ISO duration."""
+    """Return the ms that a number or an ISO duration means."""
     if isinstance(value, str) and not value.strip().isdecimal():
         try:
             return duration_ms(value.strip())
@@ -129,7 +129,7 @@ def _adaptive(value: JsonValue, around: ReadContext) -> AdaptiveBound:
 
 
 def _delay(value: JsonValue | int, around: ReadContext) -> Delay:
-    """Return a delay, or those of streams (partitions); numbers are ms."""
+    """Return one delay, or one for each stream (partition); numbers are ms."""
     del around
     if isinstance(value, int):
         return value
@@ -192,7 +192,7 @@ class EventTimeSection(Section):
     )
     policy: Annotated[Literal["min", "max"], ONE_OF] = prop(
         "ms.event.multi.policy",
-        "Which watermark counts of those of the partitions under `fixed_delay`.",
+        "Which of the partitions' watermarks counts under `fixed_delay`.",
         default="min",
         scope=Scope.JOB,
     )
@@ -211,13 +211,13 @@ class EventTimeSection(Section):
     )
     most_streams: Annotated[Int, Ge(1), Le(1_000_000)] = prop(
         "ms.event.partitions.max",
-        "Most partitions; more are refused, because each is remembered.",
+        "The most partitions; more are refused, because the state keeps each.",
         default=1000,
         scope=Scope.JOB,
     )
     nulls: Annotated[Literal["keep", "reject", "ingest_time"], ONE_OF] = prop(
         "ms.event.null",
-        "What becomes of a row without event time: `keep` it, never late; `reject` it; or take the "
+        "What happens to a row without event time: `keep` it, never late; `reject` it; or take the "
         "time of the commit for it.",
         default="keep",
         scope=Scope.JOB,
@@ -243,7 +243,7 @@ class EventTimeSection(Section):
     )
     late_action: Annotated[Literal["flag", "side_table", "drop", "fail"], ONE_OF] | None = prop(
         "ms.late.action",
-        "What becomes of late rows: `flag` marks them in the columns `_late` and `_lateness_ms`, "
+        "What happens to late rows: `flag` marks them in the columns `_late` and `_lateness_ms`, "
         "`side_table` publishes them beside the dataset, `drop` leaves them out, `fail` fails "
         "their work unit. Unset: they are published as others are, and only counted.",
         default=None,
@@ -257,14 +257,14 @@ class EventTimeSection(Section):
     )
     lag: Annotated[Int, Ge(0), Le(1)] = prop(
         "ms.late.lag",
-        "How many batches before the last one the watermark is taken from that judges rows; 1 is "
-        "as Spark does it.",
+        "How many batches before the last one the judging watermark is from; 1 is as Spark does "
+        "it.",
         default=0,
         scope=Scope.JOB,
     )
     after_close: Annotated[Literal["side_table", "reopen", "reject"], ONE_OF] = prop(
         "ms.late.after.close",
-        "What becomes of rows for a timelabel that is closed: `side_table` publishes them beside "
+        "What happens to rows for a closed timelabel: `side_table` publishes them beside "
         "the dataset, `reopen` in it, and closes the label again, `reject` leaves them out.",
         default="side_table",
         scope=Scope.JOB,
@@ -272,7 +272,7 @@ class EventTimeSection(Section):
 
 
 def event_time_section(values: Properties, findings: Findings) -> EventTimeSpec:
-    """Return the settings of event time; what contradicts itself in them goes to findings."""
+    """Return the settings of event time; contradictions become findings."""
     section = values.section(EventTimeSection)
     _check_delay(section, findings)
     is_fixed = section.strategy is Strategy.FIXED_DELAY

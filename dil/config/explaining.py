@@ -1,4 +1,4 @@
-"""What there is to say about one property or group: its facts, an example, what goes with it."""
+"""Explains one property or group: its facts, an example, related properties."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def is_known(name: str) -> bool:
 
 
 def explained(name: str) -> JsonObject:
-    """Return the same as JSON; absent facts are null or empty.
+    """Return the explanation as JSON; absent facts are null or empty.
 
     Raises:
         ConfigError: nothing has that name; the nearest ones are facts.
@@ -113,7 +113,7 @@ def explained(name: str) -> JsonObject:
 
 
 def groups_text() -> str:
-    """Return all groups, and how to see what is in one."""
+    """Return a list of all groups as text, with the command that shows one."""
     width = max(len(group.slug) for group in GROUPS)
     lines = [f"{group.slug:<{width}}  {group.title} ({len(group.properties)})" for group in GROUPS]
     return "\n".join(
@@ -162,12 +162,12 @@ def facts(entry: Property) -> list[str]:
 
 
 def secret_parts(entry: Property) -> str:
-    """Return which part of the value may be a secret, empty text for none."""
+    """Return a text on the part of the value that may be a secret; empty without one."""
     return "the value" if entry.secret else entry.hidden_members
 
 
 def bounds(entry: Property) -> str:
-    """Return the bounds of a number as text, empty text when it has none of its own."""
+    """Return the bounds of a number as text; empty without bounds of its own."""
     if entry.low is None and entry.high is None:
         return ""
     low = "" if entry.low is None else f"at least {entry.low}"
@@ -222,10 +222,10 @@ def _member_json(member: JsonMember) -> Mapping[str, JsonValue]:
 
 
 def _old_text(name: str) -> str:
-    """Return what to say of a name that is no property.
+    """Return the text for an old or misspelt name.
 
     Raises:
-        ConfigError: it is no old key either.
+        ConfigError: the name is no old key.
     """
     if name in DEPRECATED:
         return old_key_text(name)
@@ -269,7 +269,7 @@ def related(name: str) -> tuple[str, ...]:
 
 
 def example(entry: Property) -> str:
-    """Return a line of a job file as an example, empty where any text would do."""
+    """Return a line of a job file as an example; empty if any text is possible."""
     if form := form_of(entry):
         return f"{entry.name}={form.example}"
     value = entry.example or entry.default

@@ -27,7 +27,7 @@ from dil.sections.schema import SCHEMA, SchemaSection
 from dil.spi.registry import PluginKind, short_name
 
 _EXTRACTOR = "CsvExtractor"
-# Formats in which rows are followed and not searched for, and what a path may be there.
+# Formats whose rows are followed, not searched for, with the paths that they allow.
 _FOLLOWED = {
     "avro": one_place,
     "orc": through_members,
@@ -39,7 +39,7 @@ _FOLLOWED = {
 def extraction_spec(
     values: Properties, extractor: ClassRef, preprocessors: tuple[PreprocessorSpec, ...] = ()
 ) -> ExtractionSpec:
-    """Return how responses become rows and how pages are walked."""
+    """Return the extraction part of a job: how responses become rows and pages are walked."""
     section = values.section(ExtractionSection)
     paging, schema = values.section(PagingSection), values.section(SchemaSection)
     dataset = values.section(DatasetSection)
@@ -82,9 +82,9 @@ def check_data_field(values: Properties, extractor: ClassRef | None, findings: F
 
 
 def _csv_spec(values: Properties) -> CsvSpec:
-    """Return how delimited text becomes rows."""
+    """Return the settings of delimited text."""
     derived = values.section(DerivedSection).fields
-    # A field that reads the very column whose name it has needs that column's cell.
+    # A derived field that reads the column of its own name needs that column's cell.
     read = {each.formula.source.strip().lower() for each in derived}
     return CsvSpec(
         settings=values.section(CsvSection).settings,
@@ -131,7 +131,7 @@ def check_csv(values: Properties, extractor: ClassRef | None, findings: Findings
 
 
 def _check_columns(values: Properties, findings: Findings) -> None:
-    """Refuse columns that no cell can hold."""
+    """Refuse nested columns, which no cell can have."""
     for column in values.section(SchemaSection).columns:
         if isinstance(column.type, RecordType | ArrayType | MapType):
             findings.problem(

@@ -1,4 +1,4 @@
-"""Collecting everything that is wrong with a configuration before anything is raised."""
+"""Collects all problems of a configuration before raising an error."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Findings:
     """Problems (the job cannot start) and notices (it can) of one configuration.
 
     ``origins`` says where each key was written; findings about a key point there. ``infos`` are
-    those notices that only say what is so, and ask for nothing. ``likely_typos`` are those about
-    unknown keys, by the property that may be meant. ``without_effect`` are properties that were
-    set, change nothing here, and are not likely to be missed. ``plain_secrets`` are properties
-    that hold a secret in plain text.
+    notices that only inform and ask for nothing. ``likely_typos`` are notices about unknown keys,
+    by the property that may be meant. ``without_effect`` are set properties that change nothing
+    here, and whose effect is hardly missed. ``plain_secrets`` are properties that hold a secret in
+    plain text.
     """
 
     origins: Mapping[str, Origin] = field(default_factory=dict)
@@ -91,11 +91,11 @@ class Findings:
         self.problems = [where(problem) for problem in self.problems]
 
     def raise_problems(self) -> None:
-        """Raise what was found.
+        """Raise all problems as one error.
 
         Raises:
-            ConfigError: there is at least one problem; equal ones are named once. Notices stay what
-                they are, beside them.
+            ConfigError: there is at least one problem; equal ones are named once. The error also
+                has the notices.
         """
         if self.problems:
             if self.is_sound(_RESOLVERS):  # else a text may be a reference of the one in question
@@ -103,9 +103,9 @@ class Findings:
             raise ConfigError(dict.fromkeys(self.problems), self._own_notices(), self.infos)
 
     def _own_notices(self) -> tuple[Problem, ...]:
-        """Return the notices that cannot follow from a problem.
+        """Return the notices that are no consequence of a problem.
 
-        One that is about a property with a problem, or names it, was found with its default.
+        A notice that is about a property with a problem, or names it, was found with its default.
         """
         wrong = {problem.key for problem in self.problems} - {""}
 

@@ -1,4 +1,4 @@
-"""The digest of releases that gave it no version, so that what they left is known again.
+"""The digest of releases without a digest version, by which their records are recognised.
 
 It hashed ``repr`` of classes as they were named then. The texts below give the same bytes and are
 frozen: they follow no class, field or enum member of today. Nothing is recorded with this digest
@@ -63,7 +63,7 @@ _NAMES = frozenset(_TEXT.split())
 def first_digest(
     entries: Mapping[str, Entry], publishing: PublishingSpec, writing: WritingSpec
 ) -> str:
-    """Return what an earlier release recorded for this configuration: hexadecimal digits alone."""
+    """Return the digest of this configuration in earlier releases, as hexadecimal digits."""
     lines = (
         *_properties(entries),
         ("publishing", _publishing(publishing)),
@@ -148,6 +148,6 @@ def _writing(spec: WritingSpec) -> str:
 
 
 def _member(kind: str, word: str) -> str:
-    """Return what ``repr`` gave for a member of an enum: its name was its word in capitals."""
+    """Return the former ``repr`` of a member of an enum, whose name was its word in capitals."""
     text = str(word)
     return f"<{kind}.{text.upper()}: {text!r}>"

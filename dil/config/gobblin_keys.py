@@ -1,4 +1,4 @@
-"""Keys of Gobblin, its launchers and metrics that real job files have and that say nothing here.
+"""Keys of Gobblin, its launchers and metrics that real job files have, without effect here.
 
 Source: Gobblin's ``ConfigurationKeys`` and the ``.pull`` files of DIL. They steer how Gobblin runs
 a job, not which rows it writes; keys that do the latter stay unknown, so that a warning names them.
@@ -6,7 +6,7 @@ a job, not which rows it writes; keys that do the latter stay unknown, so that a
 
 from __future__ import annotations
 
-# How a key begins that belongs to a part of Gobblin, Azkaban, Kafka or the JVM as a whole.
+# Prefixes of keys that belong to a part of Gobblin, Azkaban, Kafka or the JVM.
 _PARTS = (
     "admin.",
     "azkaban.",

@@ -1,4 +1,4 @@
-"""``ms.grace.mode`` and what it goes by: how far back runs read for rows that come late."""
+"""``ms.grace.mode`` and its settings: how far back runs read for late rows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class GraceSection(Section):
 
     mode: Annotated[GraceMode, ONE_OF] = prop(
         MODE,
-        "From where a run has its grace period: `fixed` is `ms.grace.period(.days)`; `auto` "
+        "How a run gets its grace period: `fixed` is `ms.grace.period(.days)`; `auto` "
         "follows from how late new rows came so far, which needs `ms.event.column`, and is "
         "`ms.grace.period(.days)` until 10,000 rows and 7 commits are measured; `max` is "
         "`ms.grace.max`.",
@@ -95,7 +95,7 @@ class GraceSection(Section):
 
 
 def grace_section(partition: str | Composite, values: Properties, findings: Findings) -> GraceSpec:
-    """Return how runs find their grace period; what contradicts itself goes to findings."""
+    """Return the grace part of a job; contradictions become findings."""
     section = values.section(GraceSection)
     if section.low_ms > section.high_ms:
         findings.problem(LEAST, f"is longer than {MOST}", "Write a shorter one.")

@@ -1,4 +1,4 @@
-"""Which job it is, and which dataset it makes: the properties of both."""
+"""The properties that name a job and its dataset."""
 
 from __future__ import annotations
 

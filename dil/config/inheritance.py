@@ -1,4 +1,4 @@
-"""Which ``.properties`` files a job file inherits, and whose files may take part in a job.
+"""Finds the ``.properties`` files that a job file inherits, and checks whose they are.
 
 They can name code, so a file counts only where its author could have changed the job as well.
 Folders are walked from the job file's own upwards, so that a job means the same wherever it is
@@ -55,7 +55,7 @@ def inherited_files(path: str, findings: Findings) -> list[str]:
 
 
 def normal(path: Path) -> Path:
-    """Return a path without ``.`` and ``..``, relative where it was."""
+    """Return a path without ``.`` and ``..``; a relative path stays relative."""
     return Path(os.path.normpath(path))
 
 
@@ -103,14 +103,14 @@ def _trusted(
 
 
 class TrustedUsers:
-    """The users who may already do what they like to a job: its author, whoever runs it, root."""
+    """The users who control a job anyway: its author, the user who runs it, root."""
 
     def __init__(self, job: Path) -> None:
-        """Start from the job file; one that cannot be asked for its owner has none."""
+        """Find the owner of the job file; without a known owner, only the others are trusted."""
         self._users = {_ROOT, os.geteuid(), *(each.st_uid for each in _found(job))}
 
     def own(self, path: Path) -> bool:
-        """Return whether a path belongs to them, and where it is a link, its target too."""
+        """Return whether a path, and a link's target, belong to these users."""
         found = _found(path)
         return bool(found) and all(each.st_uid in self._users for each in found)
 
@@ -131,7 +131,7 @@ class TrustedUsers:
 
 
 def _found(path: Path) -> tuple[os.stat_result, ...]:
-    """Return what a path and, behind a symbolic link, its target say; nothing where it is gone."""
+    """Return the stat results of a path and of a link's target; empty if the path is gone."""
     try:
         return path.lstat(), path.stat()
     except OSError:

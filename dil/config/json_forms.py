@@ -46,7 +46,7 @@ class JsonForm:
 
 
 def form_of(entry: Property) -> JsonForm | None:
-    """Return what is inside a property, None for one that is no JSON or not read yet."""
+    """Return the JSON form of a property, None for one that is no JSON or not read yet."""
     if not entry.type.spans_lines or not entry.example:
         return None
     if entry.model is not None:

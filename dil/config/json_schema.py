@@ -79,9 +79,9 @@ def _any_case(word: str) -> str:
 
 
 def members_schema(members: Sequence[JsonMember], prefix: str = "") -> JsonObject:
-    """Return the schema of an object from what the reference says of its members.
+    """Return the schema of an object from the reference of its members.
 
-    Members other than those are refused, unless any name may stand there.
+    Other members are refused, unless any name is allowed there.
     """
     properties: dict[str, JsonValue] = {}
     required: list[JsonValue] = []
@@ -180,7 +180,7 @@ def _node(prefix: str, names: Iterable[str]) -> JsonObject:
 
 
 def _others(prefix: str, names: Iterable[str]) -> JsonObject:
-    """Return what else may stand in an object: keys of others and of plug-ins, no other of ours."""
+    """Return the other keys that an object allows: of plug-ins and other programs, not ours."""
     if prefix == OWN_PREFIX:
         return {"additionalProperties": False, "patternProperties": {r"^x(\.|$)": True}}
     if prefix:

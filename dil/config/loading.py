@@ -146,7 +146,7 @@ def load(
 
 
 def _loads_inputs(environ: Mapping[str, str]) -> LoadInput:
-    """Return what loads the jobs that a job reads, without the secrets of their sources."""
+    """Return the loader of the jobs whose datasets a job reads, without their source secrets."""
 
     def load_input(path: Path) -> Job:
         return load(path, environ=environ, secrets=False, as_input=True).job
@@ -159,7 +159,7 @@ def peek_name(
     overrides: Mapping[str, str] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> str:
-    """Return ``job.name`` of a job file that may be wrong; empty text where it cannot be known.
+    """Return ``job.name`` of a job file that may be wrong; empty text if it cannot be known.
 
     Never raises, so that the report of a failure can name the job.
     """
@@ -181,7 +181,7 @@ def peek_name(
 
 
 def planning_spec(properties: Mapping[str, str]) -> tuple[PlanningSpec, tuple[Problem, ...]]:
-    """Return what the planner reads of bare properties; keys of other rooms are ignored.
+    """Return the planning part of bare properties; keys of other packages are ignored.
 
     Raises:
         ConfigError: with every problem of the planning properties.
@@ -207,7 +207,7 @@ def planning_spec(properties: Mapping[str, str]) -> tuple[PlanningSpec, tuple[Pr
 
 
 def event_time_spec(properties: Mapping[str, str]) -> EventTimeSpec:
-    """Return what bare properties say of event time; keys of other rooms are ignored.
+    """Return the event-time part of bare properties; keys of other packages are ignored.
 
     Raises:
         ConfigError: with every problem of ``ms.event.*`` and ``ms.late.*``.
@@ -395,7 +395,7 @@ class _Builder(Struct):
             self.findings.raise_problems()
 
     def _plugin_folders(self, properties: Properties) -> tuple[str, ...]:
-        """Return where the job's own classes are looked for; nowhere for a job without any."""
+        """Return the folders of the job's own classes; empty for a job without any."""
         keys, owners = list(own_classes(properties)), TrustedUsers(Path(self.place.path))
         found = {self.place.folder: keys[0]} if keys else {}
         for text in properties.section(JobSection).plugin_path:

@@ -57,7 +57,7 @@ class MergingSection(Section):
 
 
 def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> MergeSpec | None:
-    """Return how rows are merged, None for another publish mode."""
+    """Return the merge settings, None for another publish mode."""
     if mode is not PublishMode.MERGE:
         _note_no_effect(values, mode, findings)
         return None

@@ -64,7 +64,7 @@ _REREAD = ("ms.grace.period", "ms.grace.period.days", "ms.grace.mode", "ms.absti
 
 
 def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
-    """Return what the planner reads; what is wrong goes to findings."""
+    """Return the planning part of a job; problems become findings."""
     section, dataset = values.section(PlanningSection), values.section(DatasetSection)
     marks, partition = section.marks, section.partition
     of_source = units_of_source(values)
@@ -191,7 +191,7 @@ def units_of_source(values: Properties) -> str:
 
 
 def members_of_source(values: Properties) -> frozenset[str]:
-    """Return the members that each unit of the source has, none where it names no units."""
+    """Return the members of each unit of the source; empty if it names no units."""
     if values.section(FilesSection).once == "path":
         return frozenset({"file"})
     members = {ONCE: {"file", "version"}, KEY_RANGES: {"range"}}
@@ -199,7 +199,7 @@ def members_of_source(values: Properties) -> frozenset[str]:
 
 
 def check_units_of_source(name: str, values: Properties, findings: Findings) -> None:
-    """Report what contradicts units of the source; ``name`` is the property that asks for them.
+    """Report contradictions to units of the source; ``name`` is the property that asks for them.
 
     Each unit is one work unit that is read whole, so no time partition goes with it. A file would
     have another signature where the range begins at another time in each run; ranges of keys have
@@ -245,7 +245,7 @@ def _check_files(values: Properties, start: str, findings: Findings, *, is_repla
 
 
 def with_periods(spec: TimelabelSpec, values: Properties, findings: Findings) -> TimelabelSpec:
-    """Return a schedule with the choice of periods; what contradicts it goes to findings."""
+    """Return a schedule with the choice of periods; contradictions become findings."""
     labels = values.section(TimelabelsSection)
     spec = replace(
         spec,
@@ -269,7 +269,7 @@ def is_asked_by_window(values: Properties) -> bool:
 
 
 def _splits(spec: TimelabelSpec, values: Properties, findings: Findings) -> bool:
-    """Return whether work units are split; what contradicts that goes to findings."""
+    """Return whether work units are split; contradictions become findings."""
     if SPLIT not in values.explicit:
         return spec.is_dated and is_asked_by_window(values)
     if values.section(TimelabelsSection).split != "units":
@@ -285,13 +285,13 @@ def _splits(spec: TimelabelSpec, values: Properties, findings: Findings) -> bool
 
 
 def _check_left_out(spec: TimelabelSpec, values: Properties, findings: Findings) -> None:
-    """Say where periods are to be left out, and runs do not read periods."""
+    """Report properties that leave periods out, if runs do not read periods."""
     wanted = {CATCHUP: not spec.catches_up, FIRST_RUN: spec.first_period}
     asked = units_of_source(values)
     is_uncut = values.section(PlanningSection).partition == "none" and findings.is_sound(PARTITION)
     for key in (key for key, is_wanted in wanted.items() if is_wanted):
         if publish_mode(values) is PublishMode.REPLACE:
-            findings.notice(key, "has no effect: each run reads everything anew, to replace all")
+            findings.notice(key, "has no effect: each run reads everything again, to replace all")
         elif asked or not spec.is_dated:
             why = f"{asked} reads units whole" if asked else "work units have no time"
             findings.notice(key, f"has no effect: {why}")

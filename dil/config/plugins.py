@@ -1,4 +1,4 @@
-"""The classes that a job names, and the properties that these classes bring along."""
+"""Finds the classes that a job names, and the properties that these classes declare."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def own_classes(values: Properties) -> Iterator[str]:
 
 
 def find_plugins(values: Properties, findings: Findings) -> Plugins:
-    """Return the classes a job names; what cannot be found goes to findings."""
+    """Return the classes that a job names; missing classes become findings."""
     converters = [
         _find(PluginKind.CONVERTER, CONVERTERS, name, findings)
         for name in values.section(ConversionSection).classes
@@ -155,7 +155,7 @@ def check_unit_properties(plugins: Plugins, values: Properties, findings: Findin
 
 
 def check_plugins(plugins: Plugins, values: Properties, findings: Findings) -> None:
-    """Let the classes say what is wrong with the properties.
+    """Let the classes check the properties, and report their problems.
 
     Of the built-in classes only the connector is asked: the others read what the table checks, and
     importing them takes longer than planning.
@@ -189,7 +189,7 @@ def _find(kind: PluginKind, key: str, text: str, findings: Findings) -> ClassRef
 
 
 def _own(refs: Iterable[ClassRef]) -> tuple[ClassRef, ...]:
-    """Return the classes that are not built in; those have their properties in the table."""
+    """Return the classes that are not built in; only these declare their own properties."""
     return tuple(ref for ref in refs if not is_built_in(ref))
 
 

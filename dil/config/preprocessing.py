@@ -78,7 +78,7 @@ _EXAMPLE = """\
 
 
 def _parameters(value: JsonValue, around: ReadContext) -> dict[str, dict[str, str | Secret]]:
-    """Return the parameters of each preprocessor; those that are secret as such."""
+    """Return the parameters of each preprocessor; secret ones as Secret."""
     found: dict[str, dict[str, str | Secret]] = {}
     for name, members in as_object(value).items():
         found[name] = {}
@@ -122,7 +122,7 @@ _Parameters = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class PreprocessingSection(Section):
-    """What happens to the bytes of responses before they are read."""
+    """The treatment of the bytes of responses before they are read."""
 
     names: ClassNames = prop(
         "ms.extract.preprocessors",
@@ -160,7 +160,7 @@ class PreprocessingSection(Section):
 
 
 def find_preprocessors(values: Properties, findings: Findings) -> tuple[PreprocessorSpec, ...]:
-    """Return the preprocessors that a job names; what cannot be found goes to findings."""
+    """Return the preprocessors that a job names; missing ones become findings."""
     section = values.section(PreprocessingSection)
     names, parameters = section.names, section.parameters
     found, used = [], set()
@@ -183,7 +183,7 @@ def find_preprocessors(values: Properties, findings: Findings) -> tuple[Preproce
 
 
 def expansion(values: Properties) -> ExpansionSpec:
-    """Return how much preprocessors may make of what was received; 0 is no limit."""
+    """Return the limits of unpacked bytes per received byte; 0 is no limit."""
     section = values.section(PreprocessingSection)
     return ExpansionSpec(section.max_ratio or None, section.max_bytes or None)
 
@@ -202,7 +202,7 @@ def dump_mode(values: Properties) -> int:
 def check_preprocessors(
     found: tuple[PreprocessorSpec, ...], values: Properties, findings: Findings
 ) -> None:
-    """Let each preprocessor say what is wrong with its parameters, and where."""
+    """Let each preprocessor check its parameters, and report the problems with their places."""
     for spec in found:
         kind: type[Preprocessor] = load(spec.filter)
         if kind.is_output and not values.section(ExtractionSection).is_file_dump:
@@ -222,7 +222,7 @@ def check_preprocessors(
 
 
 def check_dump(values: Properties, findings: Findings) -> None:
-    """Check what belongs to a file dump, and what cannot go with one."""
+    """Check the required properties of a file dump, and those that contradict it."""
     if not values.section(ExtractionSection).is_file_dump:
         return
     if not dump_name(values):
@@ -240,7 +240,7 @@ def check_dump(values: Properties, findings: Findings) -> None:
 
 
 def _key(name: str, parameters: Mapping[str, object]) -> str:
-    """Return under which name the parameters stand: as listed, else an alias."""
+    """Return the name under which the parameters are given: as listed, else an alias."""
     kind = PluginKind.PREPROCESSOR
     java = known_name(kind, name)
     known = [name, simple_name(name)]

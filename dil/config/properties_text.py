@@ -49,7 +49,7 @@ def parse(
     Args:
         text: The whole file.
         path: The file's name as given, for origins.
-        findings: Receives what is wrong with the text.
+        findings: Receives the problems of the text.
         spans_lines: Whether a value of this key may go on until its brackets balance.
 
     Raises:
@@ -74,7 +74,7 @@ def parse(
 
 
 def _refuse_hocon(origin: Origin, findings: Findings) -> NoReturn:
-    """Raise; nothing of such a file can be trusted, but what was found before it is reported."""
+    """Raise the error, with earlier problems: nothing else of such a file can be trusted."""
     what = "looks like HOCON, which is not read"
     fix = "Write one key=value per line (Java properties), or a .yaml file."
     raise ConfigError([*findings.problems, Problem(origin, "", what, fix)])

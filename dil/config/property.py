@@ -68,7 +68,7 @@ class Property:
 
     @property
     def type(self) -> ValueType:
-        """Return how the text is read."""
+        """Return the type by which the text is read."""
         return self.written.kind
 
     @property

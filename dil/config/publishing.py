@@ -81,7 +81,7 @@ _Publisher: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class PublishingSection(Section):
-    """Where files become visible, and what becomes of those that are there."""
+    """The place where files become visible, and the treatment of earlier files."""
 
     final_dir: PathText = prop(
         "data.publisher.final.dir",
@@ -238,7 +238,7 @@ def has_run_folder(values: Properties) -> bool:
 
 
 def publishing_spec(values: Properties, folder: Path, findings: Findings) -> PublishingSpec:
-    """Return where and how files are published; what is wrong goes to findings."""
+    """Return the publishing part of a job; problems become findings."""
     if values.section(ExtractionSection).is_file_dump:
         return _dump_spec(values, folder, findings)
     section, writing = values.section(PublishingSection), values.section(WritingSection)
@@ -356,7 +356,7 @@ def _dump_spec(values: Properties, folder: Path, findings: Findings) -> Publishi
 
 
 def _group(group: str, final_dir: str, values: Properties, findings: Findings) -> str:
-    """Return the group of published folders and files, empty where there is none."""
+    """Return the group of published folders and files, empty if there is none."""
     key = "data.publisher.final.dir.group"
     if not group or not findings.is_sound(FINAL_DIR):
         return ""

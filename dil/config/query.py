@@ -77,7 +77,7 @@ _OF_SOURCES: tuple[type[Section], ...] = (
     DumpSection, EgressSection,
 )  # fmt: skip
 _KEPT = frozenset({"ms.timezone", "ms.work.unit.min.records"})
-# What they say of work units, which a query has none of; its rows have labels all the same.
+# Their settings of work units, which a query lacks; its rows have labels nevertheless.
 _LABELS_OF_UNITS = frozenset({SPLIT, CATCHUP, FIRST_RUN, CLOSE})
 _SCHEMAS = frozenset(
     {"ms.output.schema", "ms.source.schema.urn", "ms.target.schema.urn", "ms.schema.cleansing"}
@@ -125,7 +125,7 @@ class QueryParts:
 
 
 def refuse_source_properties(entries: Mapping[str, Entry], path: str, findings: Findings) -> None:
-    """Report properties that say how a source is read, beside inputs that are datasets.
+    """Report properties of a source in a job whose inputs are datasets.
 
     What the job file only inherits was not meant for it, and is passed over.
     """
@@ -152,7 +152,7 @@ def _is_own(origin: Origin, path: str) -> bool:
 
 
 def query_mode(values: Properties) -> QueryMode | None:
-    """Return how the query of a job runs, None for a job that reads a source."""
+    """Return the mode of a job's query, None for a job that reads a source."""
     section = values.section(QuerySection)
     if not section.inputs:
         return None
@@ -217,7 +217,7 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
 
 
 def own_events(events: EventTimeSpec | None, values: Properties, path: str) -> EventTimeSpec | None:
-    """Return what a job says of event time; of a query only what its own file says.
+    """Return the event-time part of a job; for a query, only from its own file.
 
     What it inherits was meant for rows of a source, which have other columns.
     """
@@ -279,7 +279,7 @@ def _query(
 
 
 def _places(text: str, section: QuerySection, parts: QueryParts) -> Iterator[tuple[int, str]]:
-    """Yield from which character on the SQL of a job is on which line of which file."""
+    """Yield offsets in the SQL of a job, each with the file and line that begins there."""
     if section.file:
         path = local_path(section.file, parts.path.resolve().parent)
         starts = [0, *(found.end() for found in re.finditer("\n", text))]
@@ -318,7 +318,7 @@ def _text_of_file(text: str, parts: QueryParts, findings: Findings) -> str:
 
 
 def function_ref(text: str) -> ClassRef | None:
-    """Return the module and the name of a function, None where a text names none."""
+    """Return the module and the name of a function; None if the text names none."""
     module, _, name = text.partition(":") if ":" in text else text.rpartition(".")
     is_named = name.strip().isidentifier() and all(map(str.isidentifier, module.strip().split(".")))
     return ClassRef(module.strip(), name.strip()) if is_named else None
@@ -350,7 +350,7 @@ def _code_of(function: ClassRef, findings: Findings) -> str:
 
 
 def _functions(content: bytes) -> Iterator[str]:
-    """Yield what a module defines at its top, as far as its text tells."""
+    """Yield the names that a module defines at its top level, as far as its text shows."""
     try:
         body = ast.parse(content).body
     except (SyntaxError, ValueError):

@@ -1,4 +1,4 @@
-"""What readers of properties need beside the values: secrets, zone, folder, a place for notices."""
+"""The context of property readers: secrets, zone, folder, a place for notices."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _ignore() -> None:
 
 @dataclass(frozen=True, slots=True)
 class JobReadContext:
-    """What a reader needs beside the value: secrets, the job's zone, a place for notices.
+    """The context of a property reader: secrets, the job's zone, a place for notices.
 
     ``file_system`` is the file system of paths that name none, empty for this machine.
     ``key`` is the property that is read, for which its ENC(v2:...) was encrypted. ``plain`` hears
@@ -111,7 +111,7 @@ class JobReadContext:
 
     @property
     def folder(self) -> Path:
-        """Return where relative paths start."""
+        """Return the folder where relative paths start."""
         return self.resolver.folder
 
     def local_path(self, text: str) -> str:
@@ -196,7 +196,7 @@ def secret_resolver(
     *,
     needed: bool,
 ) -> SecretResolver:
-    """Return what reads secrets; passwords that cannot be read are a notice unless ``needed``.
+    """Return the reader of secrets; unreadable passwords are only a notice unless ``needed``.
 
     ``system`` is the file system of a path that names none.
     """

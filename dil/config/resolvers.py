@@ -22,7 +22,7 @@ _FIX = "Write the name that a package offers, or prefix=package.module.Class."
 def plugged_references(
     entries: Sequence[str], owners: TrustedUsers, context: ResolverContext, findings: Findings
 ) -> PluggedReferences:
-    """Return what resolves the references of a job; what cannot be found goes to findings.
+    """Return the resolvers of a job's references; classes that are not found become findings.
 
     Classes are looked for in the installed packages, and those that are named by their Python path
     in the folder of the job file, too, unless others may have put them there.

@@ -181,7 +181,7 @@ class EventsSection(Section):
 def running_section(
     values: Properties, plugin_folders: tuple[str, ...], findings: Findings
 ) -> RunningSpec:
-    """Return how work units are executed."""
+    """Return the running part of a job: how work units are executed."""
     job, execution = values.section(JobSection), values.section(ExecutionSection)
     _check_memory(execution.memory_bytes, findings)
     return RunningSpec(
@@ -206,7 +206,7 @@ def _check_memory(most: int | None, findings: Findings) -> None:
 
 
 def _commit_policy(values: Properties, findings: Findings) -> CommitPolicy:
-    """Return what a failed work unit means for the others.
+    """Return the commit policy: the effect of a failed work unit on the others.
 
     Where tasks publish for themselves (rule U11) each that succeeds is published. Here
     that is done together, at the end of the run, so that readers see it at once.
@@ -233,7 +233,7 @@ def _commit_policy(values: Properties, findings: Findings) -> CommitPolicy:
 
 
 def _page_commit(values: Properties) -> int | None:
-    """Return the seconds between two savings of progress, None for none inside work units."""
+    """Return the seconds between two savings of progress; None if only whole units are kept."""
     if resumes(values):
         return 0
     progress = values.section(ProgressSection)

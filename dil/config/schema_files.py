@@ -60,7 +60,7 @@ def with_schema_files(
 def _columns(
     entry: Entry, target: str, place: JobFileLocation, findings: Findings
 ) -> list[JsonValue] | None:
-    """Return the columns of a file; None where there are none, which is a problem then."""
+    """Return the columns of a file; None if there are none, which is a problem then."""
     forms = _FORMS.format(place=target)
 
     def problem(what: str, fix: str = forms, origin: Origin | None = None) -> None:

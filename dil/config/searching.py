@@ -39,7 +39,7 @@ class Found:
         return f"{self.meaning.partition('. ')[0].rstrip('.')}."
 
     def json(self) -> JsonObject:
-        """Return it as JSON members."""
+        """Return the value as JSON members."""
         return {
             "property": self.name,
             "meaning": self.meaning,

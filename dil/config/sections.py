@@ -156,7 +156,7 @@ def _adapter(section: type[Any]) -> TypeAdapter[Any]:
 
 
 def _reason(error: ErrorDetails) -> ValueError:
-    """Return what a reader has raised, or what pydantic says of one of its own constraints."""
+    """Return the error of a reader, or pydantic's error about one of its constraints."""
     raised = error.get("ctx", {}).get("error")
     if isinstance(raised, ValueError):
         return raised

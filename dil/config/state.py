@@ -199,7 +199,7 @@ class StateSection(Section):
 
 
 def state_section(values: Properties, folder: Path, findings: Findings) -> StateSpec:
-    """Return where watermarks are kept.
+    """Return the state part of a job: the store of its watermarks.
 
     fs on a local path is SQLite there, elsewhere it is the file log (rule F15). So is what
     names no type, and the lease of noop, in a folder that ``fs.uri`` has elsewhere.
@@ -250,7 +250,7 @@ def _before_file_systems(
 
 
 def state_server(values: Properties, kind: str, findings: Findings) -> DatabaseAddress | None:
-    """Return the database that keeps the state, None where a problem was found.
+    """Return the database that keeps the state; None if there was a problem.
 
     No finding shows the URL: it may hold a password.
     """

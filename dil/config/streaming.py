@@ -147,7 +147,7 @@ class StreamParts:
 def stream_spec(
     parts: StreamParts, values: Properties, folder: Path, findings: Findings
 ) -> StreamSpec | None:
-    """Return how the job runs as a stream, None for a batch; findings say what is wrong."""
+    """Return the stream part of a job, None for a batch; problems become findings."""
     section = values.section(StreamSection)
     if section.mode == "none":
         for name in map(property_name, fields(StreamSection)):

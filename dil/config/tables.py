@@ -89,7 +89,7 @@ def table_spec(values: Properties, folder: Path, place: str, findings: Findings)
     """Return the table that rows are published to.
 
     Relative paths start at ``folder``. ``place`` is the absolute path or URI below which all is
-    published, empty text where it cannot be known.
+    published, empty text if it cannot be known.
     """
     section = values.section(TablesSection)
     catalog, warehouse = None, ""

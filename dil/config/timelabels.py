@@ -106,7 +106,7 @@ class TimelabelsSection(Section):
 
 
 def timelabels_section(values: Properties, findings: Findings) -> TimelabelSpec | None:
-    """Return the schedule of labels, None where none is set; what is wrong goes to findings."""
+    """Return the schedule of labels, None if none is set; problems become findings."""
     labels = values.section(TimelabelsSection)
     written = {SCHEDULE: labels.schedule, EVERY: labels.every, UNIT: labels.unit}
     given = [key for key, value in written.items() if value]

@@ -66,7 +66,7 @@ def with_labels(
     values: Properties,
     findings: Findings,
 ) -> PublishingSpec:
-    """Return where rows are published, with what distinguishes timelabels."""
+    """Return the publishing part with the settings that separate timelabels."""
     warehouse = publishing.warehouse
     if warehouse is None or not warehouse.url.reveal():
         _note_unused(values, findings, f"{URL} is not set")

@@ -32,7 +32,7 @@ _RATE_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 class ValueProblem(ValueError):  # noqa: N818 - becomes a Problem, never reaches a user as an error
     """Why a text is no value of its property, and what to write.
 
-    ``what`` goes on after "which"; it is empty where the fix says all.
+    ``what`` goes on after "which"; it is empty if the fix says all.
     """
 
     what: str

@@ -88,7 +88,7 @@ def is_timeseries(values: Properties) -> bool:
 
 
 def warehouse_section(values: Properties, folder: Path, findings: Findings) -> WarehouseSpec | None:
-    """Return the table that rows are loaded into, None for none; paths start at ``folder``.
+    """Return the table to load rows into, None without one; paths start at ``folder``.
 
     No finding shows the URL: it may hold a password.
     """

@@ -54,7 +54,7 @@ _FormatWord = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class WritingSection(Section):
-    """What files hold beside the rows, how large they are, where they are and whose."""
+    """The contents of files besides rows, their size, their place and their owner."""
 
     format_word: _FormatWord = prop(
         "writer.output.format",
@@ -230,7 +230,7 @@ class WritingSection(Section):
 
 
 def writing_spec(values: Properties) -> WritingSpec:
-    """Return how rows become files; those of tables and of what is loaded are Parquet."""
+    """Return the writing part of a job; files of tables and of loads are Parquet."""
     section = values.section(WritingSection)
     dataset = values.section(DatasetSection)
     return WritingSpec(
@@ -254,7 +254,7 @@ def writing_spec(values: Properties) -> WritingSpec:
 
 
 def check_writing(values: Properties, final_dir: str, findings: Findings) -> None:
-    """Say what cannot be written as it is chosen, to the absolute path or URI ``final_dir``."""
+    """Add findings for settings that cannot be written to ``final_dir``, a path or URI."""
     section = values.section(WritingSection)
     _check_format(section, values, findings)
     _check_system_columns(section, values, findings)

@@ -1,4 +1,4 @@
-"""Which rows of a batch are refused for their event time, and which are late."""
+"""Finds the rows of a batch that are refused for their event time, and the late rows."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import pyarrow.compute as pc
 
 from dil.model.event_time import EventTimeSpec
 
-# Differences of times within this never leave 64 bits.
+# Differences of times within this bound always fit 64 bits.
 FARTHEST = 2**62
 
 
 def refused_rows(rows: pa.Int64Array, now: int, spec: EventTimeSpec) -> pa.BooleanArray | None:
-    """Return which rows take no part, whatever the strategy; None for none of them.
+    """Return a mask of the refused rows, under every strategy; None if there are none.
 
     ``rows`` are event times and ``now`` is the time of the commit, in epoch ms UTC.
     """
@@ -31,7 +31,7 @@ def refused_rows(rows: pa.Int64Array, now: int, spec: EventTimeSpec) -> pa.Boole
 
 
 def late_rows(rows: pa.Int64Array, effective: int | None, spec: EventTimeSpec) -> pa.BooleanArray:
-    """Return which rows are late by a watermark, without nulls; refused rows are among them."""
+    """Return a mask, without nulls, of the rows late by a watermark; it includes refused rows."""
     if effective is None:
         return pa.repeat(pa.scalar(value=False), len(rows))
     compare = pc.less_equal if spec.is_inclusive else pc.less

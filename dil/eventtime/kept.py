@@ -1,4 +1,4 @@
-"""The event watermark of a job between its runs: the members of its checkpoint."""
+"""The event watermark of a job between its runs, kept as the members of its checkpoint."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dil.model.json import JsonObject, JsonValue
 
 _SOURCE_DELAY_MS = 180
 _NAMES = 20
-# Of a run's now: a partition without rows in a run is behind it by at least this.
+# In ms of a run's now: a partition without rows in a run is behind by at least this.
 _ONE_RUN_MS = 1
 
 log = logging.getLogger(__name__)
@@ -27,10 +27,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class KeptWatermark:
-    """What is kept of a job's event time; times in epoch ms UTC.
+    """The kept event time of a job; times in epoch ms UTC.
 
-    ``watermark`` is open: it judges what comes next. ``now`` is that of the run that moved it last,
-    None where none did. ``counts`` are those of all runs.
+    ``watermark`` is open: it judges the next rows. ``now`` is that of the run that moved it last,
+    None without one. ``counts`` are those of all runs.
     """
 
     spec: EventTimeSpec
@@ -39,9 +39,9 @@ class KeptWatermark:
     counts: EventCounts = field(default_factory=EventCounts)
 
     def after(self, tallies: Iterable[EventTally], now: int) -> KeptWatermark:
-        """Return what is kept after a run, of whose work units these are, in the plan's order.
+        """Return the event time to keep after a run with these tallies, in the plan's order.
 
-        Where none of them was judged the watermark stays, and no partition becomes idle.
+        If no work unit was judged, the watermark stays, and no partition becomes idle.
 
         Raises:
             ConfigError: the rows are of too many partitions, or of one without delay.
@@ -69,7 +69,7 @@ class KeptWatermark:
         }
 
     def summary(self, judged_by: int | None, counts: EventCounts, now: int) -> EventSummary:
-        """Return what people are shown of it, after a run with these counts."""
+        """Return the summary for people, after a run with these counts."""
         spec, streams = _of_job(self.spec), self.watermark.partitions
         idle = sorted(n for n, each in streams.items() if each.is_idle(now, spec.idle_ms))
         if spec.strategy is Strategy.FIXED_DELAY:
@@ -93,9 +93,9 @@ class KeptWatermark:
 def open_kept(
     spec: EventTimeSpec, members: Mapping[str, JsonValue], *, floor: int | None = None
 ) -> KeptWatermark:
-    """Return what a checkpoint keeps; nothing is late where it keeps nothing.
+    """Return the event time that a checkpoint keeps; if it is empty, no row is late.
 
-    A state that cannot be read is begun anew, at the watermark that is kept beside it.
+    A state that cannot be read starts over, at the watermark that is kept with it.
     """
     text, known = members.get("state"), members.get("watermark")
     watermark = known if isinstance(known, int) else None
@@ -105,7 +105,7 @@ def open_kept(
             state = base64.b64decode(text, validate=True)
             EventWatermark(spec, state=state)
         except (binascii.Error, ConfigError) as error:
-            log.warning("the state of the event watermark is begun anew: %s", error)
+            log.warning("the state of the event watermark starts over: %s", error)
             state = None
     now = members.get("now")
     lowest = max((each for each in (watermark, floor) if each is not None), default=None)
@@ -116,7 +116,7 @@ def open_kept(
 
 
 def _of_job(spec: EventTimeSpec) -> EventTimeSpec:
-    """Return the spec with what is idle in a job that does not say: one run without rows."""
+    """Return the spec; if it sets no idle time, a partition is idle after one run without rows."""
     return replace(spec, idle_ms=_ONE_RUN_MS) if spec.idle_ms is None else spec
 
 

@@ -1,4 +1,4 @@
-"""How late new rows come, as each commit measures it, and the grace period that follows from it.
+"""Measures how late new rows come with each commit, and recommends a grace period.
 
 The lateness of a row is ``max(0, H - t)`` ms: t is its event time, H the largest that was published
 before the commit that published the row. Only rows that were never published before count, else
@@ -25,14 +25,14 @@ from dil.model.json import JsonObject
 
 # The checkpoint in which a job's meter is kept.
 LATENESS = "lateness"
-# What a recommendation needs, and how many commits are remembered.
+# The rows and commits that a recommendation needs, and the number of remembered commits.
 LEAST_ROWS, LEAST_COMMITS = 10_000, 7
 KEPT_COMMITS = 28
 MOST_MS = 2**36
 
 _FORMAT = 1
 _DAY_MS = 86_400_000
-_PARTS = 4  # of a power of two
+_PARTS = 4  # buckets of each power of two
 _FRACTION_BITS = 52
 _BIAS = 1023
 _FIX = "Use the release that wrote the state, or a newer one."
@@ -40,10 +40,10 @@ _FIX = "Use the release that wrote the state, or a newer one."
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How many rows are how late: ``rows_by_edge`` holds a count for each bucket's upper edge.
+    """Counts rows by lateness: ``rows_by_edge`` has a count for each bucket's upper edge.
 
     A bucket (low, edge] is named by its edge in ms, which is part of it, and 0 is a bucket of its
-    own. Of each power of two there are four buckets; what is later than 2^36 ms is in the last.
+    own. Each power of two has four buckets; rows later than 2^36 ms are in the last one.
     """
 
     rows_by_edge: Mapping[int, int] = field(default_factory=dict)
@@ -58,18 +58,18 @@ class Histogram:
         return sorted(self.rows_by_edge.items())
 
     def later_than(self, ms: int) -> int:
-        """Return how many rows may be later: those of a bucket that only begins earlier too."""
+        """Return how many rows may be later than ``ms``, with the whole bucket that has ``ms``."""
         return sum(rows for edge, rows in self.rows_by_edge.items() if edge > ms)
 
     def within(self, ms: int) -> Histogram:
-        """Return it without the rows that ``later_than`` counts."""
+        """Return the histogram without the rows that ``later_than`` counts."""
         return Histogram({edge: rows for edge, rows in self.rows_by_edge.items() if edge <= ms})
 
     def quantile_edge(self, spec: GraceSpec) -> int:
-        """Return the upper edge of the first bucket by which the share ``quantile`` is reached.
+        """Return the upper edge in ms of the bucket in which the share ``quantile`` is reached.
 
         Raises:
-            ValueError: it holds no rows.
+            ValueError: the histogram has no rows.
         """
         wanted = self.rows * spec.quantile.numerator
         reached = 0
@@ -96,7 +96,7 @@ def histogram_of(times: pa.Int64Array | pa.ChunkedArray, largest_before: int) ->
         largest_before: The largest event time H that was published before, epoch ms UTC.
     """
     known = pc.drop_null(times)
-    # Times are within 2^62 of 1970, so no difference leaves 64 bits.
+    # Times are within 2^62 of 1970, so every difference fits 64 bits.
     late = pc.filter(known, pc.less(known, pa.scalar(largest_before, pa.int64())))
     found = Counter({0: len(known) - len(late)})
     lateness = pc.min_element_wise(pc.subtract(largest_before, late), MOST_MS)
@@ -128,7 +128,7 @@ def _edge(code: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CommitLateness:
-    """What one commit measured of its new rows.
+    """The measures of one commit's new rows.
 
     ``grace_ms`` is the grace period of its run, ``largest_before`` H and ``largest_after`` the
     largest event time that is published with it, both epoch ms UTC. A run that is a probe reads as
@@ -143,19 +143,19 @@ class CommitLateness:
 
     @property
     def weighed(self) -> Histogram:
-        """Return what counts for a recommendation.
+        """Return the histogram of the rows that count for a recommendation.
 
-        Rows later than the grace period of their run were read by chance, as first readings are:
-        most of their kind were not. Only a probe knows how many there are.
+        Rows later than the grace period of their run were read by chance, as in first readings:
+        most such rows were not read. Only a probe knows how many there are.
         """
         return self.histogram if self.is_probe else self.histogram.within(self.grace_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class GraceCost:
-    """What a grace period would have missed and read again, in all commits that are remembered.
+    """The rows that a grace period would have missed and read again, in all remembered commits.
 
-    ``reread_rows`` takes rows to be spread evenly over event time.
+    ``reread_rows`` assumes that rows are spread evenly over event time.
     """
 
     days: int
@@ -165,11 +165,11 @@ class GraceCost:
 
 @dataclass(frozen=True, slots=True)
 class LatenessMeter:
-    """What the last commits with new rows measured, the oldest first.
+    """The measures of the last commits with new rows, the oldest first.
 
     ``runs_since_probe`` counts the scheduled runs that committed since the last probe, and
     ``largest`` is the largest event time that is published, None before the first one. ``rest`` is
-    what is left of a probe that was cut off, None where none is under way.
+    the unread rest of a probe, None if no probe is unfinished.
     """
 
     commits: tuple[CommitLateness, ...] = ()
@@ -187,9 +187,9 @@ class LatenessMeter:
         """Return the meter after a scheduled run.
 
         Args:
-            commit: What it measured, None for nothing.
-            is_probe: Whether it was a probe, or read the last of one.
-            rest: What it left of a probe.
+            commit: The measures of its commit, None if it measured nothing.
+            is_probe: Whether it was a probe, or finished one.
+            rest: The unread rest of a probe.
         """
         runs = 0 if is_probe else self.runs_since_probe + 1
         if commit is None or not commit.histogram.rows:
@@ -197,25 +197,25 @@ class LatenessMeter:
         return LatenessMeter((*self.commits, commit)[-KEPT_COMMITS:], runs, self.largest, rest)
 
     def with_largest(self, largest: int | None) -> LatenessMeter:
-        """Return it once rows up to an event time are published, None for none."""
+        """Return the meter after rows up to an event time were published; None means no rows."""
         if largest is None or (self.largest is not None and largest <= self.largest):
             return self
         return replace(self, largest=largest)
 
     @property
     def histogram(self) -> Histogram:
-        """Return how late all rows were that were measured."""
+        """Return the histogram of all measured rows."""
         return merge(each.histogram for each in self.commits)
 
     @property
     def weighed(self) -> Histogram:
-        """Return how late the rows were that count for a recommendation."""
+        """Return the histogram of all rows that count for a recommendation."""
         return merge(each.weighed for each in self.commits)
 
     def recommended_ms(self, spec: GraceSpec) -> int | None:
-        """Return the grace period that the measure asks for, None while it is too small to say.
+        """Return the recommended grace period in ms, None while too little is measured.
 
-        Where no run read back, rows that came late are not known.
+        If no run read back, late rows are unknown.
         """
         weighed = self.weighed
         is_small = weighed.rows < LEAST_ROWS or len(self.commits) < LEAST_COMMITS
@@ -229,7 +229,7 @@ class LatenessMeter:
         return any(each.is_probe or each.grace_ms for each in self.commits)
 
     def costs(self, most_ms: int) -> list[GraceCost]:
-        """Return what each grace period of whole days up to ``most_ms`` would have meant."""
+        """Return the costs of each grace period of whole days up to ``most_ms``."""
         histogram = self.histogram
         per_day = self._rows_per_day()
         return [
@@ -248,7 +248,7 @@ class LatenessMeter:
         return self.histogram.rows * _DAY_MS // span if span > 0 else 0
 
     def members(self) -> JsonObject:
-        """Return it as the members of a JSON object; equal meters have equal members."""
+        """Return the meter as the members of a JSON object; equal meters have equal members."""
         commits = [
             _Commit(
                 each.histogram.ascending(),
@@ -264,17 +264,17 @@ class LatenessMeter:
             self.runs_since_probe,
             commits,
             self.largest,
-            # Also where it is None: members that are left out stay as they are in the checkpoint.
+            # Written even if it is None, because members that are left out stay in the checkpoint.
             None if self.rest is None else _Rest(self.rest.low, self.rest.through),
         )
         return cast("JsonObject", msgspec.to_builtins(document))
 
     @classmethod
     def of(cls, members: JsonObject) -> LatenessMeter:
-        """Return the meter whose members these are.
+        """Return the meter with these members.
 
         Raises:
-            ConfigError: they are of no meter, or of one that another release wrote.
+            ConfigError: the members are of no meter, or of one that another release wrote.
         """
         try:
             written = msgspec.convert(members, _Format).format

@@ -1,8 +1,8 @@
-"""Which rows of a reading are new: not among the rows that were published before; pure.
+"""Finds the new rows of a reading: those that were not published before; pure.
 
 Rows are distinguished by their key, or without one by all of their values, counted: of three equal
-rows where two were published, one is new. Only so many rows are looked at at once, in portions by
-a number that equal rows share, so memory does not grow with a work unit.
+rows where two were published, one is new. Rows are compared in portions, by a number that equal
+rows share, so that memory does not grow with a work unit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dil.eventtime.lateness import Histogram, histogram_of, merge
 
 # The event time of a row, in tables of rows that are compared.
 AT = "at"
-# What is grouped at once; it takes a few times as much while that goes on.
+# The bytes of rows that are grouped at once, which takes a few times as much memory.
 PORTION_BYTES = 64 * 1024 * 1024
 
 _KNOWN, _FRESH = "known", "fresh"
@@ -27,7 +27,7 @@ _ODD = -7046029254386353131  # the golden ratio, as 64 bits: neighbours go to di
 _TEXT_BYTES = 8
 # Columns that say in which portion a row is.
 _MIXED = 4
-# In so many places rows may have come in between, and so many together.
+# The number of places at which rows may have been inserted, and of rows at each place.
 _STEPS, _LOOK = 64, 64
 
 Rows = Callable[[], Iterable[pa.Table]]
@@ -35,10 +35,10 @@ Rows = Callable[[], Iterable[pa.Table]]
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What distinguishes rows: ``columns`` of the dataset, a key or all of them.
+    """The columns that distinguish rows: ``columns`` of the dataset, a key or all of them.
 
-    Of lists only the lengths count, of maps whether there is one. ``is_key`` says that a row with a
-    known key is not new, whatever else is in it.
+    For lists only the lengths count, for maps only whether they are null. ``is_key`` says that a
+    row with a known key is not new, whatever its other values are.
     """
 
     columns: pa.Schema
@@ -53,14 +53,14 @@ class Identity:
 def lateness_of_new(
     known: Rows, fresh: Rows, size: int, identity: Identity, largest_before: int
 ) -> Histogram:
-    """Return how late the rows are that are new.
+    """Return the histogram of the lateness of new rows.
 
     Args:
-        known: Yields what was published: tables of ``Identity.of``. May be called several times.
-        fresh: Yields what was read, likewise, with the event times as the column ``AT``: epoch ms
-            UTC, null for rows that do not count.
-        size: How many bytes both yield together, about.
-        identity: What distinguishes rows.
+        known: Yields the published rows as tables of ``Identity.of``. May be called several times.
+        fresh: Yields the rows that were read, likewise, with the event times as the column ``AT``:
+            epoch ms UTC, null for rows that do not count.
+        size: The approximate bytes of both together.
+        identity: The columns that distinguish rows.
         largest_before: The largest event time that was published before, epoch ms UTC.
     """
     bits = (max(0, size - 1) // PORTION_BYTES).bit_length()
@@ -103,7 +103,7 @@ def _late(
     rest, left = unpaired(known, fresh, columns)
     if not left.num_rows:
         return Histogram()
-    # A key may be there once more, so it is looked for among all that are known.
+    # A key may occur several times, so it is looked for among all known keys.
     rest = known if identity.is_key else rest
     if left.num_rows < rest.num_rows // 2:
         rest = rest.filter(pc.is_in(rest[columns[0]], value_set=left[columns[0]]))
@@ -114,10 +114,10 @@ def _late(
 
 
 def unpaired(known: pa.Table, fresh: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
-    """Return the rows of both without those that have an equal one for each other.
+    """Return the rows of both tables without pairs of equal rows.
 
-    Most rows of a second reading are those of the first one, and in their order: so these are
-    found without a look at each row. Of rows in another order all are returned.
+    Most rows of a second reading equal those of the first, in the same order; they are found
+    without a look at each row. Rows in another order are all returned.
     """
     at_known = at_fresh = 0
     rest, left = [], []
@@ -152,7 +152,7 @@ def _equal_rows(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> int:
 
 
 def _place(row: pa.Table, rows: pa.Table, columns: Sequence[str]) -> int:
-    """Return at which place an equal row is; 0 for none."""
+    """Return the index of the first equal row; 0 without one."""
     if not row.num_rows or not rows.num_rows:
         return 0
     one = row.take([0] * rows.num_rows)
@@ -160,7 +160,7 @@ def _place(row: pa.Table, rows: pa.Table, columns: Sequence[str]) -> int:
 
 
 def _are_equal(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> pa.ChunkedArray:
-    """Return which rows of two tables are equal to the one at their place; nulls are equal."""
+    """Return a mask of the rows that equal the row at the same place; nulls are equal."""
     found = []
     for name in columns:
         first, second = one[name], other[name]
@@ -206,7 +206,7 @@ def _marked(table: pa.Table, *, is_known: bool) -> pa.Table:
 
 
 def _plain(column: pa.Array) -> Sequence[pa.Array]:
-    """Return columns without members or items that are equal where a column is."""
+    """Return flat columns that are equal for two rows if the nested column is."""
     kind = column.type
     if pa.types.is_struct(kind):
         return [each for inner in column.flatten() for each in _plain(inner)]
@@ -226,7 +226,7 @@ def _number(column: pa.Array) -> pa.Int64Array:
         found = _counted(column)
     else:
         text = column.cast(pa.string()) if not pa.types.is_binary(kind) else column
-        # The end of a text varies most; what is shorter is filled up.
+        # The end of a text varies most; shorter texts are padded.
         filled = pc.binary_join_element_wise(
             pa.scalar(b" " * _TEXT_BYTES, pa.binary()),
             text.cast(pa.binary()),

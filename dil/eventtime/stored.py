@@ -3,9 +3,9 @@
 Streams are sorted by name, so that equal memories are equal bytes, whose hash a chain repeats.
 
 Nearly all of a memory are the delays of the last rows, in their order, which the window needs. Most
-are 0, so ``is_behind`` has a bit for each row, and ``byte_0`` to ``byte_3`` hold the four bytes of
-those that are not, the lowest first: bytes of one kind lie together, and compress to about what
-such numbers need at least. Where all are whole seconds they are counted in seconds.
+delays are 0, so ``is_behind`` has a bit for each row, and ``byte_0`` to ``byte_3`` hold the four
+bytes of the other delays, the lowest first: similar bytes lie together, and compress well. If all
+delays are whole seconds, they are counted in seconds.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _FIX = "Pass the bytes that state() returned; without them, the last watermark a
 
 @dataclass(frozen=True, slots=True)
 class StoredWatermark:
-    """All that goes on after a restart; times in epoch ms UTC.
+    """The state of a watermark that survives a restart; times in epoch ms UTC.
 
-    ``watermark`` is the one after the last batch and ``previous`` the one that was before it.
-    ``stream_column`` named the partition of a row; None where a state does not say.
+    ``watermark`` is the watermark after the last batch, ``previous`` the one before it.
+    ``stream_column`` is the column that named the partition of a row; None if a state does not say.
     """
 
     strategy: Strategy
@@ -89,7 +89,7 @@ def decoded(state: bytes) -> StoredWatermark:
     """Return the memory that bytes hold.
 
     Raises:
-        ConfigError: they hold none, or one that a newer release wrote.
+        ConfigError: the bytes hold no memory, or one that a newer release wrote.
     """
     try:
         with pa.ipc.open_stream(state) as reader:

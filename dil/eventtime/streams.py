@@ -1,8 +1,8 @@
 """The event times of one stream: its largest, how far rows were out of order, its watermark.
 
-A stream is the rows of one value of ``ms.event.partition.column``, such as a device. Streaming
-calls that a partition, and so do the property and the public API; a partition is elsewhere a slice
-of time, so it is a stream in here.
+A stream is the rows of one value of ``ms.event.partition.column``, such as a device. The property
+and the public API call it a partition, as streaming systems do. Elsewhere in this project a
+partition is a slice of time, so this module says stream.
 
 A stream never takes rows itself: ``all_after`` returns the streams that they become, so that a
 batch that is refused half-way changes nothing.
@@ -30,11 +30,11 @@ _CAP = pa.scalar(MAX_BOUND_MS, pa.int64())
 
 @dataclass(frozen=True, slots=True)
 class EventStream:
-    """What is kept of a stream; times in epoch ms UTC.
+    """The kept state of a stream; times in epoch ms UTC.
 
-    ``delays`` are how many ms the last rows were behind the largest time of theirs, as int32, the
-    oldest first; the adaptive strategy alone keeps them. ``last_seen`` is the time of the commit
-    that had its last row.
+    ``delays`` has for each of the last rows how many ms it was behind the largest time so far, as
+    int32, the oldest first; only the adaptive strategy keeps them. ``last_seen`` is the time of the
+    commit that had its last row.
     """
 
     rows: int
@@ -44,11 +44,11 @@ class EventStream:
     delays: pa.Int32Array = field(default_factory=lambda: _NO_ROWS)
 
     def is_idle(self, now: int, idle_ms: int | None) -> bool:
-        """Return whether its last row is so long ago that it is not waited for."""
+        """Return whether its last row is so old that the watermark does not wait for the stream."""
         return idle_ms is not None and now - self.last_seen >= idle_ms
 
     def cut_to(self, window: int) -> EventStream:
-        """Return it with only the last delays, for a window that became smaller."""
+        """Return the stream with only the last delays, for a window that became smaller."""
         if len(self.delays) <= window:
             return self
         return replace(self, delays=self.delays[len(self.delays) - window :])
@@ -57,7 +57,7 @@ class EventStream:
 def all_after(
     streams: Mapping[str, EventStream], tallies: Tallies, now: int, spec: EventTimeSpec
 ) -> dict[str, EventStream]:
-    """Return the streams after more rows; those that have none stay as they are."""
+    """Return the streams after more rows; streams without new rows stay as they are."""
     is_measured = spec.strategy is Strategy.ADAPTIVE and tallies
     delays = _delays(streams, tallies, spec) if is_measured else repeat(_NO_ROWS, len(tallies))
     found = dict(streams)
@@ -81,7 +81,7 @@ def _after(
     delays = _NO_ROWS
     match spec.strategy:
         case Strategy.FIXED_DELAY:
-            # Of this batch alone, so that a delay that became smaller acts on what comes now.
+            # Only of this batch, so that a smaller delay has effect at once.
             candidate = highest - spec.delay_of(name)
         case Strategy.BOUNDED:
             candidate = largest - spec.delay_of(name)
@@ -120,10 +120,10 @@ def _delays(
 
 
 def _start(old: EventStream | None, tally: StreamTally, spec: EventTimeSpec) -> int:
-    """Return the largest time before the last rows of a tally, or one that is before all times.
+    """Return the largest time before the last rows of a tally, or a time before all times.
 
-    In the order of batches it is that before the batch, so that the order of its rows does not
-    matter.
+    If the order of batches counts, it is the largest time before the batch, so that the order of
+    the batch's rows does not matter.
     """
     start = -FARTHEST if old is None else old.largest
     if spec.in_arrival_order and tally.before is not None:
@@ -132,7 +132,7 @@ def _start(old: EventStream | None, tally: StreamTally, spec: EventTimeSpec) -> 
 
 
 def quantile_of(delays: pa.Int32Array, adaptive: AdaptiveBound) -> int:
-    """Return the value whose rank is the quantile; no value between two is made up."""
+    """Return the delay, in ms, whose rank is the quantile; values are not interpolated."""
     at = adaptive.rank(len(delays)) - 1
     index = pc.partition_nth_indices(delays, pivot=at)[at].as_py()
     return cast("int", delays[index].as_py())

@@ -34,10 +34,10 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class StreamTally:
-    """How many rows of a stream there are, at least one, and their largest time in epoch ms UTC.
+    """The number of rows of a stream, at least one, and their largest time in epoch ms UTC.
 
-    The adaptive strategy looks at the last rows one by one: their times are ``last``, in the order
-    of arrival, and ``before`` is the largest time of those before them, None for none. Other
+    The adaptive strategy needs the last rows one by one: their times are ``last``, in the order of
+    arrival, and ``before`` is the largest time of the rows before them, None without any. Other
     strategies keep neither.
     """
 
@@ -57,7 +57,7 @@ class StreamTally:
         return StreamTally(rows, largest, before, pa.concat_arrays([self.last[cut:], later.last]))
 
     def alone(self) -> StreamTally:
-        """Return it with times of its own, so that the rows that it is of leave memory."""
+        """Return the tally with a copy of its times, so that the rows can leave memory."""
         if self.last.get_total_buffer_size() <= self.last.nbytes:
             return self
         return replace(self, last=pc.add(self.last, _NOTHING))
@@ -88,36 +88,36 @@ def tallies_of(
 
 
 def coded(names: pa.Array) -> pa.DictionaryArray:
-    """Return the names of streams as a dictionary of texts that has none twice.
+    """Return the names of streams as a dictionary array of texts, each text once.
 
     Raises:
-        ArrowNotImplementedError, ArrowInvalid: they are no texts, and none can be made of them.
+        ArrowNotImplementedError, ArrowInvalid: the names cannot be converted to texts.
     """
     encoded = names.dictionary_encode()
     if not isinstance(names, pa.DictionaryArray) and names.type == pa.string():
         return encoded
-    # The dictionary of others may have one twice, and its few values are cast sooner than rows.
+    # A given dictionary may have a value twice, and casting its few values is cheaper than rows.
     known = encoded.dictionary.cast(pa.string()).dictionary_encode()
     codes = known.indices.take(encoded.indices)
     return pa.DictionaryArray.from_arrays(codes, known.dictionary)
 
 
 def merge(found: dict[str, StreamTally], later: Tallies, window: int) -> None:
-    """Put the tallies of later rows to those of earlier ones."""
+    """Merge the tallies of later rows into ``found``."""
     for name, tally in later.items():
         before = found.get(name)
         found[name] = (tally if before is None else before.then(tally, window)).alone()
 
 
 def encode_tallies(tallies: Tallies) -> bytes:
-    """Return tallies as bytes: an Arrow stream, a row for each stream; none for none."""
+    """Return tallies as bytes: an Arrow stream, a row for each stream; empty without tallies."""
     if not tallies:
         return b""
     each = list(tallies.values())
     offsets = [0]
     for tally in each:
         offsets.append(offsets[-1] + len(tally.last))
-    # How far behind the largest time: small numbers, which compress well.
+    # Stored as delays behind the largest time: small numbers, which compress well.
     behind = [pc.subtract(pa.scalar(tally.largest, pa.int64()), tally.last) for tally in each]
     columns = [
         pa.array(list(tallies), pa.string()),
@@ -137,7 +137,7 @@ def decode_tallies(data: bytes) -> dict[str, StreamTally]:
     """Return the tallies that bytes hold.
 
     Raises:
-        StateError: they hold none.
+        StateError: the bytes hold no tallies.
     """
     if not data:
         return {}

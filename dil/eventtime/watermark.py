@@ -1,8 +1,8 @@
-"""The event-time watermark of a dataset: it judges a batch of rows, then takes it in.
+"""The event-time watermark of a dataset, which judges a batch of rows, then moves by them.
 
 A watermark w says that rows with times below w are believed to have arrived. It never falls. A
 batch is judged by the watermark after the batch before it, never by its own rows, so that a batch
-that is done again after a crash has the same late rows.
+that is repeated after a crash has the same late rows.
 
 Pure: no files, no clock, no Spark. The rules are those of docs/event-time.md.
 """
@@ -33,10 +33,10 @@ _LONG_BOUNDS = (-(2**63), 2**63 - 1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JudgedBatch:
-    """Which rows of a batch are late, and which are refused; row numbers are those of the batch.
+    """The late and the refused rows of a batch; row numbers are those of the batch.
 
-    ``effective`` is the watermark that judged it, ``watermark`` the one after it, both in epoch ms
-    UTC, None while nothing is late. ``late_mask`` holds a boolean per row without nulls.
+    ``effective`` is the watermark that judged the batch, ``watermark`` the one after it, both in
+    epoch ms UTC, None while no row is late. ``late_mask`` holds a boolean per row without nulls.
     """
 
     late_mask: pa.BooleanArray
@@ -59,16 +59,16 @@ class EventWatermark:
     def __init__(
         self, spec: EventTimeSpec, *, state: bytes | None = None, floor: int | None = None
     ) -> None:
-        """Begin, or go on where ``state`` ends.
+        """Begin a new watermark, or continue that of ``state``.
 
         Args:
             spec: The strategy and its numbers.
-            state: What ``state()`` of an earlier one returned. Another strategy's gives its
-                watermark alone.
-            floor: A watermark in epoch ms UTC that this one is at least, for a state that is lost.
+            state: The bytes that ``state()`` of an earlier watermark returned. From the state of
+                another strategy, only the watermark is taken.
+            floor: The least watermark, in epoch ms UTC, for a state that is lost.
 
         Raises:
-            ConfigError: ``state`` is none, or of a newer release.
+            ConfigError: ``state`` is no state, or a newer release wrote it.
         """
         self._spec = spec
         self._streams: Mapping[str, EventStream] = {}
@@ -90,9 +90,10 @@ class EventWatermark:
         }
 
     def _live_streams(self, stored: StoredWatermark) -> list[str]:
-        """Return the streams that may have rows again: any other would hold the watermark for ever.
+        """Return the names of streams that may get rows again: others would block the watermark.
 
-        Those of another ``ms.event.partition.column`` may not, nor those that have no delay now.
+        Streams of another ``ms.event.partition.column`` get none, nor do streams without a delay
+        now.
         """
         column, delays = self._spec.stream_column, self._spec.delays_ms
         names = [name for name in stored.streams if not delays or name in delays]
@@ -110,11 +111,11 @@ class EventWatermark:
 
     @property
     def partitions(self) -> Mapping[str, EventStream]:
-        """Return what is kept of each stream that had rows, by the name of its partition."""
+        """Return the state of each stream that had rows, by the name of its partition."""
         return self._streams
 
     def state(self) -> bytes:
-        """Return all that it remembers; equal memories are equal bytes."""
+        """Return the whole state as bytes; equal states give equal bytes."""
         spec = self._spec
         stored = StoredWatermark(
             spec.strategy, self._watermark, self._previous, self._streams, spec.stream_column
@@ -128,13 +129,14 @@ class EventWatermark:
 
         Args:
             times: The event time of each row, epoch ms UTC, in the order of their arrival.
-            partitions: The name of each row's stream. Where ``ms.event.partition.column`` is set,
-                only a batch without rows may lack them; else rows without are of one stream.
+            partitions: The name of each row's stream. If ``ms.event.partition.column`` is set, only
+                a batch without rows may lack names; otherwise rows without names are of one stream.
             now: The aware time of the commit.
 
         Raises:
-            ConfigError: ``now`` has no zone, the two have different lengths, a stream has no
-                name or no delay, or there are too many. Nothing has changed then.
+            ConfigError: ``now`` has no zone, ``times`` and ``partitions`` have different lengths, a
+                stream has no name or no delay, or there are too many streams. Nothing has changed
+                then.
         """
         if now.utcoffset() is None:
             raise ConfigError.single("now", "has no time zone", "Pass an aware datetime, as UTC.")
@@ -154,16 +156,17 @@ class EventWatermark:
         return JudgedBatch(late, effective, self.watermark, quarantined)
 
     def take(self, tallies: Tallies, now_ms: int) -> None:
-        """Move the watermark by the rows of one batch, which were judged where they were read.
+        """Move the watermark by the rows of one batch, which were judged when they were read.
 
-        ``commit`` of the rows themselves moves it alike.
+        ``commit`` with the rows themselves moves the watermark in the same way.
 
         Args:
-            tallies: Of the rows of the batch that are not refused, by stream.
+            tallies: The tallies of the batch's rows that are not refused, by stream.
             now_ms: The time of the commit, epoch ms UTC.
 
         Raises:
-            ConfigError: a stream has no delay, or there are too many. Nothing has changed then.
+            ConfigError: a stream has no delay, or there are too many streams. Nothing has changed
+                then.
         """
         self._move(self._moved(tallies, now_ms), now_ms)
 
@@ -180,7 +183,7 @@ class EventWatermark:
         return self._previous if self._spec.lags else self._watermark
 
     def _names(self, given: StreamNames | None, rows: int) -> pa.DictionaryArray | None:
-        """Return the stream of each row, None where all rows are of one."""
+        """Return the stream of each row, None if all rows are of one stream."""
         column = self._spec.stream_column
         if given is None:
             if column and rows:
@@ -226,7 +229,7 @@ class EventWatermark:
         unknown = next((name for name in names if delays and name not in delays), None)
         if unknown is not None:
             known = ", ".join(sorted(delays))
-            fix = f"Give it one; those that have one are: {known}."
+            fix = f"Give it a delay; the partitions with one are: {known}."
             raise ConfigError.single(
                 "ms.event.delay", f'has no delay of the partition "{unknown}"', fix
             )
@@ -235,11 +238,12 @@ class EventWatermark:
             raise ConfigError.single(
                 "ms.event.partitions.max",
                 f"is {self._spec.most_streams}, and with this batch there are {count} partitions",
-                "Raise it, or choose an ms.event.partition.column with fewer different values.",
+                "Raise the limit, or choose an ms.event.partition.column with fewer different"
+                " values.",
             )
 
     def _combined(self, now: int) -> int | None:
-        """Return the watermark that all streams together ask for, None where they do not."""
+        """Return the watermark that all streams together allow, None if they allow none."""
         spec, found = self._spec, self._streams
         match spec.strategy:
             case Strategy.NONE | Strategy.MANUAL:
@@ -257,7 +261,7 @@ class EventWatermark:
         if spec.strategy in {Strategy.FIXED_DELAY, Strategy.BOUNDED} and spec.delays_ms.keys() - (
             found.keys()
         ):
-            return None  # a stream that is known has no rows yet
+            return None  # a known stream has no rows yet
         if not waited_for and spec.strategy is Strategy.SOURCE_180MS:
             return min((each.largest for each in found.values()), default=None)
         if spec.strategy is Strategy.ADAPTIVE and not spec.holds_in_warmup:
@@ -265,7 +269,7 @@ class EventWatermark:
         return min((each.watermark for each in waited_for), default=None)
 
     def _warm(self, streams: Sequence[EventStream]) -> list[EventStream]:
-        """Return those that have had enough rows; one that is alone needs no more than one."""
+        """Return the streams that have had enough rows; a single stream needs only one row."""
         if len(streams) == 1:
             return list(streams)
         return [each for each in streams if self._spec.adaptive.is_warm(each.rows)]

@@ -1,1 +1,1 @@
-"""Work units as Spark tasks; the only room that imports pyspark."""
+"""Runs work units as Spark tasks; the only package that imports pyspark."""

@@ -1,8 +1,9 @@
-"""A class-data-sharing archive of the JVM in the user's cache: seconds less at every cold start.
+"""A class-data-sharing archive of the JVM in the user's cache, which saves seconds per start.
 
 The first local run's JVM writes it when it exits, after the run is over; later runs map it. It is
-bound to the Java version and to Spark's jars, so a change of either makes a new one, and one that
-was not used for long is deleted. A JVM that cannot use an archive ignores it and starts as ever.
+bound to the Java version and to Spark's jars, so that a change of either makes a new archive, and
+unused old archives are deleted. A JVM that cannot use an archive ignores it and starts as without
+one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class ClassArchive:
         self._part: Path | None = None
 
     def jvm_options(self) -> tuple[str, ...]:
-        """Return the options that use the archive, or else those that make it."""
+        """Return the JVM options that use the archive, or make it if it does not exist."""
         try:
             self._archive.parent.mkdir(parents=True, exist_ok=True)
             self._adopt_finished()
@@ -42,7 +43,7 @@ class ClassArchive:
         return (f"-XX:ArchiveClassesAtExit={self._part}", "-Xlog:disable", "-Xlog:all=off")
 
     def written_by(self, pid: int) -> None:
-        """Remember which JVM writes the archive; once it is gone, the archive is whole."""
+        """Record which JVM writes the archive; when the JVM has ended, the archive is complete."""
         if self._part is not None:
             with suppress(OSError):
                 self._part.with_suffix(".pid").write_text(str(pid))
@@ -51,7 +52,7 @@ class ClassArchive:
         for note in self._archive.parent.glob(f"{self._archive.stem}.*.pid"):
             part, writer = note.with_suffix(".part"), note.read_text()
             if not writer.isdecimal():
-                part.unlink(missing_ok=True)  # a torn note: it is unknown whether that is whole
+                part.unlink(missing_ok=True)  # a torn note: the archive may be incomplete
             elif _is_alive(int(writer)):
                 continue
             elif part.exists():

@@ -1,4 +1,4 @@
-"""The coordinator of a run: open while its tasks run, where they share anything."""
+"""Opens the coordinator of a run while its tasks run, if the tasks share anything."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class BindAddress:
-    """Where the driver listens, the host at which tasks reach it, and how many run at once."""
+    """The driver's address, the host by which tasks reach it, and how many run at once."""
 
     host: str = LOOPBACK
     reached_at: str = LOOPBACK
@@ -38,12 +38,12 @@ class CoordinatedRun:
     services: RunServices | None = None
 
     def spent(self) -> Failure | None:
-        """Return why no further work unit begins, None while they do."""
+        """Return why no further work unit begins, None while work units begin."""
         why = "" if self.services is None else self.services.spent()
         return quota_spent(why) if why else None
 
     def ends_by_itself(self, stopped: Failure) -> bool:
-        """Return whether a stopped run may finish what is under way, as nothing more begins."""
+        """Return whether a stopped run may finish the work units that are running."""
         if self.services is None or stopped.code != QuotaError.code:
             return False
         self.services.quota_spent(stopped.error)
@@ -52,7 +52,7 @@ class CoordinatedRun:
 
 @contextmanager
 def coordinated(run: RunContext, place: BindAddress) -> Iterator[CoordinatedRun]:
-    """Open the coordinator where the job needs one; it is closed at the end, whatever happened.
+    """Open the coordinator if the job needs one, and always close it at the end.
 
     Raises:
         ExecutionError: the driver cannot listen.

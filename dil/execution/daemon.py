@@ -14,9 +14,9 @@ from pathlib import Path
 def without_archives(paths: Sequence[str]) -> list[str]:
     """Return the import path without the archives that belong to an installed pyspark.
 
-    Spark puts them first: its Python code zipped, and a jar. Nothing in them is compiled, and each
-    worker reads their tables of contents again (``importlib.invalidate_caches``): a second or more
-    of each run.
+    Spark puts them first: its Python code zipped, and a jar. They have no compiled code, and each
+    worker reads their tables of contents again (``importlib.invalidate_caches``), which costs each
+    run a second or more.
     """
     installed = [Path(path, "pyspark") for path in paths if Path(path, "pyspark").is_dir()]
     archives = {package / below for package in installed for below in ("python/lib", "jars")}

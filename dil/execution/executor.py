@@ -1,4 +1,4 @@
-"""The contract between a run and whoever executes its tasks."""
+"""The contract between a run and the executor of its tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dil.model.work_unit import WorkUnit
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """Reports in the order of the work units, and why some have none."""
+    """The reports, in the order of the work units, and the reason if some have none."""
 
     reports: tuple[TaskReport, ...]
     stopped: Failure | None = None
@@ -26,27 +26,27 @@ R = TypeVar("R")
 Watch = Callable[[Sequence[TaskReport]], "Failure | None"]
 """Looks at the reports so far, several times a second; a failure stops what has not started.
 
-They come in the order in which work units end: each look sees those of the look before first.
+Reports come in the order in which work units end, so each call sees the earlier reports first.
 """
 
 
 def job_of_tasks(job: Job) -> Job:
-    """Return a job as tasks get it; they run in folders of their own, so its path is absolute."""
+    """Return a job in the form for tasks, which run in other folders, so its path is absolute."""
     return replace(job.for_tasks(), path=str(Path(job.path).absolute()))
 
 
 class Executor(Protocol):
-    """Runs tasks, each once or more; attempts whose report never came back do not count."""
+    """Runs tasks, each once or more; attempts without a received report do not count."""
 
     def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
         """Run all work units and return what their tasks reported; a failed task never raises."""
 
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """Call a function for each item, one task each, and return the results in their order.
+        """Call a function for each item, in one task each; return results in the items' order.
 
         Function, items and results pickle; a call may be made more than once.
 
         Raises:
-            DilError: what the first failed call raised.
+            DilError: the error of the first failed call.
             ExecutionError: the tasks could not be run.
         """

@@ -1,7 +1,7 @@
-"""Work units that Spark itself reads: one Spark job each, its rows streamed to the task as Arrow.
+"""Runs work units that Spark itself reads: one Spark job each, with rows streamed as Arrow.
 
-A job for each work unit, and not one for all of them, because a database's refusal fails a whole
-Spark job: so it fails one work unit, and another attempt is simply another job.
+Each work unit has its own Spark job, because a refusal by the database fails the whole Spark job:
+so it fails only one work unit, and another attempt is simply another job.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _BROKE_OFF = "the rows broke off while Spark read them"
 class Frames:
     """The work units of a run, several Spark jobs at a time.
 
-    Spark tries a task whose rows break off up to four times by itself, each time from the first
-    row; after that comes the next of the job's own attempts.
+    If the rows of a task break off, Spark tries it up to four times, each time from the first row;
+    then the job's own next attempt begins.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Frames:
         self._clean = redactor((*secrets_of(self._run.job), *self._run.secondary.secrets))
 
     def execute(self, units: Sequence[WorkUnit]) -> Execution:
-        """Run all work units; one that fails leaves the others as they are."""
+        """Run all work units; a failed one does not affect the others."""
         waiting = deque(units)
         threads = [
             threading.Thread(target=self._work, args=(waiting,), daemon=True, name="dil-frames")
@@ -96,7 +96,7 @@ class Frames:
             self._monitor.give_up(error)
 
     def _attempt(self, unit: WorkUnit, number: int) -> TaskReport:
-        """Run one Spark job; what Spark or the database refuses is a failure of this attempt.
+        """Run one Spark job; a refusal by Spark or the database is a failure of this attempt.
 
         Raises:
             _NotRunError: the run was stopped before the work unit came to its end.
@@ -108,7 +108,7 @@ class Frames:
         except _NotRunError:
             raise
         except Exception as error:  # noqa: BLE001 - failures travel as data
-            self._go_on()  # where the job was cancelled, that is the error
+            self._go_on()  # if the job was cancelled, raise that instead
             failure = failure_of(error, self._run.job, self._clean)
         return TaskReport(
             unit.signature,
@@ -127,7 +127,7 @@ class Frames:
         return self._reader.read(evaluate(run.job.extraction.parameters, scope, pages))
 
     def _report(self, read: SparkRead, body: _Body) -> TaskReport:
-        """Run the task body over what Spark reads; return what it reports."""
+        """Run the task body over the rows that Spark reads; return its report."""
         with source_errors(read.location):
             frame = self._frame(read)
             named = replace(body, names=tuple(frame.columns))
@@ -142,7 +142,7 @@ class Frames:
         return report
 
     def _frame(self, read: SparkRead) -> Any:  # noqa: ANN401 - a DataFrame
-        """Return the rows to read; Spark asks the source for their columns alone."""
+        """Return the rows as a DataFrame; so far, Spark asks the source only for their columns."""
         options = {**read.options, **{name: each.reveal() for name, each in read.secrets.items()}}
         load = self._session.read.format(read.format).options
         if read.format != "jdbc":
@@ -162,7 +162,7 @@ class Frames:
 
 
 def _next(waiting: deque[WorkUnit]) -> WorkUnit | None:
-    """Take the next work unit, while other threads do; None when there is none."""
+    """Take the next work unit; thread-safe; None if none is left."""
     try:
         return waiting.popleft()
     except IndexError:
@@ -170,7 +170,7 @@ def _next(waiting: deque[WorkUnit]) -> WorkUnit | None:
 
 
 class _NotRunError(Exception):
-    """The run ended before a work unit did."""
+    """Raised if the run ended before a work unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +193,9 @@ class _Body:
 
 
 def unmarked(batches: Iterator[pa.RecordBatch], names: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows before the mark at the end, without its column, which is the last one.
+    """Yield the rows before the end mark, without the mark's column, which is the last one.
 
-    A worker cannot distinguish rows that broke off from rows that ended: the mark does.
+    Without the mark, a worker could not distinguish rows that broke off from complete rows.
 
     Raises:
         TransientSourceError: there is no mark, so rows are missing.
@@ -226,12 +226,12 @@ def own_session(context: Any) -> Any:  # noqa: ANN401 - pyspark comes late
 
     session: Any = SparkSession(context).newSession()
     session.conf.set("spark.sql.session.timeZone", "UTC")
-    session.conf.set("spark.sql.ansi.enabled", "true")  # what does not fit is an error, never null
+    session.conf.set("spark.sql.ansi.enabled", "true")  # unfit values are errors, never null
     return session
 
 
 def _marked(frame: Any) -> Any:  # noqa: ANN401 - a DataFrame
-    """Return the rows in one partition, a last one behind them whose last column is true.
+    """Return the rows in one partition, followed by a row whose last column is true.
 
     Columns get names that need no quotes.
     """
@@ -250,9 +250,9 @@ def _result_type() -> Any:  # noqa: ANN401 - pyspark comes late
 
 
 def mapped_in_arrow(frame: Any, body: Callable[..., Any], result: Any) -> Any:  # noqa: ANN401
-    """Do what ``mapInArrow`` does; that one asks for pandas, which nothing of it needs.
+    """Do what ``mapInArrow`` does, without its needless check for pandas.
 
-    ``frame`` is a DataFrame, and so is what comes back; ``result`` is its type.
+    ``frame`` and the returned value are DataFrames; ``result`` is the type of the latter.
     """
     from pyspark.sql import DataFrame
     from pyspark.sql.udf import UserDefinedFunction

@@ -37,7 +37,7 @@ _ADDED_A_STATEMENT = 100
 
 @contextmanager
 def open_hive(spec: CatalogSpec, settings: SparkSettings) -> Iterator[Metastore]:
-    """Yield the metastore, on the session of the run where one is open, else on one of its own.
+    """Yield the metastore, through the run's session if that is open, else through a new one.
 
     Raises:
         ConfigError: neither the job nor Spark's configuration names a metastore.
@@ -52,7 +52,7 @@ def open_hive(spec: CatalogSpec, settings: SparkSettings) -> Iterator[Metastore]
 
 @contextmanager
 def _metastore_named(context: Any, spec: CatalogSpec) -> Iterator[Mapping[str, str]]:  # noqa: ANN401
-    """Let Hadoop's settings name the job's metastore; afterwards they are what they were.
+    """Set the job's metastore in Hadoop's settings, and restore the settings afterwards.
 
     Yields:
         The options of a session that uses it.
@@ -86,7 +86,7 @@ def _metastore_named(context: Any, spec: CatalogSpec) -> Iterator[Mapping[str, s
 
 
 def _session(context: Any, options: Mapping[str, str]) -> Any:  # noqa: ANN401 - pyspark comes late
-    """Return a session with a catalog of its own: another one may know no Hive."""
+    """Return a session with its own catalog, because another session may lack Hive support."""
     from pyspark.sql import SparkSession
 
     jvm = context._jvm  # noqa: SLF001 - it has no public way
@@ -147,7 +147,7 @@ class HiveMetastore:
         self._types = session._jvm.org.apache.spark.sql.types.StructType  # noqa: SLF001
 
     def put_table(self, table: CatalogTable, changing: Callable[[], None]) -> TableChange:
-        """Create the table and its database, or give it these columns and this folder."""
+        """Create the table and its database, or set the table's columns and folder."""
         with _hive_errors(table.full_name):
             self._create_database(table.database)
             if not self._catalog.tableExists(table.database, table.name):
@@ -157,7 +157,7 @@ class HiveMetastore:
             return self._change(table, changing)
 
     def put_partitions(self, table: CatalogTable, partitions: Sequence[Partition]) -> None:
-        """Add partitions, and give those that are there this folder and the table's columns."""
+        """Add partitions, and set the folder and columns of existing ones."""
         with _hive_errors(table.full_name):
             known = self._known(table)
             there = [each for each in partitions if each.values in known]
@@ -173,7 +173,7 @@ class HiveMetastore:
                 self._sql(f"ALTER TABLE {_named(table)} {place}")
 
     def drop_partitions(self, table: CatalogTable, partitions: Sequence[Partition]) -> None:
-        """Take partitions out of the table; their files stay, because it is an external one."""
+        """Remove partitions from the table; their files stay, because the table is external."""
         with _hive_errors(table.full_name):
             for start in range(0, len(partitions), _ADDED_A_STATEMENT):
                 some = partitions[start : start + _ADDED_A_STATEMENT]
@@ -181,7 +181,7 @@ class HiveMetastore:
                 self._sql(f"ALTER TABLE {_named(table)} DROP IF EXISTS {gone}")
 
     def _create_database(self, name: str) -> None:
-        # Not all who may create tables may create databases.
+        # A user who may create tables may lack the right to create databases.
         if not self._catalog.databaseExists(name):
             self._sql(f"CREATE DATABASE IF NOT EXISTS {_name(name)}")
 
@@ -211,7 +211,7 @@ class HiveMetastore:
         return TableChange.CHANGED
 
     def _known(self, table: CatalogTable) -> frozenset[tuple[str, ...]]:
-        """Return the values of the partitions that are there."""
+        """Return the values of the existing partitions."""
         rows = self._sql(f"SHOW PARTITIONS {_named(table)}").collect()
         return frozenset(
             tuple(unquote(part.partition("=")[2]) for part in row[0].split("/")) for row in rows
@@ -271,7 +271,7 @@ def _hive_errors(name: str, place: str = "") -> Iterator[None]:
         raise WriteError(
             f"the table {name} cannot be registered in the Hive metastore{place and f' {place}'}:"
             f" {last_line(error)}",
-            "Check the metastore, ms.catalog.hive.metastore and permissions, then run again: what"
-            " is missing is registered first. A table whose columns it does not want to change may"
-            " be dropped: the files of an external table stay.",
+            "Check the metastore, ms.catalog.hive.metastore and permissions, then run again: the "
+            "run registers first what is missing. If the metastore refuses to change the table's "
+            "columns, you may drop the table: the files of an external table stay.",
         ) from error

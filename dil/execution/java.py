@@ -12,7 +12,7 @@ from pathlib import Path
 from dil.errors import ExecutionError
 
 NEEDED = 17
-_FEATURE = re.compile(r"\D")  # what follows the number: 17.0.15, 21-ea, 25+36
+_FEATURE = re.compile(r"\D")  # characters after the feature release: 17.0.15, 21-ea, 25+36
 _PLACES = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home", "/opt/java/*")
 
 
@@ -60,7 +60,7 @@ def _homes(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _probe(home: Path) -> Java | None:
-    """Return the Java that is installed there; the release file spares starting a JVM."""
+    """Return the Java installed in a folder; its release file saves the start of a JVM."""
     program = home / "bin" / "java"
     if not program.exists():
         return None
@@ -73,6 +73,6 @@ def _probe(home: Path) -> Java | None:
             [str(program), "-version"], capture_output=True, text=True, check=False, timeout=30
         )
     except (OSError, subprocess.SubprocessError):
-        return None  # of another machine, or hanging
+        return None  # built for another machine, or hanging
     found = re.search(r'version "([0-9][^"]*)"', answer.stderr)
     return Java(str(home), found.group(1)) if found else None

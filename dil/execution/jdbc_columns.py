@@ -1,7 +1,7 @@
-"""Columns whose values Spark's JDBC source would change without a word; pure.
+"""Refuses columns whose values Spark's JDBC source would change silently; pure.
 
 Spark reads decimals into the scale that it chose, times of day in milliseconds, and timestamps in
-microseconds. What the driver said of a column is in the metadata of Spark's schema.
+microseconds. The metadata of Spark's schema has the driver's description of a column.
 Source: Spark's JdbcUtils.getSchema and makeGetter, 4.0 to 4.3.
 """
 
@@ -21,10 +21,10 @@ def refuse_lossy(fields: Iterable[Mapping[str, Any]]) -> None:
     """Refuse columns that Spark would round.
 
     Args:
-        fields: Those of a StructType as JSON: name, type, metadata.
+        fields: The fields of a StructType as JSON: name, type, metadata.
 
     Raises:
-        SourceContractError: there is one.
+        SourceContractError: there is such a column.
     """
     for field in fields:
         name, kind, metadata = str(field["name"]), _item(field["type"]), field["metadata"]
@@ -52,7 +52,7 @@ def refuse_lossy(fields: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _item(kind: Any) -> str:  # noqa: ANN401 - a type as JSON
-    """Return a type; of arrays that of their items."""
+    """Return the type; for arrays, the type of the items."""
     found = kind
     while isinstance(found, Mapping) and found.get("type") == "array":
         found = found["elementType"]

@@ -1,4 +1,4 @@
-"""JDBC drivers in Spark's JVM: their jars added while it runs, and found there by the URL."""
+"""Adds the jars of JDBC drivers to Spark's running JVM, and finds drivers by URL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dil.execution.jvm_errors import no_driver
 
 
 def add_jars(context: Any, jars: Sequence[str]) -> None:  # noqa: ANN401 - a SparkContext
-    """Let the driver and all executors find the classes of some jars of this machine."""
+    """Make the classes of local jars available to the driver and all executors."""
     jvm = context._jvm  # noqa: SLF001 - a running JVM takes a jar by no public way
     loader = _loader(jvm)
     for jar in jars:
@@ -23,9 +23,9 @@ def driver_for(context: Any, url: str, location: str) -> str:  # noqa: ANN401 - 
     Spark itself asks Java's DriverManager, which sees no jar that came after the start.
 
     Args:
-        context: Whose JVM is looked at.
+        context: The SparkContext, whose JVM is searched.
         url: A ``jdbc:`` URL.
-        location: The same without secrets.
+        location: The URL without secrets, for messages.
 
     Raises:
         ConfigError: no jar has a driver that registers itself and takes the URL.

@@ -1,4 +1,4 @@
-"""Looks at what the Spark jobs of a run report while they run, and cancels them where it must."""
+"""Watches the reports of a run's Spark jobs, and cancels the jobs if necessary."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _GLANCE_S = 0.25
 class SparkJobMonitor:
     """One group of Spark jobs.
 
-    ``stopped`` says why no further work unit begins, None while they do; the first reason stays.
-    ``is_over`` is set when nothing more may begin, and then what is under way is cancelled.
+    ``stopped`` is the first reason why no further work unit begins, None while they do. ``is_over``
+    is set when nothing more may begin; then running jobs are cancelled.
     """
 
     def __init__(
@@ -42,13 +42,13 @@ class SparkJobMonitor:
         self._group = f"dil {shared.run.run_id}"
 
     def join_group(self) -> None:
-        """Let the Spark jobs that this thread begins from now on belong to the group."""
+        """Add the Spark jobs that this thread begins from now on to the group."""
         name = f"dil {self._shared.run.job.name}"
         self._context.setJobGroup(self._group, name, interruptOnCancel=True)
 
     @contextmanager
     def looking(self) -> Iterator[None]:
-        """Look several times a second; a signal or an error cancels the jobs and goes on."""
+        """Look several times a second; a signal or an error cancels the jobs and is reraised."""
         glance = threading.Thread(target=self._poll, daemon=True, name="dil-watch")
         glance.start()
         try:
@@ -64,14 +64,14 @@ class SparkJobMonitor:
             glance.join()
 
     def give_up(self, error: BaseException) -> None:
-        """Begin no further work unit, because of what should not have happened."""
+        """Begin no further work unit, because of an unexpected error."""
         self.stopped = self.stopped or _broken(error)
 
     def conclude(self, units: int) -> Failure | None:
-        """Show the last reports; return why not all of the work units were run, None if they were.
+        """Show the last reports; return why some work units were not run, None if all were run.
 
         Args:
-            units: How many reports would be all.
+            units: The number of reports of a complete run.
         """
         reports = self._reports()
         self._look(reports)
@@ -85,7 +85,7 @@ class SparkJobMonitor:
             if found is None:
                 continue
             self.stopped = self.stopped or found
-            # One that ends by itself is looked at until then: something worse may come.
+            # A run that ends by itself is watched until its end: a worse failure may come.
             if not self._shared.ends_by_itself(found):
                 self._cancel()
                 return
@@ -97,7 +97,7 @@ class SparkJobMonitor:
             return _broken(error)
 
     def _cancel(self) -> None:
-        """Begin nothing more, and cancel what is under way or was about to begin."""
+        """Begin nothing more, and cancel all jobs that run or are about to begin."""
         self.is_over.set()
         try:
             # pyspark's own cancelJobGroup misses a job that is planned but not submitted yet.
@@ -107,7 +107,7 @@ class SparkJobMonitor:
 
 
 def _signal_behind(error: BaseException) -> BaseException | None:
-    """Return the signal that an error began with; what pyspark does on its way out may fail."""
+    """Return the signal that caused an error, None without one; pyspark's own cleanup may fail."""
     found: BaseException | None = error
     while found is not None and not isinstance(found, RunInterruptedError | KeyboardInterrupt):
         found = found.__context__

@@ -1,4 +1,4 @@
-"""The JVM of a local session: it boots while pyspark is imported."""
+"""Starts the JVM of a local session while pyspark is being imported."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOISE = ("WARNING: Using incubator modules", "NOTE: Picked up ", "WARNING: pack
 
 
 class StartingJvm:
-    """A JVM on its way; it ends when this process closes its pipe, or is gone.
+    """A JVM that is starting; it ends when this process closes its pipe or ends.
 
     ``conf`` are Spark's settings, ``environ`` is the JVM's whole environment. Its output goes to
     standard error, without the launcher's own noise.
@@ -35,7 +35,7 @@ class StartingJvm:
         self._process = subprocess.Popen(  # noqa: S603 - of the pyspark that is installed
             [f"{spark_home()}/bin/spark-submit", *settings, "pyspark-shell"],
             env={
-                # The address of a host name that no DNS knows would end the JVM.
+                # The JVM would fail on a host name that no DNS resolves.
                 "SPARK_LOCAL_IP": "127.0.0.1",
                 **environ,
                 "SPARK_CONNECT_MODE": "0",
@@ -44,7 +44,7 @@ class StartingJvm:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            # Ctrl-C is for this process, which knows how a run ends.
+            # Only this process handles Ctrl-C, so that the run ends in order.
             process_group=0,
         )
         self._output = threading.Thread(
@@ -54,14 +54,14 @@ class StartingJvm:
 
     @property
     def pid(self) -> int:
-        """Return the process, of the script at first and then of the JVM."""
+        """Return the process id, first of the launch script and then of the JVM."""
         return self._process.pid
 
     def gateway(self) -> Any:  # noqa: ANN401 - pyspark comes late
-        """Wait until it is there; return pyspark's connection to it.
+        """Wait for the JVM; return pyspark's connection to it.
 
         Raises:
-            ExecutionError: it ended instead.
+            ExecutionError: the JVM ended.
         """
         from pyspark.java_gateway import launch_gateway
 
@@ -93,7 +93,7 @@ class StartingJvm:
 
 
 def spark_home() -> Path:
-    """Return where Spark is, as pyspark finds it, but without its import, which takes long.
+    """Return Spark's folder as pyspark finds it, without the slow import of pyspark.
 
     Raises:
         ExecutionError: pyspark is not installed.
@@ -109,6 +109,6 @@ def _pass_on(stream: IO[bytes]) -> None:
     with stream:
         for raw in stream:
             line = raw.decode(errors="replace")
-            # Without a standard error the pipe is emptied all the same: a full one stops the JVM.
+            # The pipe is read even without a standard error, because a full pipe blocks the JVM.
             if sys.stderr is not None and not line.startswith(_NOISE):
                 sys.stderr.write(line)

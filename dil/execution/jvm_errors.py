@@ -1,4 +1,4 @@
-"""The meaning of errors of Spark's JVM: Java's exceptions, in the errors that say what to do."""
+"""Translates exceptions of Spark's JVM to errors that say what to do."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from dil.observe.redaction import shortened
 _LONGEST = 300
 _MOST_CAUSES = 20
 _NO_DRIVER = "No suitable driver"
-# Classes of SQLSTATE (SQL:2016 part 2, table 38; vendors' own): what may pass.
+# Classes of SQLSTATE (SQL:2016 part 2, table 38; vendors' own) that may pass.
 _LOGIN = ("28",)
 _CONNECTION = ("08", "57P")
 _BUSY = ("40", "53", "57", "HYT")
 _SQL_EXCEPTION = "java.sql.SQLException"
-# Which classes of SQLSTATE have exceptions of their own (JDBC 4.3, 8.5). SQLRecoverableException
+# The classes of SQLSTATE with their own exceptions (JDBC 4.3, 8.5). SQLRecoverableException
 # asks for a new connection.
 _KINDS = {
     "java.sql.SQLInvalidAuthorizationSpecException": "28",
@@ -34,7 +34,7 @@ _KINDS = {
     "java.sql.SQLRecoverableException": "08",
     "java.sql.SQLTransientException": "40",
 }
-# What a Python worker says about an exception, up to the frames of the JVM.
+# A Python worker's text about an exception, up to the frames of the JVM.
 _TRACEBACK = re.compile(
     r"Traceback \(most recent call last\):\n(.*?)(?:\n\s*\n|\n\s+at |\Z)", re.DOTALL
 )
@@ -43,9 +43,9 @@ _NO_CLASS = frozenset({"java.lang.ClassNotFoundException", "java.lang.NoClassDef
 
 
 def last_line(error: BaseException) -> str:
-    """Return the line of an error's text that says most."""
+    """Return the most telling line of an error's text."""
     text = ""
-    with suppress(Exception):  # py4j asks the JVM for the text, and that may be gone
+    with suppress(Exception):  # py4j asks the JVM for the text, and the JVM may be gone
         text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     caused = [line for line in lines if "Caused by" in line or "Exception" in line]
@@ -53,9 +53,9 @@ def last_line(error: BaseException) -> str:
 
 
 def stopping_error(error: Exception) -> DilError:
-    """Return what stopped a job of Spark's: our own error as it is, Spark's, or another's by name.
+    """Return the error that stopped a Spark job: our own error unchanged, others translated.
 
-    Of a task in Python that broke outside of its work unit, the exception there is the cause.
+    If a Python task broke off outside of its work unit, its exception is named as the cause.
     """
     from pickle import PicklingError
 
@@ -100,13 +100,13 @@ def _python_cause(error: Exception) -> str:
 
 @contextmanager
 def source_errors(location: str) -> Iterator[None]:
-    """Translate what Spark and the JVM raise while they read a source; others go on as they are.
+    """Translate errors of Spark and the JVM while they read a source; others pass unchanged.
 
     Args:
         location: The source, without secrets.
 
     Raises:
-        DilError: what it means.
+        DilError: the translated error.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -121,7 +121,7 @@ def source_errors(location: str) -> Iterator[None]:
 
 
 def _java_error(error: Exception, location: str) -> DilError | None:
-    """Return the meaning of the exceptions behind an error; those of the driver say most."""
+    """Return the translation of the Java exceptions behind an error; drivers' ones go first."""
     causes = [(_ancestry(cause), cause) for cause in _causes(error)]
     for names, cause in reversed(causes):
         if _SQL_EXCEPTION in names:
@@ -134,13 +134,13 @@ def _java_error(error: Exception, location: str) -> DilError | None:
 
 
 def refusal(state: str, reason: str, location: str, kind: str = "") -> DilError:
-    """Return the meaning of a SQLException.
+    """Return the DilError that a SQLException means.
 
     Args:
-        state: Its SQLSTATE, empty where the driver gives none.
+        state: Its SQLSTATE, empty if the driver gives none.
         reason: Its message.
         location: The source, without secrets.
-        kind: The class of SQLSTATE that the exception's own class means.
+        kind: The class of SQLSTATE that belongs to the exception's class.
     """
     if _NO_DRIVER in reason:
         return no_driver(f"has no driver for {location}")
@@ -167,7 +167,7 @@ def refusal(state: str, reason: str, location: str, kind: str = "") -> DilError:
 
 
 def no_driver(what: str) -> ConfigError:
-    """Return the error for a JDBC driver that Spark does not find; ``what`` ends "the jar ..."."""
+    """Return the error for a JDBC driver that Spark does not find; ``what`` begins the message."""
     return ConfigError.single(
         "ms.jdbc.driver.jar",
         f"{what}: Spark does not find the JDBC driver",
@@ -191,7 +191,7 @@ def _message(cause: Any) -> str:  # noqa: ANN401 - a Java exception
 
 
 def _ancestry(cause: Any) -> tuple[str, ...]:  # noqa: ANN401 - a Java exception
-    """Return the names of its class and of those above it."""
+    """Return the names of an exception's class and of its superclasses."""
     names = []
     found = cause.getClass()
     while found is not None:

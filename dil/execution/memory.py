@@ -1,7 +1,7 @@
-"""How much memory a worker may take: what goes beyond it fails as MemoryError inside the worker.
+"""Limits the memory of a worker, so that allocations beyond it raise MemoryError there.
 
-Else the kernel kills the worker, or something else of the machine, and Spark runs the same work
-units again.
+Without a limit, the kernel would kill the worker or another process, and Spark would run the same
+work units again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GIB = 1024**3
 
 @contextmanager
 def memory_limited(job: Job, workers: int = 0) -> Iterator[Job]:
-    """Keep this process to what a worker of a job may take; yields the job with that limit.
+    """Limit this process to the memory of a job's worker; yield the job with that limit.
 
     ``workers`` is how many run at a time on this machine, 0 for one on each core.
     """
@@ -33,8 +33,8 @@ def memory_limited(job: Job, workers: int = 0) -> Iterator[Job]:
 def memory_limit(asked: int | None, workers: int = 0) -> int:
     """Return the bytes that this process may take, 0 for no limit.
 
-    Where a job names none (None), all workers together get half of the machine's memory, or that
-    of its container, and one gets 1 GiB at least; a limit that Spark itself has set counts as well.
+    If a job sets no limit (None), all workers together get half of the memory of the machine or its
+    container, and each at least 1 GiB; a limit that Spark has set counts, too.
     """
     if asked is not None:
         return asked
@@ -53,7 +53,7 @@ def usual_limit(memory: int, workers: int) -> int:
 
 
 def workers_at_once(context: Any) -> int:  # noqa: ANN401 - a SparkContext
-    """Return how many workers run at a time on one machine, 0 where Spark's settings do not say."""
+    """Return how many workers run at a time on one machine, 0 if Spark's settings do not say."""
     if context.master == "local" or context.master.startswith("local["):
         return int(context.defaultParallelism)
     conf = context.getConf()
@@ -63,11 +63,11 @@ def workers_at_once(context: Any) -> int:  # noqa: ANN401 - a SparkContext
 
 @contextmanager
 def limited(most: int) -> Iterator[None]:
-    """Let what this process allocates beyond ``most`` bytes fail, all it has counted; 0: let it be.
+    """Let allocations of this process beyond ``most`` bytes in all fail; 0 means no limit.
 
-    What libraries have reserved and not used does not count (Arrow reserves 1 GiB at first), nor do
-    files that are mapped. Half of ``most`` is there at any rate: allocators keep what earlier work
-    units have freed. Linux alone can do this; elsewhere nothing is limited here.
+    Reserved but unused memory does not count (Arrow reserves 1 GiB at first), nor do mapped files.
+    At least half of ``most`` stays available, because allocators keep memory that earlier work
+    units have freed. Only Linux can do this; other systems have no limit here.
     """
     data = data_bytes()
     if not most or data is None:

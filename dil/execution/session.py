@@ -1,4 +1,4 @@
-"""A Spark context: the one spark-submit made, or a local one that starts fast and quietly."""
+"""Opens a Spark context: that of spark-submit, or a local one that starts fast and quietly."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ _LOCAL = {
 _EXPORTED = ("JAVA_HOME", "PYTHONPATH", "PYSPARK_PYTHON")
 _JOB_GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 _EXECUTOR_OPTIONS = "spark.executor.extraJavaOptions"
-# Executor loss is Spark's to heal; a task body never raises, so four failures mean real trouble.
+# Spark repeats tasks of lost executors; a task body never raises, so four failures are an error.
 MAX_FAILURES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """How a session is made.
+    """The settings of a session.
 
     ``threads`` is for a local one. ``plugins`` are modules of the user's own, to be shipped.
-    ``cache`` is a folder that survives the run. ``reads`` says that Spark itself reads rows.
+    ``cache`` is a folder that survives the run. ``reads``: Spark itself reads rows of the source.
     ``given`` is a SparkContext of the caller, which is used and left as it is. ``is_embedded``
     says that this process goes on after the run, so that a local session and its JVM are stopped.
     """
@@ -85,10 +85,10 @@ def is_on_cluster(environ: Mapping[str, str]) -> bool:
 def spark_context(settings: SparkSettings) -> Iterator[Any]:
     """Yield a SparkContext, from any thread.
 
-    A context that the caller gave, or that other code of this process made, is used and goes on
-    afterwards. Else, under spark-submit, it runs on the master that spark-submit was given, with
-    its options, and is stopped at the end. Else it runs on ``local[threads]`` and ends with this
-    process, whose closed pipe ends its JVM: waiting for that would cost a second of each run.
+    A context that the caller gave, or that other code of this process made, is used and left
+    running. Else, under spark-submit, a new context runs on the master that spark-submit was given,
+    with its options, and is stopped at the end. Else it runs on ``local[threads]`` and ends with
+    this process, whose closed pipe ends its JVM: waiting for that would cost a second of each run.
 
     Raises:
         ConfigError: the given session is not fit for work units, or for rows that Spark reads.
@@ -103,8 +103,8 @@ def spark_context(settings: SparkSettings) -> Iterator[Any]:
 class _OwnContext:
     """The one SparkContext that the runs of this process share, and how many of them use it.
 
-    A process has one SparkContext at most. Who comes first starts it; it is stopped when the last
-    one is done, so that a run which ends does not take it from another thread's.
+    A process has one SparkContext at most. The first run starts it, and the last one stops it, so
+    that a run that ends does not stop the context of another thread's run.
     """
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ class _OwnContext:
             return None
         from pyspark import SparkContext
 
-        with self._lock:  # one that another thread is starting has no settings yet
+        with self._lock:  # a context that another thread is starting has no settings yet
             running = SparkContext._active_spark_context  # noqa: SLF001 - getOrCreate makes one
             return None if running is None or running.getConf().contains(_OWN) else running
 
@@ -167,11 +167,12 @@ _own = _OwnContext()
 
 @contextmanager
 def _borrowed(context: Any, settings: SparkSettings) -> Iterator[Any]:  # noqa: ANN401
-    """Yield a SparkContext of others; afterwards its thread's job group is what it was."""
+    """Yield a SparkContext of others; restore the job group of this thread afterwards."""
     if context.getConf().get(_SPECULATION, "false").lower() == "true":
         raise ConfigError.single(
             "spark",
-            f"is a session with {_SPECULATION}=true, which runs a slow work unit twice at once",
+            f"is a session with {_SPECULATION}=true, by which a slow work unit may run twice at"
+            " the same time",
             f"Start that session with {_SPECULATION}=false, or leave spark out.",
         )
     if settings.reads:
@@ -194,7 +195,7 @@ def _borrowed(context: Any, settings: SparkSettings) -> Iterator[Any]:  # noqa: 
 
 
 def _end(context: Any) -> None:  # noqa: ANN401 - a SparkContext
-    """Stop a local context and its JVM, which starts fast and runs slowly: no one else's choice."""
+    """Stop a local context and its JVM, which is set to start fast, and not fit for other code."""
     from pyspark import SparkContext
 
     context.stop()
@@ -209,7 +210,7 @@ def _end(context: Any) -> None:  # noqa: ANN401 - a SparkContext
 
 @contextmanager
 def _environment_kept() -> Iterator[None]:
-    """Give this process its environment back, in which pyspark looks for Java and packages."""
+    """Restore the environment of this process, in which pyspark looks for Java and packages."""
     environ = os.environ  # noqa: TID251 - see _exported
     before = {name: environ.get(name) for name in _EXPORTED}
     try:
@@ -238,20 +239,20 @@ def _submitted(settings: SparkSettings) -> Any:  # noqa: ANN401 - pyspark comes 
 
 
 def _let_executors_use_utc(conf: Any) -> None:  # noqa: ANN401 - a SparkConf
-    """JDBC drivers make times without a zone by that of their JVM, and UTC has all of them."""
+    """Set UTC for executors: JDBC drivers convert times by the JVM's zone, and UTC has no gaps."""
     options = conf.get(_EXECUTOR_OPTIONS, "") or ""
     conf.set(_EXECUTOR_OPTIONS, f"{options} -Duser.timezone=UTC".strip())
 
 
 def _use_utc(context: Any) -> None:  # noqa: ANN401 - a SparkContext
-    """Do the same for the driver's JVM, which runs already, and reads the rows of a local one."""
+    """Set UTC for the driver's running JVM, which reads the rows of a local session."""
     zones = context._jvm.java.util.TimeZone  # noqa: SLF001 - it has no public way
     zones.setDefault(zones.getTimeZone("UTC"))
 
 
 @contextmanager
 def _zone_kept(context: Any) -> Iterator[None]:  # noqa: ANN401 - a SparkContext
-    """Give the driver's JVM back its time zone: it goes on under spark-submit."""
+    """Restore the time zone of the driver's JVM, which runs on under spark-submit."""
     zones = context._jvm.java.util.TimeZone  # noqa: SLF001 - it has no public way
     before = zones.getDefault()
     try:
@@ -266,7 +267,7 @@ def _local(settings: SparkSettings) -> Any:  # noqa: ANN401 - pyspark comes late
         "spark.app.name": settings.app_name,
         "spark.master": f"local[{settings.threads},{MAX_FAILURES}]",
     }
-    # The JVM of an earlier run of this process serves again.
+    # The JVM of an earlier run of this process is used again.
     jvm = None if "pyspark" in sys.modules and _is_running() else _launch(settings, options)
     from pyspark import SparkConf, SparkContext
 
@@ -286,7 +287,7 @@ def _is_running() -> bool:
 
 
 def _launch(settings: SparkSettings, options: dict[str, str]) -> StartingJvm:
-    """Start the JVM with options that make it start fast; they are added to ``options``."""
+    """Start the JVM with options for a fast start, which are added to ``options``."""
     java = find_java(settings.environ)
     archive = _archive(settings, java)
     options["spark.driver.extraJavaOptions"] = " ".join(
@@ -312,7 +313,7 @@ def _jvm_options(archive: ClassArchive | None) -> list[str]:
 
 
 def _exported(settings: SparkSettings, java_home: str) -> Mapping[str, str]:
-    """Hand Java and our packages to the processes that pyspark starts: it asks the environment."""
+    """Return environment variables by which pyspark's processes find Java and our packages."""
     own = Path(__file__).resolve().parents[2]
     # An installed package is found without help; its folder must not come before the library's.
     checkout = [] if own.name == "site-packages" else [str(own)]

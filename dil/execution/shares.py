@@ -1,4 +1,4 @@
-"""How the work units of a run are shared out: tasks at a time, lanes in a task, units of a task."""
+"""Shares out the work units of a run: tasks at a time, lanes in a task, units of a task."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dil.model.work_unit import WorkUnit
 from dil.spi.registry import load
 from dil.task.group import SLICE_S
 
-# A task gets at most this part of what is left for its slot: the last ones are small, so that no
+# A task gets at most this part of its slot's remaining units: the last tasks are small, so that no
 # slot works alone at the end.
 _PART = 3
 
@@ -24,7 +24,7 @@ def overlaps(job: Job) -> bool:
     Plug-ins were written for one at a time, unless their connector says otherwise.
     """
     connector = load(job.source.connector)
-    # A subclass may keep what its parent does not, so what the parent declares is not its word.
+    # A subclass may keep more than its parent, so the parent's declaration does not count.
     return bool(vars(connector).get("overlaps", False)) and set(task_modules(job)) <= {
         connector.__module__.partition(".")[0]
     }
@@ -40,7 +40,7 @@ def local_slots(job: Job, units: int) -> int:
 
 
 def lanes_of(job: Job, units: int, slots: int) -> int:
-    """Return how many work units a task runs at a time, where ``slots`` tasks run at a time."""
+    """Return how many work units a task runs at a time, if ``slots`` tasks run at a time."""
     return _lanes(min(job.running.threads, units), slots) if overlaps(job) else 1
 
 
@@ -49,9 +49,10 @@ def share_out(
 ) -> Iterator[tuple[WorkUnit, ...]]:
     """Yield the work units of one task after the other, in their order.
 
-    What work units cost is not known before the first are done: tasks begin large and get smaller,
-    and a task gives back what it cannot begin in time. ``seconds_each`` is what they took so far.
-    Where they wait for their time, tasks are small, so that no slot waits while others have many.
+    The cost of work units is unknown before the first are done: tasks begin large and get smaller,
+    and a task gives back the units that it cannot begin in time. ``seconds_each`` is the mean time
+    per unit so far. If units wait for their start times, tasks are small, so that no slot is idle
+    while others have many units.
     """
     waiting, left = iter(units), len(units)
     most = len(units)

@@ -1,4 +1,4 @@
-"""Brings a job's own plug-in modules to the tasks (rule F13)."""
+"""Sends a job's own plug-in modules to the tasks (rule F13)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _OURS = frozenset({"dil", "connectors"})
 
 
 def plugin_modules(job: Job) -> tuple[str, ...]:
-    """Return the top-level modules of the classes that the job names and we do not ship.
+    """Return the top-level modules of the classes that the job names and that are not ours.
 
-    Tasks publish nothing, and get the properties that a destination of the job's own declares.
+    A destination's class is not among them: tasks publish nothing, and need only its properties.
     """
     destination = job.publishing.destination
     own = set() if destination is None else {destination.ref.module.partition(".")[0]}
@@ -26,7 +26,7 @@ def plugin_modules(job: Job) -> tuple[str, ...]:
 
 
 def task_modules(job: Job) -> tuple[str, ...]:
-    """Return those of ``plugin_modules`` whose classes run in tasks."""
+    """Return the modules among ``plugin_modules`` whose classes run in tasks."""
     filters = (each.filter for each in job.extraction.preprocessors)
     own = () if job.writing.own is None else (job.writing.own.ref,)
     rows = (*job.conversion.converters, *filters, *own)

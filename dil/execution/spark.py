@@ -52,11 +52,11 @@ class SparkExecutor:
         self._sessions.close()
 
     def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
-        """Run all work units; reports of finished ones survive a cancelled or broken Spark job.
+        """Run all work units; finished reports survive a cancelled or broken Spark job.
 
         Raises:
-            ConfigError: the connector reads by Spark, and something that it needs is not there; or
-                there is no metastore for the job's catalog.
+            ConfigError: the connector reads by Spark, and a class or driver that it needs is
+                missing; or there is no metastore for the job's catalog.
         """
         reader = _reader(run.job)
         context = self._session(replace(self._settings, reads=reader is not None))
@@ -75,7 +75,7 @@ class SparkExecutor:
         return Execution(reports, stopped)
 
     def query(self, run: RunContext, query: Query, watch: Watch) -> QueryResult:
-        """Run a query over published rows, and stage what it gives.
+        """Run a query over published rows, and stage its result.
 
         Raises:
             QueryError: the query is wrong, or failed.
@@ -97,7 +97,7 @@ class SparkExecutor:
         """Call a function for each item in a task of its own, in the session that is open.
 
         Raises:
-            DilError: what the first failed call raised.
+            DilError: the error of the first failed call.
             ExecutionError: Spark failed.
         """
         context = self._session(self._settings)
@@ -122,7 +122,7 @@ class SparkExecutor:
 
 @dataclass(frozen=True, slots=True)
 class _Called(Generic[R]):
-    """The one result of a call, or why there is none: Spark would make text of an exception."""
+    """The result of a call, or its error, which Spark would turn into text."""
 
     results: tuple[R, ...] = ()
     error: DilError | None = None
@@ -141,7 +141,7 @@ class _Call(Generic[T, R]):
 
 @contextmanager
 def _cancelled_on_error(context: Any, group: str) -> Iterator[None]:  # noqa: ANN401 - a SparkContext
-    """Let the Spark jobs inside belong to a group, which a signal or an error cancels."""
+    """Put the Spark jobs of the block into a group, which a signal or an error cancels."""
     context.setJobGroup(group, group, interruptOnCancel=True)
     try:
         yield
@@ -180,7 +180,7 @@ class _Stages:
         return reports
 
     def run(self, units: Sequence[WorkUnit], slots: int) -> Failure | None:
-        """Run all work units; return why that was stopped, None when it came to its end."""
+        """Run all work units; return why the run stopped early, None if it is complete."""
         monitor = self._monitor
         try:
             with monitor.looking():
@@ -221,7 +221,7 @@ class _Body:
         self._workers = workers
 
     def __call__(self, shares: Iterable[Sequence[WorkUnit]]) -> Iterable[object]:
-        # Imported here: the driver, which others wait for, runs no task.
+        # Imported here: the driver, which starts faster without it, runs no task.
         from pyspark import TaskContext
 
         from dil.task.group import run_group
@@ -235,7 +235,7 @@ class _Body:
 
 
 def in_order(reports: Sequence[TaskReport], units: Sequence[WorkUnit]) -> tuple[TaskReport, ...]:
-    """Return reports in the order of the work units, with their signatures and not copies."""
+    """Return reports in the order of the work units, sharing the units' signature objects."""
     places = {unit.signature: (number, unit.signature) for number, unit in enumerate(units)}
     found = (replace(each, signature=places[each.signature][1]) for each in reports)
     return tuple(sorted(found, key=lambda report: places[report.signature][0]))
@@ -247,7 +247,7 @@ def _reader(job: Job) -> SparkReader | None:
 
 
 def _place(context: Any) -> BindAddress:  # noqa: ANN401 - a SparkContext
-    """Return where tasks reach this driver: as Spark's own executors do."""
+    """Return the address at which tasks reach this driver, which Spark's executors use, too."""
     if context.master == "local" or context.master.startswith("local["):
         return BindAddress(tasks=context.defaultParallelism)
     conf = context.getConf()
@@ -256,7 +256,7 @@ def _place(context: Any) -> BindAddress:  # noqa: ANN401 - a SparkContext
 
 
 def reports_parameter() -> Any:  # noqa: ANN401 - its base class comes with pyspark
-    """Return the AccumulatorParam that gathers reports, each task's in one list."""
+    """Return the AccumulatorParam that gathers the reports of all tasks in one list."""
     from pyspark.accumulators import AccumulatorParam
 
     class Reports(AccumulatorParam[list[TaskReport]]):
@@ -267,7 +267,7 @@ def reports_parameter() -> Any:  # noqa: ANN401 - its base class comes with pysp
         def addInPlace(  # noqa: N802 - pyspark's name
             self, value1: list[TaskReport], value2: list[TaskReport]
         ) -> list[TaskReport]:
-            # Each task's reports bring a schema of their own, which is the same for most.
+            # Each report has its own copy of a schema text, which is equal for most.
             value1.extend(replace(each, schema=sys.intern(each.schema)) for each in value2)
             return value1
 

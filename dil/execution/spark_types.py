@@ -1,4 +1,4 @@
-"""Columns of Arrow as those of Spark, and back: what Python has to yield for a Spark schema.
+"""Converts types of Arrow columns to Spark types, and back.
 
 Spark's own conversion is no public interface, and knows no times of day and unsigned numbers.
 """
@@ -54,8 +54,8 @@ _TO_ARROW: dict[type[sql.DataType], pa.DataType] = {
 def spark_schema(schema: pa.Schema) -> sql.StructType:
     """Return the Spark schema of rows; every column may be null.
 
-    A time of day, which Spark's Parquet reader refuses, is a text ``HH:MM:SS.ffffff``; a column in
-    which no value was found is a text.
+    A time of day, which Spark's Parquet reader refuses, is a text ``HH:MM:SS.ffffff``; a column
+    without any value is a text.
     """
     return sql.StructType(
         [sql.StructField(field.name, _spark_type(field.type)) for field in schema]
@@ -63,10 +63,10 @@ def spark_schema(schema: pa.Schema) -> sql.StructType:
 
 
 def arrow_schema(schema: sql.StructType) -> pa.Schema:
-    """Return the Arrow schema that Spark wants rows of a Spark schema in.
+    """Return the Arrow schema in which Spark takes rows of a Spark schema.
 
     Raises:
-        ConfigError: it has a type that cannot be read.
+        ConfigError: the schema has a type that cannot be read.
     """
     return pa.schema(
         [
@@ -111,7 +111,7 @@ def _arrow_type(name: str, kind: sql.DataType) -> pa.DataType:
     if found is None:
         raise ConfigError.single(
             "schema",
-            f"has the type {kind.simpleString()} for {name}, which is not read",
+            f"has the type {kind.simpleString()} for {name}, which cannot be read",
             "Name another type, such as string, and cast the column in Spark.",
         )
     return found

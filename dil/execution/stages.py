@@ -1,4 +1,4 @@
-"""Who runs a job's tasks: those of extraction, and those of large steps before publishing."""
+"""The executors of a run, for extraction and for large steps before publishing."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Executors:
         self._spark: SparkExecutor | None = None
 
     def for_units(self, units: int) -> Executor:
-        """Return the runner of some work units; a session that is not kept is stopped first."""
+        """Return the executor for work units; a session that is not kept is stopped first."""
         if self._is_kept:
             if self._spark is not None:
                 return self._spark
@@ -62,7 +62,7 @@ class Executors:
         return self._own or self._new_spark(local_slots(self._job, units))
 
     def for_query(self) -> QueryExecutor:
-        """Return the runner of a derived dataset's query, on all cores of a new local session."""
+        """Return the executor for a derived dataset's query; a local session uses all cores."""
         from dil.execution.queries.query import QueryExecutor
         from dil.execution.shares import cores
 
@@ -72,7 +72,7 @@ class Executors:
         return self._spark or self._new_spark(cores())
 
     def for_steps(self, tasks: int) -> Executor:
-        """Return the runner of other tasks; an existing session goes on."""
+        """Return the executor for other tasks; an existing session is used."""
         return self._own or self._spark or self._new_spark(tasks)
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ class Executors:
             self._spark = None
 
     def settings(self, threads: int) -> SparkSettings:
-        """Return how the run's session is made."""
+        """Return the settings of the run's session."""
         # Imported here: a run with nothing due starts no session.
         from dil.execution.session import SparkSettings
         from dil.execution.shipping import plugin_modules
@@ -106,16 +106,16 @@ class Executors:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Steps between extraction and publishing: small ones in this process, large ones as tasks."""
+    """Runs steps between extraction and publishing: small ones here, large ones as tasks."""
 
     executors: Executors
     bytes: int = STAGE_BYTES
 
     def __call__(self, function: Callable[[T], R], items: Sequence[T], size: int) -> list[R]:
-        """Return the results in the order of the items; ``size`` is what they read, in bytes.
+        """Return the results in the order of the items; ``size`` is how many bytes they read.
 
         Raises:
-            DilError: what the first failed call raised, or Spark's own failure.
+            DilError: the error of the first failed call, or Spark's own failure.
         """
         if size < self.bytes or len(items) < 2:  # noqa: PLR2004 - one item has no company
             return [function(item) for item in items]

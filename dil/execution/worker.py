@@ -16,10 +16,10 @@ from dil.spi.registry import join_import_path
 
 @contextmanager
 def prepared(run: RunContext, workers: int) -> Iterator[RunContext]:
-    """Let a worker log as the run does, find the job's own plug-ins, and keep to its memory.
+    """Set up a worker: logging as in the run, the job's own plug-ins, and its memory limit.
 
-    Yields what the task is to work with: the run, with the limit of this worker's memory. So many
-    ``workers`` run at a time on this machine, 0 for one on each core.
+    Yields the run's context with the memory limit of this worker. ``workers`` is how many run at a
+    time on this machine, 0 for one on each core.
     """
     logs.configure(
         level=run.log_level,

@@ -1,1 +1,1 @@
-"""Frozen values that the rooms exchange; no I/O."""
+"""Frozen values that the packages exchange; no I/O."""

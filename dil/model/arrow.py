@@ -28,7 +28,7 @@ _TYPED: dict[str, pa.DataType] = {
     "time": pa.time64("us"),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
-# What writers receive of each flat word but decimal, whose type depends on its digits.
+# The typed form of each flat word but decimal, whose type depends on its digits.
 TYPED_WORDS: dict[str, pa.DataType] = {**_COMMON, **_TYPED, "enum": pa.string()}
 
 
@@ -43,14 +43,14 @@ def typed_schema(columns: Schema) -> pa.Schema:
 
 
 def type_word(field: pa.Field) -> str:
-    """Return the field's declared type word, empty text when it has none."""
+    """Return the field's declared type word; empty text without one."""
     metadata = field.metadata or {}
     word: bytes = metadata.get(TYPE_KEY, b"")
     return word.decode()
 
 
 def word_of(data_type: pa.DataType) -> str:
-    """Return the word that declares an Arrow type; ``string`` where none does exactly."""
+    """Return the word that declares an Arrow type; ``string`` if no word does exactly."""
     for word, known in (*_COMMON.items(), *_TYPED.items()):
         if known == data_type:
             return word

@@ -1,4 +1,4 @@
-"""``ms.authentication``: how a job shows who it is (docs/http.md)."""
+"""``ms.authentication``: the credentials of a job's requests (docs/http.md)."""
 
 from __future__ import annotations
 
@@ -98,5 +98,5 @@ class Authentication(Setting):
         return self.method == "oauth2"
 
     def without_grant(self) -> Authentication:
-        """Return the same without what is sent for a token: tasks are given the token itself."""
+        """Return a copy without the secrets of the token request: tasks get the token itself."""
         return replace(self, client_secret=None, refresh_token=None, parameters={})

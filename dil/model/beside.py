@@ -1,10 +1,10 @@
-"""The columns that rows beside a dataset have and the dataset has not, as lines of its schema."""
+"""The columns that only side tables have, not the dataset, as lines of a schema."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-# What a changelog says of each row.
+# The columns that a changelog adds to each row.
 OP = "op"
 OP_COLUMN = f"{OP}: int32"
 LATE_COLUMNS = (
@@ -16,7 +16,7 @@ LATE_COLUMNS = (
 
 
 def with_columns(schema: str, lines: Iterable[str]) -> str:
-    r"""Return the text of a schema with further columns, but for those that it has.
+    r"""Return the text of a schema, with the columns of ``lines`` that it lacks.
 
     >>> with_columns("id: int64", ["id: string", "op: int32"])
     'id: int64\nop: int32'

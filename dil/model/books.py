@@ -1,4 +1,4 @@
-"""The books of a job: which of its timelabels are closed (rules T30 to T33)."""
+"""The closed timelabels of a job, called its books (rules T30 to T33)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from dil.model.interval import Interval
 from dil.model.timelabels import TimelabelSpec
 
-# The checkpoint that keeps them; see ``dil.state.blocks.books``.
+# The checkpoint that keeps the books; see ``dil.state.blocks.books``.
 BOOKS = "books"
 
 
@@ -26,10 +26,10 @@ class LabelWindow(msgspec.Struct, frozen=True, order=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class ClosedRows:
-    """Rows of one work unit that came for closed timelabels, and are beside the dataset for it.
+    """Rows of one work unit that went to the side table, because their timelabels are closed.
 
-    ``judged_by`` is the digest of the books that said what is closed; ``rows`` counts by label, in
-    order of time.
+    ``judged_by`` is the digest of the books that were used; ``rows`` counts rows by label, in order
+    of time.
     """
 
     judged_by: str
@@ -43,11 +43,11 @@ class BookKeeping:
     ``reopens`` are labels whose rows it changes: those that are closed are reopened. ``closes`` are
     labels that may be closed after it, if they are complete then; ``forced`` ones are closed
     whatever is missing, and with ``again`` only those that were reopened. ``sweeps`` is the
-    schedule whose windows are closed as they become complete, None where no run closes them.
+    schedule whose windows are closed as they become complete, None if no run closes them.
 
     A label is complete when the frontier is ``wait_ms`` past its end, which is the grace period in
     which runs read it again by themselves; with ``by_event_time`` the event-time watermark has to
-    be past its end, too. ``marks`` says that a registry of labels has to learn of all that.
+    be past its end, too. ``marks`` says that a registry of labels must record these changes.
     ``reason`` is an operator's.
     """
 
@@ -64,12 +64,12 @@ class BookKeeping:
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """Which time is closed, epoch ms UTC.
+    """The closed stretches of time, epoch ms UTC.
 
     ``closed`` are stretches of closed windows, ascending and apart. ``reopened`` are the ends of
     the windows of labels that were reopened and not closed again, by label. Automatic closing
-    goes on with the window that starts at ``next_low``, None before the first one, and began with
-    that at ``first_low``, None where that was not kept.
+    continues with the window that starts at ``next_low``, None before the first one. It began with
+    the window at ``first_low``, None if that was not kept.
     """
 
     closed: Sequence[Interval] = ()
@@ -79,7 +79,7 @@ class Books:
 
     @property
     def begins(self) -> int | None:
-        """Return from where on closing has looked at each window, None before the first one."""
+        """Return the start of the first window that closing has checked, None before any."""
         if self.first_low is not None or self.next_low is None:
             return self.first_low
         return min([self.next_low, *(each.low for each in self.closed[:1])])
@@ -91,7 +91,7 @@ class Books:
 
     @property
     def digest(self) -> str:
-        """Return a text that says what is closed, equal where the same is; empty for nothing."""
+        """Return a digest of the closed stretches; empty if nothing is closed."""
         if not self.closed:
             return ""
         text = ",".join(f"{each.low}-{each.high}" for each in self.closed)

@@ -1,4 +1,4 @@
-"""Catalogs of tables that other engines find files by: a Hive metastore, AWS Glue."""
+"""Catalogs in which other engines find tables: a Hive metastore, AWS Glue."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CatalogSpec:
     """The catalog's table of a dataset.
 
     ``metastore`` is a thrift address, or the absolute path of the folder of an embedded metastore;
-    empty where Spark's own configuration names it. ``region`` and ``endpoint`` are of Glue, empty
+    empty if Spark's own configuration names it. ``region`` and ``endpoint`` are of Glue, empty
     where the environment names them.
     """
 

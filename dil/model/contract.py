@@ -1,4 +1,4 @@
-"""How a job's rows may change its schema, and where other rows go."""
+"""Settings of schema changes by rows, and of rows that are put aside."""
 
 from __future__ import annotations
 

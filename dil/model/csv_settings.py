@@ -1,4 +1,4 @@
-"""``ms.csv`` as a frozen value, and what else decides how cells become columns."""
+"""``ms.csv`` and the other settings of delimited text, as frozen values."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class CsvSettings(Setting):
 
     @property
     def skipped(self) -> int:
-        """Return how many records at the top of each response are no rows."""
+        """Return how many records to skip at the top of each response."""
         return max(self.lines_to_skip, self.column_header_index + 1)
 
     @property

@@ -1,4 +1,4 @@
-"""Where a database server is, and how to log in there."""
+"""The address of a database server, with its login."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Server(StrEnum):
 
     @property
     def default_port(self) -> int:
-        """Return the server's port where the address names none."""
+        """Return the server's default port."""
         return 5432 if self is Server.POSTGRESQL else 3306
 
 
@@ -25,7 +25,7 @@ class DatabaseAddress:
     """One database on a server, as its URL names it.
 
     ``hosts`` holds (name, port), several only for PostgreSQL, where the first that answers is
-    taken; it is empty where an option names a socket. ``options`` are pairs that the driver
+    taken; it is empty if an option names a socket. ``options`` are pairs that the driver
     understands: those of libpq for PostgreSQL, those of ``mysql-options`` in the documentation
     for MySQL; they may hold secrets and are not printed.
     """

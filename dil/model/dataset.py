@@ -44,11 +44,11 @@ class UnitRows(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     """One live file of a dataset. ``uri`` is absolute (``file:///...``).
 
-    ``signature`` is that of its work unit, empty where it holds rows of several. ``timelabel`` is
+    ``signature`` is that of its work unit, empty if it holds rows of several. ``timelabel`` is
     that of its work unit, where the job has timelabels (rule T16). ``is_dump`` says that
     the source or the job named it: a later file of that name replaces it. ``units`` say which rows
     are whose in a shared file, which is one of several work units: all of them and in their order;
-    empty where that is unknown.
+    empty if that is unknown.
     """
 
     uri: str
@@ -68,31 +68,31 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def unit_rows(self) -> tuple[UnitRows, ...]:
-        """Return which rows are whose, also of one work unit; empty where that is unknown."""
+        """Return the rows of each work unit in the file, also for one unit; empty if unknown."""
         if self.units or not self.signature:
             return self.units
         return (UnitRows(self.signature, 0, self.rows),)
 
     @property
     def is_shared(self) -> bool:
-        """Return whether it is a shared file that says which rows are whose."""
+        """Return whether it is a shared file whose rows are known by work unit."""
         return bool(self.units)
 
     @property
     def has_unknown_units(self) -> bool:
         """Return whether it is a shared file, written by us, whose work units are unknown.
 
-        A merge wrote it, or an earlier release put it together.
+        A merge or an earlier release wrote it.
         """
         return bool(self.run_id) and not self.unit_rows
 
     @property
     def signatures(self) -> frozenset[str]:
-        """Return the signatures of the work units whose rows it holds, as far as is known."""
+        """Return the signatures of the file's work units, as far as they are known."""
         return frozenset(each.signature for each in self.unit_rows)
 
     def narrowed(self, signatures: Collection[str]) -> PublishedFile:
-        """Return the file as if it had the rows of these work units alone."""
+        """Return the file with only the rows of these work units."""
         units = tuple(each for each in self.units if each.signature in signatures)
         if len(units) == len(self.units):
             return self
@@ -133,10 +133,10 @@ class WorkUnitOutcome:
 
 @dataclass(frozen=True, slots=True)
 class UnitEntry:
-    """One row of the work-unit index, as it is, as it was, or as an operator wants it to be.
+    """One row of the work-unit index: the present, an earlier or an intended one.
 
     Times are epoch ms UTC; ``low`` is the nominal partition start, ``high`` the last successful
-    high watermark, None without one. ``status`` is COMMITTED, FAILED, SKIPPED (no run was there in
+    high watermark, None without one. ``status`` is COMMITTED, FAILED, SKIPPED (no run took place in
     its time), or PENDING (as if never read). ``is_on_grid`` says that [low, expected_high) is a
     partition of the job as it is configured now; only then a success counts as covered.
     """
@@ -154,10 +154,10 @@ class UnitEntry:
 class OperatorAct:
     """An operator's decision about the work units of a job, as one change that can be undone.
 
-    ``verb`` and ``reason`` are kept in the chain. ``changed`` holds the rows that change, as they
-    shall be; rows of ``removed`` leave the index. ``watermark`` (epoch ms UTC, None for none)
-    becomes the dataset's watermark if ``sets_watermark``, which may lower it. ``runs_before``
-    drops the rows of runs that began before that instant and left no staging.
+    ``verb`` and ``reason`` are kept in the chain. ``changed`` has the new index rows; rows of
+    ``removed`` are removed from the index. ``watermark`` (epoch ms UTC, None for none) becomes the
+    dataset's watermark if ``sets_watermark``, which may lower it. ``runs_before`` drops the rows of
+    runs that began before that instant and left no staging.
     """
 
     verb: str
@@ -173,10 +173,9 @@ class OperatorAct:
 class RunWork:
     """The results of a run for its work units.
 
-    ``skipped`` are work units that no run reads, because none was there in their time
-    (rule T14). ``left_low`` caps the frontier: the earliest partition start that is due
-    but was not taken, epoch ms UTC. ``watermarks`` False keeps no work-unit records
-    (state.store.enabled=false).
+    ``skipped`` are work units that no run reads, because none took place in their time (rule T14).
+    ``left_low`` caps the frontier: the earliest partition start that is due but was not taken,
+    epoch ms UTC. ``watermarks`` False keeps no work-unit records (state.store.enabled=false).
     """
 
     outcomes: tuple[WorkUnitOutcome, ...] = ()
@@ -195,11 +194,11 @@ class Commit:
     name: max(real clock, --now). ``quarantine`` are files of rows that were put aside, which are
     not live files; ``quarantine_removes`` are the URIs of older ones that go with what is replaced.
     ``checkpoints`` are members of checkpoints of the job, by kind, that are set together with it.
-    ``books`` says which timelabels it closes and reopens, None where the job keeps no books.
+    ``books`` says which timelabels it closes and reopens, None if the job keeps no books.
     ``late_dir`` is the URI of the folder of late rows: what of ``quarantine`` lies there is named
     in the block. It is empty for a job that puts none beside its dataset. ``query`` is what made
     the rows of a derived dataset, None for rows of a source. ``changelog_dir`` is the URI of the
-    folder of changed rows in the same way, empty where the commit keeps no changelog;
+    folder of changed rows in the same way, empty if the commit keeps no changelog;
     ``begins_changelog`` says that its changelog begins with all rows of before.
     """
 
@@ -224,7 +223,7 @@ class Commit:
 
     @property
     def is_compaction(self) -> bool:
-        """Return whether it puts small files together: then it is all of it, or nothing."""
+        """Return whether the commit is a compaction, which does nothing else."""
         return self.act is not None and is_compaction(self.act.verb)
 
     @property
@@ -239,9 +238,9 @@ class Commit:
 
     @property
     def late_removes(self) -> tuple[str, ...]:
-        """Return the URIs of the files of late rows that go.
+        """Return the URIs of the files of late rows that are removed.
 
-        Those that an act moves aside keep their names, in a folder that is called as theirs is.
+        Files that an act moves aside keep their names, in a folder with the same name.
         """
         if not self.late_dir:
             return ()
@@ -263,7 +262,7 @@ class Commit:
 
     @property
     def touches_late_rows(self) -> bool:
-        """Return whether files of late rows come or go."""
+        """Return whether files of late rows are added or removed."""
         return bool(self.late_moves or self.late_removes)
 
     def _is_late(self, uri: str) -> bool:
@@ -281,10 +280,10 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A commit that was decided and is only ever finished, by anyone (rule C26).
+    """A decided commit, which any later run may finish, and none may change (rule C26).
 
     ``dataset_dir`` is where manifests go; ``sequence`` names the next manifest. ``destination``
-    says where and how rows go, in words of the job; empty where an older version decided.
+    says where and how rows go, in words of the job; empty if an older version decided.
     """
 
     commit: Commit
@@ -320,8 +319,8 @@ class RunRecord:
     """One row of the runs table.
 
     ``status`` is running, success, failed, partial, interrupted or superseded. ``committed`` says
-    that what it staged is published, or was found not worth it; ``staged`` that its staging folder
-    was not swept.
+    that its staged results are published, or were not worth it; ``staged`` says that its staging
+    folder was not swept.
     """
 
     run_id: str

@@ -1,4 +1,4 @@
-"""Which rows of a derived dataset repeat others: the same key, at about the same time."""
+"""The rule for repeated rows of a derived dataset: equal keys at about the same time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KEYS, COLUMN, WITHIN = "ms.dedupe.keys", "ms.dedupe.column", "ms.dedupe.within"
 class DedupeSpec:
     """Rows with the same ``keys`` whose times in ``column`` are ``within_ms`` apart at most.
 
-    Of them only the first one is published, in the order of the inputs' offsets.
+    Only the first of such rows is published, in the order of the inputs' offsets.
     """
 
     keys: tuple[str, ...]
@@ -22,12 +22,12 @@ class DedupeSpec:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the columns that decide, that of times last."""
+        """Return the columns that decide: the keys, then the column of times."""
         return (*self.keys, self.column)
 
     @classmethod
     def of(cls, body: JsonObject) -> DedupeSpec:
-        """Return what ``as_json`` gave.
+        """Return the spec from the members that ``as_json`` returned.
 
         Raises:
             KeyError: a member is missing.
@@ -39,12 +39,12 @@ class DedupeSpec:
         return cls(tuple(map(str, keys)), str(body["column"]), within)
 
     def as_json(self) -> JsonObject:
-        """Return what the chain keeps of it, to run the query again."""
+        """Return the members that the chain keeps, so that the query can be run again."""
         return {"keys": list(self.keys), "column": self.column, "withinMs": self.within_ms}
 
 
 def time_column(transform: JsonObject | None) -> str | None:
-    """Return the column of times in the body of a SetTransform, None where no repeats are found."""
+    """Return the column of times in the body of a SetTransform, None if no repeats are found."""
     dedupe = None if transform is None else transform.get("dedupe")
     return DedupeSpec.of(dedupe).column if isinstance(dedupe, dict) else None
 

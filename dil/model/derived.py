@@ -1,16 +1,16 @@
-"""What one run of a derived dataset takes of its inputs, and what its commit says of the query."""
+"""The input slices of a derived dataset's run, and the query in its commit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# What a run is given once to make a derived dataset anew from its inputs.
+# The options of a run that makes a derived dataset again from its inputs.
 MADE_ANEW = "-D ms.query.mode=full -D ms.publish.mode=replace"
 
 
 @dataclass(frozen=True, slots=True)
 class InputSlice:
-    """Which blocks and rows of one input a query took; both intervals are half-open ``(]``."""
+    """The blocks and rows of one input that a query took; both intervals are half-open ``(]``."""
 
     dataset_id: str
     prev_block_hash: str | None
@@ -40,7 +40,7 @@ class InputSlice:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """By what the rows of a query were judged late: enough to judge them again.
+    """The settings by which rows of a query were judged late: enough to judge them again.
 
     ``watermark`` is epoch ms UTC, None while no row is late; ``action`` is ms.late.action.
     """
@@ -56,9 +56,9 @@ class QueryStep:
 
     ``transform`` is the body of SetTransform that is to be in force, as compact JSON, ``inputs``
     are the slices in its order. ``watermark`` is that of the dataset afterwards, as a block has it.
-    ``logical_hash`` is over the new rows in the order of their offsets, None where it was not asked
-    for. ``judged`` is None where rows are not judged by their event time. ``last_event_ms`` is the
-    greatest event time (epoch ms UTC) of the rows that the query gave, repeats too; None where it
+    ``logical_hash`` is over the new rows in the order of their offsets, None if it was not asked
+    for. ``judged`` is None if rows are not judged by their event time. ``last_event_ms`` is the
+    greatest event time (epoch ms UTC) of the rows that the query gave, repeats too; None if it
     was not asked for, or none has any.
     """
 

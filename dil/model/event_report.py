@@ -1,4 +1,4 @@
-"""What a run says of event time; times in epoch ms UTC."""
+"""The event-time part of a run's report; times in epoch ms UTC."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ class EventCounts:
 
 @dataclass(frozen=True, slots=True)
 class EventSummary:
-    """The event watermark of a job, and what it made of rows.
+    """The event watermark of a job, and the counts of judged rows.
 
     Attributes:
         column: The event column.
         strategy: How the watermark follows the rows.
-        action: What becomes of late rows, empty where they are only counted.
-        judged_by: The watermark that judged the rows, None while none is late.
+        action: What happens to late rows; empty if they are only counted.
+        judged_by: The watermark that judged the rows; None while no row is late.
         watermark: The watermark now, which judges the next run.
-        bound_ms: How far behind the largest time it stays, None where that is not known.
+        bound_ms: How far the watermark stays behind the largest time; None if unknown.
         phase: What the adaptive strategy goes by; empty for others.
         partitions: How many partitions have had rows.
         idle: Names of partitions that are not waited for, at most 20 of them.
-        idle_partitions: How many those are.
+        idle_partitions: The number of all idle partitions.
         counts: Counts of rows.
     """
 

@@ -1,4 +1,4 @@
-"""What tasks need to judge rows by their event time, and what they found; all of it pickles.
+"""The event-time context of tasks, and their tallies; all of it pickles.
 
 Times are whole milliseconds since 1970-01-01T00:00:00Z. A stream is what properties and docs call a
 partition: the rows of one device, say.
@@ -51,7 +51,7 @@ class EventContext:
     ``effective`` is the watermark that all rows of the run are judged by, None while none is late.
     ``known`` are the signatures of work units that were published before, where the plan does not
     say so because it ignores history, and of those that runs left behind: their rows are not late
-    because we read them late. ``meter`` measures how late new rows come, None where a run
+    because we read them late. ``meter`` measures how late new rows come, None if a run
     says nothing about that, as a backfill.
     """
 
@@ -65,7 +65,7 @@ class UnitLateness:
     """How late the new rows of one work unit came.
 
     ``rows_by_edge`` counts them by the buckets of ``dil.eventtime.lateness``; it is relative to
-    ``largest_before``, the largest event time that was published then, and empty where there was
+    ``largest_before``, the largest event time that was published then, and empty if there was
     none. ``largest`` is that of all of its rows. Of ``unmeasured`` rows it is not known whether
     they are new. ``grace_ms`` is how far back the run read.
     """
@@ -88,7 +88,7 @@ class EventTally:
     were late, the most of them by ``most_late_ms``, ``dropped`` of these were left
     out, and ``beside`` went beside the dataset.
     ``streams`` is how each stream moves the watermark, as ``dil.eventtime.tally`` encodes it.
-    ``lateness`` is unset where it was not measured.
+    ``lateness`` is unset if it was not measured.
     """
 
     effective: int | None = None

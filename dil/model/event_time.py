@@ -59,7 +59,7 @@ class AdaptiveBound:
     )
 
     def rank(self, count: int) -> int:
-        """Return which of ``count`` ascending values is the quantile, counted from 1."""
+        """Return the rank of the quantile among ``count`` ascending values, counted from 1."""
         return max(1, -(-count * self.quantile.numerator // self.quantile.denominator))
 
     def margin_ms(self, rows: int) -> int:

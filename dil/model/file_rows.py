@@ -1,4 +1,4 @@
-"""Rows of one file of a dataset: what a chain says is to be read, and what a task reads."""
+"""Rows of one file of a dataset: as named by a chain, and as read by a task."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ DAY_MS = 24 * HOUR_MS
 
 
 class GraceMode(StrEnum):
-    """``ms.grace.mode``: from where a run has its grace period."""
+    """``ms.grace.mode``: how a run gets its grace period."""
 
     FIXED = "fixed"
     AUTO = "auto"
@@ -37,20 +37,20 @@ class GraceSpec:
 
     @property
     def is_measured(self) -> bool:
-        """Return whether runs go by how late rows came so far."""
+        """Return whether runs use the measured lateness of earlier rows."""
         return self.mode is GraceMode.AUTO
 
     def rounded(self, ms: int) -> int:
-        """Return the shortest grace period that may be used and is at least so long, if any is."""
+        """Return the shortest allowed grace period of at least ``ms``, if there is one."""
         return min(max(-(-ms // self.unit_ms) * self.unit_ms, self.low_ms), self.high_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeRest:
-    """Where a probe goes on that was cut off by the limit of work units.
+    """The place where a probe resumes that the limit of work units cut off.
 
     ``low`` is the start of the first partition of which something is left, epoch ms UTC.
-    ``through`` is the key of the last unit that was read of it, empty where none was.
+    ``through`` is the key of the last unit that was read of it, empty if none was.
     """
 
     low: int

@@ -1,4 +1,4 @@
-"""The facts about earlier runs that planning needs, without reading all of them."""
+"""The records of earlier runs that planning looks up, without reading all of them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class UnitStretches:
 
 @dataclass(frozen=True, slots=True)
 class Attendance:
-    """For which instants runs planned, epoch ms UTC (rule T14).
+    """The instants for which runs planned, epoch ms UTC (rule T14).
 
     ``committed`` is the now of the newest run that published or found nothing worth it, None where
     none is known. ``open`` are those of later runs, which have not.

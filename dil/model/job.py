@@ -90,7 +90,7 @@ class PathType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlanningSpec:
-    """Everything the planner reads; texts of instants are kept as written.
+    """All settings of the planner; texts of instants are kept as written.
 
     ``start`` and ``end`` are the watermark's from and to. ``units`` are compact JSON objects in
     order, None when activation rows define them. ``composite`` holds (word, from, to) in the order
@@ -141,7 +141,7 @@ class PlanningSpec:
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """Where rows come from. ``uri`` may hold ``{{variables}}``."""
+    """The source of rows. ``uri`` may hold ``{{variables}}``."""
 
     connector: ClassRef
     uri: str
@@ -160,7 +160,7 @@ class PreprocessorSpec:
 
 @dataclass(slots=True)
 class Plugins:
-    """The classes of a job; None where one could not be found."""
+    """The classes of a job; None if one could not be found."""
 
     connector: ClassRef | None = None
     extractor: ClassRef | None = None
@@ -179,9 +179,9 @@ class Plugins:
 
 @dataclass(frozen=True, slots=True)
 class ExpansionSpec:
-    """How much preprocessors may make of what was received; None is no limit.
+    """Limits of the bytes that preprocessors make from received bytes; None is no limit.
 
-    ``ratio`` counts once more than ``floor`` bytes were made.
+    ``ratio`` applies only after more than ``floor`` bytes were made.
     """
 
     ratio: int | None = 250
@@ -191,12 +191,12 @@ class ExpansionSpec:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionSpec:
-    """How responses become rows, and how pages are walked.
+    """The settings by which responses become rows, and pages are walked.
 
     ``text_columns`` are columns of the dataset that hold text: where columns are inferred, numbers
     in these are kept as the source writes them, but for ``key_columns``: rows are distinguished by
     these, so a number has one text there (None: any column may be one). ``known_columns`` are all
-    columns that the dataset has from the source, empty where they are not known or the job
+    columns that the dataset has from the source, empty if they are not known or the job
     describes them. ``memory_bytes`` is what the process that reads may take, 0 for no limit; None
     is its share of the machine, which that process finds out. ``most_columns`` is how wide rows may
     be whose columns the job does not name, members of records counted; 0 is no limit.
@@ -258,7 +258,7 @@ class ConversionSpec:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """How HDFS keeps a file; None leaves it to the cluster."""
+    """The settings of HDFS for a file; None leaves them to the cluster."""
 
     copies: int | None = None
     bytes: int | None = None
@@ -316,7 +316,7 @@ class DestinationSpec:
 
 @dataclass(frozen=True, slots=True)
 class PublishingSpec:
-    """Where files become visible.
+    """The settings of publishing: the place of visible files, and the mode.
 
     ``final_dir`` is an absolute path or URI. ``dataset_path`` is the dataset's folder below it,
     ``run_folder`` says that each run has a folder of its own inside (path type default).
@@ -354,7 +354,7 @@ class PublishingSpec:
 
     @property
     def place_key(self) -> str:
-        """Return the property that says where rows go."""
+        """Return the name of the property that names the destination."""
         if self.destination is not None:
             return "ms.destination.class"
         return "data.publisher.final.dir" if self.warehouse is None else "ms.warehouse.url"
@@ -396,7 +396,7 @@ class RunningSpec:
 
 @dataclass(frozen=True, slots=True)
 class StateSpec:
-    """Where watermarks are kept.
+    """The state store, which keeps watermarks.
 
     ``directory`` is the absolute path of a store in files, ``server`` the database of a store on
     a server; the other one is empty. ``former`` is the store that the same configuration names
@@ -425,7 +425,7 @@ class QueryMode(StrEnum):
 
     @property
     def reads_whole(self) -> bool:
-        """Return whether the query reads all rows of its inputs, and not the new ones alone."""
+        """Return whether the query reads all rows of its inputs, not only the new ones."""
         return self is not QueryMode.APPEND
 
 
@@ -456,7 +456,7 @@ class QuerySpec:
     ``text`` is SQL, empty for a ``function``; then ``code`` is the SHA-256 of its module.
     ``max_blocks`` and ``max_rows`` are how much of each input one run takes, None for all.
     ``windows`` are there for the mode of that name, whose query they are. ``dedupe`` says which
-    rows of the result are repeats, None where all are published. ``places`` say where the SQL was
+    rows of the result are repeats, None if all are published. ``places`` say where the SQL was
     written: from which character of it on which line of which file follows.
     """
 
@@ -474,7 +474,7 @@ class QuerySpec:
     places: tuple[tuple[int, str], ...] = ()
 
     def place_of(self, offset: int) -> str:
-        """Return file and line of a character of ``text``; empty where it was written in none."""
+        """Return file and line of a character of ``text``; empty if it is from no file."""
         return next((place for start, place in reversed(self.places) if start <= offset), "")
 
     @property

@@ -1,4 +1,4 @@
-"""How a member of a JSON property is declared: its type, its bounds, its meaning.
+"""Declares members of JSON properties: type, bounds and meaning.
 
 A model is a frozen dataclass whose fields carry the arguments of pydantic's ``Field`` as metadata,
 where pydantic finds them when the driver reads a job. Nothing here imports pydantic, so a model
@@ -28,7 +28,7 @@ _WHOLE = re.compile(rf"([+-]?[0-9]{{1,{_LONGEST}}})(?:\.0+)?")
 
 
 class MemberError(ValueError):
-    """Why a value is none of its member: ``what`` goes on after its name, ``fix`` says more."""
+    """A value does not fit its member: ``what`` follows the member's name, ``fix`` advises."""
 
     def __init__(self, what: str, fix: str) -> None:
         super().__init__(what)

@@ -1,4 +1,4 @@
-"""How a text that others wrote is put into a message of ours."""
+"""Shortens texts of other programs for our messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sequence that makes its items when they are looked at."""
+"""A sequence that makes its items when they are accessed."""
 
 from __future__ import annotations
 

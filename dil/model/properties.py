@@ -93,12 +93,12 @@ class Properties(Mapping[str, object]):
         return tuple(self._sections.values())
 
     def section(self, kind: type[S]) -> S:
-        """Return the section of a class; its defaults where the job has none."""
+        """Return the section of a class; its defaults if the job has none."""
         found = self._sections.get(kind)
         return found if isinstance(found, kind) else kind()
 
     def origin(self, name: str) -> Origin | None:
-        """Return where the user wrote the property, None for a default."""
+        """Return the place where the user wrote the property, None for a default."""
         return self._origins.get(name)
 
     def typed(self, name: str, kind: type[T]) -> T:

@@ -1,4 +1,4 @@
-"""How many requests a source allows in how long a time."""
+"""The rate of requests that a source allows."""
 
 from __future__ import annotations
 

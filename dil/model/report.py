@@ -1,4 +1,4 @@
-"""What a run reports about itself; rendered by ``dil.observe``, built by ``dil.run``."""
+"""The report of a run; rendered by ``dil.observe``, built by ``dil.run``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ReportedFailure:
     """One failure; ``signature`` is None when it is not of one work unit.
 
     ``attempts`` and ``seconds`` are those of the work unit in this run. ``begins`` is where its
-    time begins, ISO 8601 in UTC; empty where it has none.
+    time begins, ISO 8601 in UTC; empty if it has none.
     """
 
     signature: str | None
@@ -54,7 +54,7 @@ class ReportedFailure:
 
     @property
     def place(self) -> str:
-        """Return what failed, for people: the work unit with its time, or the run."""
+        """Return the failed thing as text for people: the work unit with its time, or the run."""
         if self.signature is None:
             return "the run"
         return f"{self.signature} from {self.begins}" if self.begins else self.signature
@@ -62,7 +62,7 @@ class ReportedFailure:
 
 @dataclass(frozen=True, slots=True)
 class UnitRun:
-    """How one work unit ended in a run; ``outcome`` is succeeded, failed or adopted.
+    """The end of one work unit in a run; ``outcome`` is succeeded, failed or adopted.
 
     ``attempts``, ``seconds`` and ``requests`` (all that were sent) are those of all its attempts;
     ``code`` is that of its failure.
@@ -95,7 +95,7 @@ class SchemaDrift:
 
 @dataclass(frozen=True, slots=True)
 class RowsAside:
-    """Rows of a run that were put aside, and values that were left out of rows that were kept.
+    """Rows of a run that were put aside, and values that were left out of kept rows.
 
     ``rows`` are those kept in ``folder``.
     """
@@ -135,7 +135,7 @@ class RunReport:
         rows: Rows that became visible.
         bytes: Bytes of the files that became visible.
         files: Absolute URIs of the files that became visible; empty for warehouses.
-        failures: What failed, of work units and of the run itself.
+        failures: The failures of work units and of the run itself.
         seconds: How long the run took.
         dataset_dir: Folder or URI of the dataset.
         relation: Table or view of a database that has the rows, empty for files.
@@ -155,8 +155,8 @@ class RunReport:
         aside: Rows and values that a schema contract or a receiver refused.
         drift: Columns that changed against what was published before.
         unit_runs: How work units ended: failed ones first, then the slowest; bounded in number.
-        merged: What a merge did, None for other publish modes and where it was not counted.
-        replaced: What the modes that replace did, None for others.
+        merged: The counts of a merge, None for other publish modes or if it was not counted.
+        replaced: The counts of replaced rows, None for modes that replace none.
         events: What became of event time, None for a job without event column and where nothing
             was published.
         rows_beside: Rows that were published beside the dataset: late ones, and those for closed

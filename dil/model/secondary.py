@@ -1,4 +1,4 @@
-"""Secondary input: what a job declares, and what it gave (docs/secondary-input.md)."""
+"""Secondary input: its declaration, and its rows (docs/secondary-input.md)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class SecondaryVariables:
 class SecondaryRows:
     """The inputs that were read before planning.
 
-    ``activation`` are the units as compact JSON, each once, in order; None where the job has no
+    ``activation`` are the units as compact JSON, each once, in order; None if the job has no
     activation input. ``notes`` are sentences for the run's report.
     """
 

@@ -1,4 +1,4 @@
-"""How a property of a job file is declared: one field of a section, and all that there is to say.
+"""Declares properties of a job file: each is one field of a section, with all its facts.
 
 A section is a frozen dataclass of the properties that one part of the code reads. Its fields carry
 the arguments of pydantic's ``Field`` as metadata, where pydantic finds them when the driver reads a

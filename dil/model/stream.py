@@ -52,14 +52,14 @@ class MicroBatch:
 
     @classmethod
     def of(cls, members: JsonObject) -> MicroBatch | None:
-        """Return what ``members`` gave, None where they name none."""
+        """Return the micro-batch of some members, None if they name none."""
         epoch, number = members.get("epoch"), members.get("batchId")
         if not isinstance(epoch, str) or not isinstance(number, int):
             return None
         return cls(epoch, number)
 
     def members(self) -> JsonObject:
-        """Return what the block and the checkpoint keep of it, beside where it ends."""
+        """Return the members that the block and the checkpoint keep, without the end."""
         return {"epoch": self.epoch, "batchId": self.number}
 
 
@@ -72,7 +72,7 @@ class StreamState:
 
     @classmethod
     def of(cls, members: JsonObject) -> StreamState | None:
-        """Return what a checkpoint holds, None where no micro-batch was committed."""
+        """Return the state in a checkpoint, None if no micro-batch was committed."""
         batch, end = MicroBatch.of(members), members.get("end")
         return None if batch is None else cls(batch, end if isinstance(end, dict) else {})
 
@@ -83,7 +83,7 @@ class Look:
 
     ``recovered`` are their ids, and ``notes`` what people should know of them. ``takes`` says of a
     derived dataset what its one micro-batch takes, and of which inputs; more may be due behind it.
-    ``why_nothing`` says why nothing is due, empty where something is.
+    ``why_nothing`` says why nothing is due, empty if something is.
     """
 
     plan: Plan

@@ -27,7 +27,7 @@ def suggestion(text: str, known: Iterable[str], *, cutoff: float = 0.7) -> str:
 
 
 def nearest_word(text: str, known: Iterable[str], *, cutoff: float = 0.7) -> str:
-    """Return the nearest known word, in any letter case; empty text where none is near."""
+    """Return the nearest known word, in any letter case; empty text if none is near."""
     by_lower = {word.lower(): word for word in known}
     near = difflib.get_close_matches(text.lower(), by_lower, n=1, cutoff=cutoff)
     return by_lower[near[0]] if near else ""

@@ -41,7 +41,7 @@ class RunContext:
     ``resume_from`` are folders of earlier attempts by signature; their pages are not read again.
     Empty text means that its pages are too old to go on from. ``events`` is what judges rows
     by their event time, None for a job without event column. ``books`` are the timelabels that are
-    closed, None where rows for a closed one are published as others. ``shows_requests`` lets tasks
+    closed, None if rows for a closed one are published as others. ``shows_requests`` lets tasks
     log each request as a curl line, too.
     """
 

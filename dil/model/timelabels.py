@@ -57,7 +57,7 @@ class TimelabelSpec:
     ``schedule`` is a cron expression that can be read. ``every_ms`` is a number of whole minutes.
     ``zone`` is where schedule and unit are evaluated, in a form that ``find_zone`` accepts.
     ``is_dated`` says that work units have a time; without one all have the label of their run.
-    ``column`` is the one by whose time each row is labelled, empty where none is named.
+    ``column`` is the one by whose time each row is labelled, empty if none is named.
     ``splits`` cuts work units where windows end. ``catches_up`` False leaves out windows that no
     run was there for, ``first_period`` what is older than the first run's window. ``closing`` says
     who closes labels, ``after_close`` what becomes of rows for a closed one. ``earlier``

@@ -16,7 +16,7 @@ EVENT_TIME = "__dil_event_time"
 class Closing:
     """The windows that a run emits: those that end after ``after_ms`` and up to ``until_ms``.
 
-    ``after_ms`` is None where none was emitted yet.
+    ``after_ms`` is None if none was emitted yet.
     """
 
     after_ms: int | None

@@ -85,7 +85,7 @@ class Skip:
     """A candidate that is not due, kept only when a full explanation was asked for.
 
     ``own_cutoff`` is the candidate's C, ``cutoff`` the larger of it and its unit's O(u); both are
-    epoch ms UTC and None where nothing succeeded before.
+    epoch ms UTC and None if nothing succeeded before.
     """
 
     signature: str
@@ -123,9 +123,9 @@ class Plan:
     the range, ``skips`` is None unless an explanation was asked for. ``missed`` are work units
     among the skipped that no run reads, because none was there in their time; the run records them.
     ``before_first`` counts those among the skipped that are older than the first run's period;
-    their partitions are not among ``partitions``. ``books`` is unset where no work unit is of a
+    their partitions are not among ``partitions``. ``books`` is unset if no work unit is of a
     closed timelabel, so that it is left out of stored plans. ``grace_why`` says why
-    this run reads back as far as it does, unset where that is just configured.
+    this run reads back as far as it does, unset if that is just configured.
     """
 
     now: int

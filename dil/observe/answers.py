@@ -1,4 +1,4 @@
-"""What the receiver minded of the rows that a run sent, in words; pure."""
+"""Notes about sent rows that the receiver refused or answered with a warning; pure."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ def answer_notes(published: Iterable[TaskReport], folder: str) -> tuple[str, ...
         )
     if warned:
         notes.append(
-            f"{counted(warned.total(), 'request')} with rows got an answer that the job takes for"
-            f" a warning ({_by_status(warned)}): whether those rows were taken is for the receiver"
-            " to say"
+            f"{counted(warned.total(), 'request')} with rows got an answer that the job counts as "
+            f"a warning ({_by_status(warned)}): check at the receiver whether it took those rows"
         )
     return tuple(notes)
 

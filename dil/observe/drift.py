@@ -1,4 +1,4 @@
-"""What changed in a dataset's schema, and which rows a run put aside; pure."""
+"""Finds changes of a dataset's schema, and the rows that a run put aside; pure."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from dil.model.task import TaskReport
 from dil.types.schema_lines import column_types
 
 LEFT_OUT = "left out"
-_DECLARE = "declare it in ms.output.schema to keep it; ms.schema.contract says what else to do"
+_DECLARE = "declare it in ms.output.schema to keep it; ms.schema.contract sets the other choices"
 
 
-# Rows that are read again are not judged, so reading them again fills neither.
+# Rows that are read again are not judged, so that reading them again fills neither column.
 _OF_LATENESS = frozenset({"_late", "_lateness_ms"})
 
 
 def drift(
     job: Job, before: str, after: str, published: Iterable[TaskReport]
 ) -> tuple[SchemaDrift, ...]:
-    """Return the columns that changed in a run, and those of the source that were left out.
+    """Return the columns that changed in a run, and columns of the source that were left out.
 
-    Nothing changed where no schema was known before.
+    The result is empty if no schema was known before.
 
     ``before`` and ``after`` are the dataset's recorded schemas, one line a column; ``published``
-    are the reports of what the run published.
+    are the reports of the published work units.
     """
     published = tuple(published)
     left_out = dict.fromkeys(name for report in published for name in report.left_out or ())
@@ -55,7 +55,7 @@ def drift(
 
 
 def rows_aside(published: Iterable[TaskReport], folder: str) -> RowsAside:
-    """Return what the work units that were published put aside, the most frequent reasons first.
+    """Return the rows that published work units put aside, the most frequent reasons first.
 
     ``folder`` is where such rows are kept.
     """
@@ -77,12 +77,12 @@ def rows_aside(published: Iterable[TaskReport], folder: str) -> RowsAside:
 
 
 def _columns(text: str) -> Mapping[str, str]:
-    """Return the types by column of the source; whether null is allowed is no part of a type."""
+    """Return the types of the source by column, without whether null is allowed."""
     return {name: kind for name, kind in column_types(text).items() if name != DELETED_AT}
 
 
 def _refill(job: Job) -> str:
-    """Return how the rows that were published before get a new column."""
+    """Return a text with the command that fills a new column in earlier rows."""
     mode = job.publishing.mode
     if mode is PublishMode.REPLACE:
         return ""

@@ -43,7 +43,7 @@ def lines(report: RunReport) -> Iterator[tuple[str, str]]:
     if len(report.aside.discarded) > _SHOWN:
         more = len(report.aside.discarded) - _SHOWN
         yield "left out", f"values of {counted(more, 'more column')}"
-    changes = [one for one in report.drift if one.change != LEFT_OUT]  # a note names those
+    changes = [one for one in report.drift if one.change != LEFT_OUT]  # a note names these rows
     advice = dict.fromkeys(one.advice for one in changes if one.advice)
     for change in changes[:_SHOWN]:
         yield "schema", _change(change)
@@ -55,7 +55,7 @@ def lines(report: RunReport) -> Iterator[tuple[str, str]]:
 
 
 def _aside(report: RunReport) -> Iterator[tuple[str, str]]:
-    """Say loudly that rows of the source are not in the dataset."""
+    """Yield a warning if rows of the source are not in the dataset."""
     aside = report.aside
     if not aside.reasons:
         return

@@ -1,10 +1,10 @@
-r"""Secrets that an escape hides: JSON, HTML, percent encodings, base64, hex, letter case, nested.
+r"""Masks secrets that escapes hide: JSON, HTML, percent, base64, hex, letter case, nested.
 
-Servers and libraries quote what they were sent in forms of their own: PHP writes ``\/``, a page
-``&amp;``, a proxy encodes twice, a database doubles quotes, a mail has ``=5A``, a program prints
-its bytes as numbers. A text is searched by what it means: escapes are undone layer by
-layer, and a secret that is found is masked in place. Where no pattern reaches it, the whole text is
-withheld: better no message than a secret.
+Servers and libraries quote the data that they were sent in forms of their own: PHP writes ``\/``, a
+page ``&amp;``, a proxy encodes twice, a database doubles quotes, a mail has ``=5A``, a program
+prints its bytes as numbers. Escapes of a text are undone layer by layer, and a secret that is found
+is masked in place. If no pattern matches its place, the whole text is withheld: better no message
+than a secret.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from dil.model.secret import MASK
 
 WITHHELD = f"{MASK} (a text that is not shown: it holds a secret in another form)"
 
-# Shorter texts occur by chance in what escapes stand for.
+# Shorter texts occur by chance in decoded escapes.
 _SHORTEST = 4
-# From here on letter case counts for nothing.
+# From this length on, letter case is ignored.
 _FOLDED = 8
 # Shorter pieces of base64 occur by chance.
 _MIN_FRAGMENT = 6
@@ -39,12 +39,12 @@ _BACKSLASHED = re.compile(
     re.DOTALL,
 )
 _PERCENT_U = re.compile(r"%(?:25)*u([0-9a-fA-F]{4})")
-# Python drops those of characters that HTML does not allow.
+# Python drops escapes of characters that HTML does not allow.
 _HTML_CODE = re.compile(r"&#(?:[xX]([0-9a-fA-F]{1,6})|([0-9]{1,7}));?")
-# Quoted-printable (RFC 2045 section 6.7): a byte, and the end of a line that goes on.
+# Quoted-printable (RFC 2045 section 6.7): a byte, and a soft line break.
 _EQUALS = re.compile(r"=(?:([0-9A-Fa-f]{2})|\r?\n)")
 _DOUBLED = re.compile(r"''|\"\"")
-# A line that was folded goes on behind blanks.
+# A folded line continues after blanks.
 _FOLDS = re.compile(r"[\r\n]+[ \t]*")
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
 # Bytes of UTF-8 that were taken for characters.
@@ -61,11 +61,11 @@ _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 
 def without_encoded(text: str, secrets: Iterable[str]) -> str:
-    """Return a text in which these secrets stand in no form; ``WITHHELD`` where that cannot be.
+    """Return a text with these secrets masked in every form; ``WITHHELD`` if that is impossible.
 
     Args:
-        text: May hold them as they are, too.
-        secrets: Those below four characters are not looked for.
+        text: A text, which may also have the secrets in plain form.
+        secrets: The secrets; those below four characters are not looked for.
     """
     known = [secret for secret in secrets if len(secret) >= _SHORTEST]
     found = _found_in(text, known)
@@ -79,15 +79,15 @@ def without_encoded(text: str, secrets: Iterable[str]) -> str:
 
 
 def without_beginnings(text: str, forms: Iterable[str]) -> str:
-    """Return a text without the beginnings of secrets that were cut off, as ``...`` shows.
+    """Return a text without the beginnings of secrets before a cut, such as ``...``.
 
     Args:
-        text: Its end counts as a cut as well.
-        forms: The secrets, and what else of them is masked.
+        text: The text, whose end counts as a cut, too.
+        forms: The secrets, and their other masked forms.
     """
     long = [form for form in forms if len(form) >= _FOLDED]
     begins = {form[:_MIN_BEGINNING] for form in long}
-    # Most texts hold none of them.
+    # Most texts have no beginning of a secret.
     if not begins or not any(text[at : at + _MIN_BEGINNING] in begins for at in range(len(text))):
         return text
     parts, begin = [], 0
@@ -100,7 +100,7 @@ def without_beginnings(text: str, forms: Iterable[str]) -> str:
 
 
 def _cut_size(part: str, form: str) -> int:
-    """Return how many characters of a form, from its begin, a part ends with; 0 for too few."""
+    """Return how many first characters of a form are at the end of a part; 0 for too few."""
     if part.find(form[:_MIN_BEGINNING], max(len(part) - len(form), 0)) < 0:
         return 0
     for size in range(min(len(form) - 1, len(part)), _MIN_BEGINNING - 1, -1):
@@ -142,8 +142,8 @@ def _is_any_in(needles: Iterable[tuple[str, ...]], texts: Iterable[str]) -> bool
 def _needles(secret: str) -> tuple[tuple[str, ...], ...]:
     """Return the forms of a secret.
 
-    As they are, in small letters, as base64 and base32 without blanks, as hex digits and as decimal
-    numbers.
+    The forms are: as it is, in small letters, as base64 and base32 without blanks, as hex digits
+    and as decimal numbers.
     """
     forms = tuple(dict.fromkeys((secret, _meant(secret))))
     folded = tuple(form.casefold() for form in forms) if len(secret) >= _FOLDED else ()
@@ -162,19 +162,19 @@ def _raws(secret: str) -> tuple[bytes, ...]:
 
 
 def _base32(secret: str) -> tuple[str, ...]:
-    """Return what base32 makes of a secret at each of its five offsets, in small letters."""
+    """Return the base32 of a secret at each of five offsets, in small letters."""
     raw = secret.encode(errors="replace")
     found = []
     for offset in range(5):
         text = base64.b32encode(b"\0" * offset + raw).decode().casefold()
-        # Five bits a character; only those that do not depend on neighbours.
+        # Five bits a character; only characters that do not depend on neighbours.
         piece = text[-(-offset * 8 // 5) : (offset + len(raw)) * 8 // 5]
         found += [piece] if len(piece) >= _MIN_FRAGMENT else []
     return tuple(found)
 
 
 def _layers(text: str) -> Iterator[str]:
-    """Yield a text and what it means when its escapes are undone, again and again."""
+    """Yield a text, and its forms after undoing one layer of escapes after the other."""
     yield text
     yield from _variants(text)
     for _ in range(_LAYERS):
@@ -191,7 +191,7 @@ def _layers(text: str) -> Iterator[str]:
 
 
 def _variants(text: str) -> Iterator[str]:
-    """Yield what a text means where a character of it is an escape, which it seldom is."""
+    """Yield other readings of a text, in which a rarely used escape character counts."""
     if "+" in text:
         yield text.replace("+", " ")
     if "\0" in text:  # UTF-16
@@ -212,7 +212,7 @@ def _meant(text: str) -> str:
 
 
 def _meanings(text: str) -> Iterator[str]:
-    """Yield a text with one layer of escapes undone, each kind after the others.
+    """Yield a text with one layer of escapes undone, kind by kind.
 
     The text between two kinds may be the secret: its own backslash is no escape.
     """
@@ -233,7 +233,7 @@ def _as_utf8(found: re.Match[str]) -> str:
 
 
 def _decoded(text: str) -> str:
-    """Return what a text has in base64 or hex, in lines; empty for nothing readable."""
+    """Return the decoded base64 and hex of a text, in lines; empty without readable text."""
     found = []
     runs = (*_ENCODED.findall(text), *_ENCODED.findall(_SEPARATORS.sub("", text)))
     for run in dict.fromkeys(runs):
@@ -275,7 +275,7 @@ def _fragments(secret: str) -> tuple[str, ...]:
 
 
 def base64_pieces(raw: bytes) -> Iterator[str]:
-    """Yield what base64 makes of the bytes at each of the three offsets they may stand at.
+    """Yield the base64 of bytes at each of the three offsets that they may have.
 
     Only characters that do not depend on neighbouring bytes are kept, so that a password is
     found inside the base64 of ``user:password``.
@@ -291,7 +291,7 @@ def base64_pieces(raw: bytes) -> Iterator[str]:
 
 @functools.lru_cache(maxsize=256)
 def _pattern(secret: str) -> re.Pattern[str]:
-    """Return what finds a secret in each form but base64, each character escaped in its own way."""
+    """Return a pattern that finds a secret in each form but base64, also with mixed escapes."""
     is_folded = len(secret) >= _FOLDED
     filler = r"(?:\x00|\\+x00|\\+u0000|=?\\*[\r\n]+[ \t]*)?" if is_folded else ""
     plain = filler.join(_alternatives(each, is_folded=is_folded) for each in secret)
@@ -310,7 +310,7 @@ def _pattern(secret: str) -> re.Pattern[str]:
 
 @functools.lru_cache(maxsize=256)
 def _encoded_pattern(secret: str) -> re.Pattern[str]:
-    """Return what finds a secret in base64. Of a long one it takes a second to compile."""
+    """Return a pattern that finds a secret in base64; a long one takes a second to compile."""
     return re.compile(
         "|".join(
             r"\s*".join(_alternatives(each, is_folded=False) for each in fragment)

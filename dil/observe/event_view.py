@@ -1,4 +1,4 @@
-"""Event time for people and machines: the watermark, its bound, and what it made of rows."""
+"""Event time for people and machines: the watermark, its bound, and the counts of rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dil.text.zones import iso
 
 
 def events_json(found: EventSummary) -> dict[str, object]:
-    """Return the members of ``events``; times are epoch ms UTC, and ISO 8601 beside them."""
+    """Return the members of ``events``; times are in epoch ms UTC and in ISO 8601."""
     return {
         "column": found.column,
         "strategy": found.strategy,
@@ -44,7 +44,7 @@ def watermark_text(found: EventSummary) -> str:
 
 
 def judging_line(found: EventSummary) -> str:
-    """Return which watermark will judge the rows of the next run, and what becomes of late ones."""
+    """Return a line on the watermark that judges the next run's rows, and the fate of late rows."""
     fate = {
         "": "late rows are counted",
         "flag": "late rows are marked",
@@ -53,14 +53,14 @@ def judging_line(found: EventSummary) -> str:
         "side_table": "late rows go beside the dataset",
     }[found.action]
     if found.strategy == "none":
-        return f"Event time {found.column}: no row is late, for ms.event.watermark is none"
+        return f"Event time {found.column}: no row is late, because ms.event.watermark is none"
     judge = time_text(found.judged_by)
     what = f"rows are late below {judge}" if found.judged_by is not None else "no row is late yet"
     return f"Event time {found.column}: {what}, {fate}; watermark {watermark_text(found)}"
 
 
 def kept_lines(found: EventSummary) -> Iterator[str]:
-    """Yield what `dil state show` says of all runs together."""
+    """Yield the lines of `dil state show` about all runs together."""
     yield f"  {judging_line(found)}"
     counts = found.counts
     parts = [f"{counted(counts.rows, 'row')} judged in all", f"{counts.late:,} late"]
@@ -74,7 +74,7 @@ def kept_lines(found: EventSummary) -> Iterator[str]:
 
 
 def time_text(ms: int | None) -> str:
-    """Return a watermark as people read it."""
+    """Return a watermark as text for people."""
     return "none yet" if ms is None else iso(ms) or f"{ms} ms"
 
 

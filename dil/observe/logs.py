@@ -1,7 +1,7 @@
 """Structured logs: one event per line, for people or as JSON, never with a secret.
 
-Works on the driver and in executors alike: whoever starts a process calls ``configure`` once, and
-``bind`` around whatever it does for one job, run or work unit.
+It works on the driver and in executors alike: each process calls ``configure`` once, and ``bind``
+around its work for one job, run or work unit.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ __all__ = ["bind", "configure", "redactor", "secrets_of"]
 
 _LOG = logging.getLogger(__name__)
 OUR_LOGGERS = ("dil", "connectors")
-# These log every request or every message to the JVM; no reader needs that below WARNING.
+# These loggers log every request or message to the JVM; no reader needs that below WARNING.
 _CHATTY = ("pyspark", "urllib3", "botocore", "paramiko", "azure", "google", "msal")
-# They log, with a traceback, every error that they raise as well, and Ctrl-C.
+# These loggers log, with a traceback, every error that they also raise, and Ctrl-C.
 _SILENT = ("py4j", "SQLQueryContextLogger")
 _DIGITS = re.compile(r"[0-9]+(?:[.][0-9]+)?")
 _COMPARED, _REMEMBERED = 500, 1_000
 _IS_MASKED = "is_masked"
-# What a record has as extra whose secrets are masked already, part by part.
+# The extra of a record whose secrets are masked already, part by part.
 MASKED = {_IS_MASKED: True}
 _SILENT_FOLDERS = frozenset(_SILENT)
 # Text from a source must not move the cursor, forge a line or colour the terminal.
@@ -45,7 +45,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 @dataclass(frozen=True, slots=True)
 class LogContext:
-    """The place that every log line of this context names; None is left out of text lines."""
+    """The fields of every log line of this context; None is left out of text lines."""
 
     run_id: str | None = None
     job: str | None = None
@@ -67,9 +67,9 @@ def bind(
     begins: str | None = None,
     attempt: int | None = None,
 ) -> Iterator[None]:
-    """Add fields to every log line inside the ``with`` block; None keeps what an outer one set.
+    """Add fields to every log line inside the ``with`` block; None keeps an outer block's field.
 
-    ``begins`` is where the time of the work unit begins, for people: lines of JSON leave it out.
+    ``begins`` is the start of the work unit's time, for people: JSON lines leave it out.
     A new thread starts without fields, as with every context variable.
     """
     outer = _context.get()
@@ -95,12 +95,12 @@ def configure(
     Args:
         level: DEBUG, INFO, WARNING or ERROR, for our own loggers. Plug-ins log from INFO on.
             Records of installed libraries below ERROR, and those of py4j on the root logger,
-            are written with DEBUG alone: whoever catches the error reports it.
+            are only written with DEBUG, because the code that catches the error reports it.
         json_lines: One JSON object a line (``ts level run_id job unit attempt event msg``) in
             place of text.
-        stream: Where lines go; ``sys.stderr`` is looked up anew for each line, so that a progress
-            bar can keep itself below them.
-        secrets: What must not appear, see ``redactor``.
+        stream: The stream for lines; ``sys.stderr`` is looked up for each line, so that a progress
+            bar can stay below the lines.
+        secrets: The secrets to mask, see ``redactor``.
 
     Raises:
         ValueError: the level is unknown.
@@ -124,7 +124,7 @@ def configure(
 
 
 def _log_thread_failure(failure: threading.ExceptHookArgs) -> None:
-    """Log what ended a thread; Python's own hook would print it with every secret in it."""
+    """Log the error that ended a thread; Python's own hook would print it with its secrets."""
     error = failure.exc_value
     if error is not None and not isinstance(error, SystemExit):
         thread = failure.thread.name if failure.thread else "?"
@@ -144,12 +144,12 @@ class _Formatter(logging.Formatter):
         return f"{seconds}.{millis % 1000:03d}Z"
 
     def message(self, record: logging.LogRecord) -> str:
-        """Return the message; one that says of itself that it is masked stays as it is."""
+        """Return the message; a message that is marked as masked stays as it is."""
         text = record.getMessage()
         return text if getattr(record, _IS_MASKED, False) else self.redact(text)
 
     def trace(self, record: logging.LogRecord) -> str:
-        """Return the traceback, empty without one. Never the cached one: it is not redacted."""
+        """Return the traceback, empty without one; never the cached text, which is not redacted."""
         parts = []
         if record.exc_info and record.exc_info[0] is not None:
             parts.append(self.formatException(record.exc_info))
@@ -177,7 +177,7 @@ class _TextFormatter(_Formatter):
 
 
 class _JsonFormatter(_Formatter):
-    """One JSON object; ``event`` is what the caller gave as ``extra={"event": ...}`` or null."""
+    """One JSON object; ``event`` is the value of the caller's ``extra={"event": ...}``, or null."""
 
     def format(self, record: logging.LogRecord) -> str:
         context = _context.get()
@@ -202,7 +202,7 @@ class _JsonFormatter(_Formatter):
 
 
 class _Repeats:
-    """Counts warnings that differ in numbers only: the first, the tenth, the hundredth are said.
+    """Counts warnings that differ only in numbers: the 1st, 10th and 100th are written.
 
     Hundreds of work units may meet the same dead server, several times each.
     """
@@ -224,8 +224,8 @@ class _Repeats:
 class _Handler(logging.Handler):
     """Writes to a stream; a record that cannot be formatted costs one line, not a leak.
 
-    A brief one leaves out what py4j says, what libraries say below ERROR, and warnings of ours that
-    only repeat themselves.
+    A brief handler leaves out the records of py4j, those of libraries below ERROR, and repeated
+    warnings of ours.
     """
 
     def __init__(self, stream: TextIO, formatter: _Formatter, *, is_brief: bool) -> None:
@@ -264,9 +264,9 @@ class _Handler(logging.Handler):
 
 
 def _is_of_library(record: logging.LogRecord) -> bool:
-    """Return whether an installed package or Python itself speaks, and not loud enough.
+    """Return whether a record is of an installed package or Python, and below ERROR.
 
-    Our errors say what a user has to know. Packages with plug-ins speak for themselves.
+    Our errors say all that a user has to know. Packages with plug-ins count as ours.
     """
     if record.levelno >= logging.ERROR or _is_ours(record.name):
         return False
@@ -302,7 +302,7 @@ def _is_ours(logger: str) -> bool:
 
 
 def _counted_again(record: logging.LogRecord, count: int) -> logging.LogRecord:
-    """Return a record that says how often its like came; other handlers keep theirs."""
+    """Return a copy of a record that says how often its like came; the original stays."""
     found = copy.copy(record)
     found.msg = f"{record.getMessage()} (seen {count:,} times here; -v shows each)"
     found.args = None

@@ -1,4 +1,4 @@
-"""What a process took of the machine's memory, and how much there is."""
+"""The memory that a process has used, and the memory of the machine."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import resource
 import sys
 from pathlib import Path
 
-# Sizes stand at the beginning; what is behind them grows with the machine's cores.
+# The sizes are at the beginning; the lines after them grow with the machine's cores.
 _STATUS_BYTES = 4096
 _SIZE = re.compile(r"^(Vm\w+|RssAnon):\s*(\d+) kB$", re.MULTILINE)
 
-# What both records of this process said: as long as the first does not grow, nor does the second.
+# The last values of both records: as long as the first does not grow, the second does not.
 _agreed: dict[int, int] = {}
 
 
 def peak_rss_bytes() -> int:
     """Return the most resident memory that this process ever had, in bytes.
 
-    Linux's own record of the process is preferred: ``ru_maxrss`` of a process that was started by
-    a large one begins with the size of that one.
+    Linux's own record of the process is preferred: ``ru_maxrss`` of a process that a large process
+    started begins with the size of that process.
     """
     # macOS counts in bytes, others in KiB.
     unit = 1 if sys.platform == "darwin" else 1024
@@ -35,7 +35,7 @@ def peak_rss_bytes() -> int:
 
 
 def data_bytes() -> tuple[int, int] | None:
-    """Return how much this process has reserved for data, and used of that; None but on Linux."""
+    """Return the bytes of data that this process reserved, and used; None unless on Linux."""
     facts = _kept_by_linux()
     if "VmData" not in facts:
         return None
@@ -68,7 +68,7 @@ def _beginnings(parts: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def _kept_by_linux() -> dict[str, int]:
-    """Return sizes in bytes that Linux keeps of this process (proc_pid_status(5))."""
+    """Return Linux's sizes of this process in bytes (proc_pid_status(5))."""
     try:
         handle = os.open("/proc/self/status", os.O_RDONLY)
     except OSError:

@@ -1,8 +1,8 @@
-"""Our own words, which a secret may happen to be: names of properties, and phrases of advice.
+"""Our own words, which a secret may equal by chance: names of properties, phrases of advice.
 
-A password that is the word ``password`` says nothing where our advice has that word, and a mask
-there would both spoil the advice and show what the secret is. So such places, and only they, are
-put aside while secrets that are a single word are masked. Text that is not ours is masked as ever.
+If a password is the word ``password``, our advice with that word reveals nothing, but a mask there
+would spoil the advice and show what the secret is. So such places are put aside while secrets that
+are a single word are masked. All other text is masked as usual.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-# A single word of at most so many letters may be one of ours.
+# Only a single word of at most so many letters may be one of ours.
 _WORD = re.compile(r"[A-Za-z]{1,16}", re.ASCII)
 # Whole names of properties and options; a test holds those of the reference that have such words.
 NAMES = frozenset(
@@ -48,7 +48,7 @@ def is_word(secret: str) -> bool:
 
 
 def outside_own_words(text: str, mask: Callable[[str], str]) -> str:
-    """Return a text that was masked everywhere but at our own words.
+    """Return a text that is masked everywhere except at our own words.
 
     ``mask`` masks secrets that are single words: a longer one could go beyond such a place.
     """

@@ -1,4 +1,4 @@
-"""The plan of a run: JSON for machines (rule P35), a table for people."""
+"""The view of a run's plan: JSON for machines (rule P35), a table for people."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _GAP = 2
 def plan_json(plan: Plan, job: Job) -> dict[str, object]:
     """Return the plan as JSON members; times are epoch milliseconds UTC, and ISO 8601 beside them.
 
-    ``skips`` is there only when the plan was made with a full explanation, and then always;
-    ``skipped_timelabels`` and ``before_first`` only where the run leaves out periods,
-    ``closed_timelabels`` where it leaves closed ones, ``reopened_timelabels`` where it reopens any,
-    ``grace_ms`` and ``grace_why`` where the grace period is not just configured.
+    Some members are optional. ``skips`` is present if the plan was made with a full explanation;
+    ``skipped_timelabels`` and ``before_first`` if the run leaves out periods; ``closed_timelabels``
+    if it leaves out closed ones; ``reopened_timelabels`` if it reopens any; ``grace_ms`` and
+    ``grace_why`` if the grace period is not simply the configured one.
     """
     members: dict[str, object] = {
         "job": job.name,
@@ -102,16 +102,16 @@ def plan_text(
     signatures: bool = False,
     notes: Sequence[str] = (),
 ) -> str:
-    """Return the plan for people: how much is due, then each window in the job's zone, and why.
+    """Return the plan for people: the due work, and each window in the job's zone with its reason.
 
     Args:
-        plan: What is due.
-        job: Whose plan it is.
+        plan: The plan.
+        job: The job of the plan.
         arithmetic: The calculation that led to a work unit's window, in lines.
-        skip_reason: Why a candidate is not due, in one line.
-        everything: Show every work unit and every skip, not the first 50.
-        signatures: Show the signature of each work unit, by which commands name it.
-        notes: Sentences after the number of what is due.
+        skip_reason: Returns in one line why a candidate is not due.
+        everything: Show every work unit and every skip, not only the first 50.
+        signatures: Show the signature of each work unit, which other commands take.
+        notes: Sentences after the number of due work units.
     """
     lines = [*_head(plan, job, notes)]
     if plan.work_units:
@@ -126,7 +126,7 @@ def plan_text(
 
 
 def summary_text(plan: Plan, job: Job, notes: Sequence[str] = ()) -> str:
-    """Return how much is due and why, without its windows."""
+    """Return how much work is due and why, without windows."""
     return "\n".join(_head(plan, job, notes)) + "\n"
 
 
@@ -143,11 +143,11 @@ def _head(plan: Plan, job: Job, notes: Sequence[str]) -> Iterator[str]:
 
 
 def _kind(job: Job) -> str:
-    """Return whether what was read before counts; the word "full" of DIL says only what is sent."""
+    """Return a text on whether history counts; DIL's word "full" only says what is sent."""
     if job.planning.backfill:
-        return "backfill: reads its range anew"
+        return "backfill: reads its range again"
     if job.planning.ignore_history:
-        return "every run reads everything anew and replaces what is there"
+        return "every run reads everything again and replaces the dataset"
     return "incremental" if job.state.enabled else "no state is kept, so every run reads everything"
 
 
@@ -158,14 +158,14 @@ def left_out_of(plan: Plan) -> tuple[str, ...]:
         labels = labels_of(plan.missed)
         low, high = plan.missed[0].partition.low, plan.missed[-1].partition.high
         found.append(
-            f"skipped, for no run was there in their time (ms.timelabel.catchup=false): "
+            f"skipped, because no run took place in their time (ms.timelabel.catchup=false): "
             f"{counted(len(labels), 'timelabel')}, {' '.join(_few(labels))}, "
             f"{counted(len(plan.missed), 'work unit')}; once the run has published, `dil backfill "
             f"JOB.conf --from {iso(low)} --to {iso(high)}` reads them"
         )
     if plan.before_first:
         found.append(
-            "left out, for they are older than the first run's period "
+            "left out, because they are older than the first run's period "
             f"(ms.timelabel.first.run=period): {counted(plan.before_first, 'work unit')}; "
             "ms.timelabel.first.run=history reads them"
         )
@@ -173,12 +173,12 @@ def left_out_of(plan: Plan) -> tuple[str, ...]:
 
 
 def closed_labels_of(plan: Plan) -> Iterator[str]:
-    """Yield what a run does about closed timelabels, without a full stop."""
+    """Yield a sentence for each kind of closed timelabels in a plan, without a full stop."""
     books = _books(plan)
     if books.left:
         labels = books.left_labels
         yield (
-            "left as they are, for their timelabels are closed (ms.late.after.close=reject): "
+            "left as they are, because their timelabels are closed (ms.late.after.close=reject): "
             f"{counted(len(labels), 'timelabel')}, {' '.join(_few(labels))}, "
             f"{counted(books.left, 'work unit')}; `dil timelabels reopen JOB.conf "
             f"{labels[0]}` lets the next run read them"
@@ -260,7 +260,7 @@ def _table(
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield rows as lines: the first column to the right, the others to the left.
+    """Yield rows as lines: the first column aligned to the right, the others to the left.
 
     Lines are never folded: a terminal does that better than a table.
     """

@@ -54,9 +54,9 @@ def rows_text(rows: pa.Table) -> str:
 def schema_text(rows: pa.Table, words: Mapping[str, str]) -> str:
     """Return ``ms.output.schema`` as it can be pasted into a job file.
 
-    Columns and members without any value in the rows are left out where their type is no more
-    than a guess; a comment names them. ``words`` are the types of columns whose texts are read as
-    something better, such as timestamps; another comment names those.
+    Columns and members without any value in the rows are left out if their type is only a guess; a
+    comment names them. ``words`` are better types, such as timestamp, for columns of texts; another
+    comment names these columns.
     """
     left_out: list[str] = []
     seen = [
@@ -77,7 +77,7 @@ def schema_text(rows: pa.Table, words: Mapping[str, str]) -> str:
 
 
 def _seen(field: pa.Field, values: pa.Array, path: str, left_out: list[str]) -> pa.Field | None:
-    """Return the field without the members that were never seen, None when it was not itself."""
+    """Return the field without members that have no value; None if the field itself has none."""
     kind, here = field.type, f"{path}{one_line(field.name)}"
     if pa.types.is_struct(kind):
         members = [
@@ -93,7 +93,7 @@ def _seen(field: pa.Field, values: pa.Array, path: str, left_out: list[str]) -> 
 
 
 def _is_guess(kind: pa.DataType) -> bool:
-    """Return whether a type is one that a column without values is given."""
+    """Return whether a type is one that columns without values get."""
     if pa.types.is_list(kind):
         return _is_guess(kind.value_type)
     if pa.types.is_map(kind):

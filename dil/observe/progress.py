@@ -16,18 +16,17 @@ _DAY_H = 24
 
 
 class Progress(Protocol):
-    """What a run reports while it works; every number is a total since ``start``.
+    """Takes a run's reports of its progress; every number is a total since ``start``.
 
-    ``done`` counts work units that came to an end, ``failed`` those of them that failed,
-    ``running`` those under way. ``rows`` and ``bytes`` are staged, not yet published. Called from
-    one thread.
+    ``done`` counts finished work units, ``failed`` the failed ones among them, ``running`` those
+    that run. ``rows`` and ``bytes`` are staged, not yet published. Called from one thread.
     """
 
     def start(self, total: int) -> None:
         """Begin; ``total`` is the number of work units to run."""
 
     def update(self, *, done: int, failed: int, running: int, rows: int, bytes: int) -> None:  # noqa: A002 - the contract's word
-        """Report how far the run is; may be called as often as the caller likes."""
+        """Report the progress of the run; may be called as often as the caller likes."""
 
     def finish(self) -> None:
         """End, also after a failure or an interruption; may be called twice or without start."""
@@ -108,7 +107,7 @@ class RichProgress:
     """A bar at the foot of a terminal; log lines written to ``sys.stderr`` appear above it."""
 
     def __init__(self, stream: TextIO) -> None:
-        # Imported here: a run under cron, and every other command, does without.
+        # Imported here: a run under cron, and every other command, does not need it.
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -133,7 +132,7 @@ class RichProgress:
         self._task: TaskID | None = None
 
     def start(self, total: int) -> None:
-        """Show the bar; until the first numbers come Spark is on its way."""
+        """Show the bar; until the first numbers come, Spark is starting."""
         self._task = self._bar.add_task("", total=total, detail="starting Spark")
         self._bar.start()
 
@@ -167,7 +166,7 @@ def human_bytes(size: int) -> str:
 
 
 def human_seconds(seconds: float) -> str:
-    """Return a duration as people say it: ``0.4 s``, ``3 min 20 s``, ``2 h 05 min``, ``5 d 4 h``.
+    """Return a duration as text: ``0.4 s``, ``3 min 20 s``, ``2 h 05 min``, ``5 d 4 h``.
 
     ``seconds`` are not negative.
     """

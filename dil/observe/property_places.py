@@ -16,13 +16,13 @@ _NAMED = re.compile(
     r"(?<![\w.])((?:ms|source|job|task|taskexecutor|writer|data|extract|state|converter|encrypt|fs)"
     r"(?:\.[A-Za-z0-9_]+)+)(?:=[^\s,;]*[\w\]}\"'])?"
 )
-# What a source was asked by, where its failure names no property.
+# The properties of a source's request, for failures that name no property.
 _ASKED_BY = ("ms.jdbc.statement", "ms.source.uri")
 _OF_SOURCES = "DIL-SRC"
 
 
 def with_places(text: str, places: Places) -> str:
-    """Return a text in which each property that the job sets has its file and line, once."""
+    """Return a text that gives file and line for each property that the job sets, once."""
     seen: set[str] = set()
 
     def located(found: re.Match[str]) -> str:

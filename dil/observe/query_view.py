@@ -1,4 +1,4 @@
-"""What a run of a derived dataset takes of its inputs, for people and for machines."""
+"""The plan of a derived dataset's run, for people and for machines."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dil.text.zones import iso
 
 @dataclass(frozen=True, slots=True)
 class InputLine:
-    """What is taken of one input: blocks ``(first, last]``, and how many rows the query reads.
+    """The slice of one input: blocks ``(first, last]``, and how many rows the query reads.
 
-    ``path`` is the job file of the input, empty where it is not known.
+    ``path`` is the job file of the input, empty if it is not known.
     """
 
     view: str
@@ -48,7 +48,7 @@ class QueryPlanView:
 
 
 def query_json(view: QueryPlanView) -> dict[str, object]:
-    """Return what a plan's JSON has beside the members of every plan."""
+    """Return the JSON members that a query's plan has in addition to those of every plan."""
     return {
         "query": {
             "mode": view.mode,
@@ -74,7 +74,7 @@ def _input_json(line: InputLine) -> dict[str, object]:
 
 
 def query_text(view: QueryPlanView) -> str:
-    """Return the plan for people: what is due, and what is taken of each input."""
+    """Return the plan for people: the due work, and the slice of each input."""
     return "\n".join(_lines(view)) + "\n"
 
 
@@ -83,7 +83,7 @@ def _lines(view: QueryPlanView) -> Iterator[str]:
     if not view.is_due:
         yield "  Nothing is due."
     elif not view.runs:
-        new = "that there are new blocks without rows"
+        new = "the new blocks, which have no rows"
         new = "the new blocks, which close no window" if view.mode == "windowed" else new
         yield f"  Due: to remember {new}; the query is not run."
     else:

@@ -1,4 +1,4 @@
-"""Secrets out of everything that leaves the process as text: logs, reports, failures, progress."""
+"""Masks secrets in all text that leaves the process: logs, reports, failures, progress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["redactor", "secrets_of", "shortened"]
 if TYPE_CHECKING:
     from dil.model.job import Job
 
-# Addresses of databases: an error must be able to name the server and the user, who often has the
+# Addresses of databases: an error must be able to name the server and the user, which is often the
 # name of the database and of much else.
 _ADDRESSES = ("state.store.db.url", "ms.warehouse.url", "ms.iceberg.catalog.uri")
 _PRIVATE_KEY = "source.conn.private.key"
@@ -63,7 +63,7 @@ _WELL_KNOWN = (_HEADER, _KEY_HEADER, _QUERY, _USER_INFO, _BEARER)
 def secrets_of(job: Job) -> tuple[Secret, ...]:
     """Return every distinct secret of a job, wherever a property or model holds one.
 
-    Of the addresses of databases only the passwords.
+    For addresses of databases, only the passwords are secrets.
     """
     urls = (job.properties.get(name) for name in _ADDRESSES)
     in_urls = [each for url in urls if isinstance(url, Secret) for each in _passwords(url)]
@@ -76,7 +76,7 @@ def _passwords(url: Secret) -> Iterator[Secret]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Known:
-    """The texts of secrets, the forms they are searched in, and the pattern of those."""
+    """The texts of secrets, their searched forms, and the pattern of these forms."""
 
     texts: tuple[str, ...]
     forms: set[str]
@@ -84,7 +84,7 @@ class _Known:
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> _Known:
-        """Return what is searched for some texts."""
+        """Return the forms and the pattern for some secrets."""
         found = tuple(dict.fromkeys(texts))
         forms = {form for text in found for form in _forms(text)}
         return cls(found, forms, _pattern(forms))
@@ -102,10 +102,11 @@ def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
     such as ``user:password``) and JSON-escaped, the password inside a secret URL, single lines of
     keys; besides, without knowing any secret, values of credential headers and query parameters,
     bearer tokens, and passwords in URLs. Texts below four characters are masked as whole words.
-    What this process learns later (``dil.secrets.learn``), such as fetched tokens, is masked too.
+    Secrets that this process learns later (``dil.secrets.learn``), such as fetched tokens, are
+    masked, too.
 
-    Then the text is searched by what it means, escapes of all kinds undone (``disguises``), and
-    beginnings of secrets before a cut are masked; a text that still holds one is withheld. A
+    Then escapes of all kinds are undone and the text is searched again (``disguises``), and
+    beginnings of secrets before a cut are masked; a text that still has a secret is withheld. A
     secret that is a single word stays where our own texts have that word (``own_words``).
     """
     known = tuple(secrets)
@@ -136,7 +137,7 @@ def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
 def _pattern(forms: set[str]) -> re.Pattern[str] | None:
     if not forms:
         return None
-    # The longest first: a secret that begins with another one must go as a whole.
+    # The longest first: a secret that begins with another secret must be masked as a whole.
     ordered = sorted(forms, key=lambda form: (-len(form), form))
     return re.compile("|".join(_alternative(form) for form in ordered))
 
@@ -207,7 +208,7 @@ def _walk(value: object) -> Iterator[Secret]:
 
 
 def _is_path(value: object) -> bool:
-    """Return whether a private key is named by its file, absolute by now, and not written out."""
+    """Return whether a private key is given as the absolute path of its file, not as its text."""
     return isinstance(value, Secret) and value.reveal().startswith(("/", "~"))
 
 

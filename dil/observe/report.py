@@ -30,12 +30,12 @@ _WORDS = {
 }
 _AGAIN = "Run the job again."
 _KEPT = "Run the job again: what succeeded is kept."
-_MENDED = "Run the job again when the cause is mended."
-# What to do next, by error code; the first that applies is said. Other failures bring their own
+_MENDED = "Run the job again when the cause is fixed."
+# What to do next, by error code; the first that applies is shown. Other failures have their own
 # advice, and so do those in _OWN_ADVICE as a rule: a store that is away wants something else than
 # one that is damaged.
 _NEXT = {
-    "DIL-SRC-UNKNOWN": "Look at the receiver first, as said above; only then run the job again.",
+    "DIL-SRC-UNKNOWN": "Check the receiver first, as described above; only then run the job again.",
     "DIL-CONFIG": "Correct the job file; `dil validate JOB.conf` checks it without running.",
     "DIL-PLUGIN-CLASS": "Correct the class name, or install the package that has the class.",
     "DIL-PLAN": "Look at `dil plan JOB.conf --all` and at the properties named above.",
@@ -43,9 +43,10 @@ _NEXT = {
     "DIL-LEASE-LOST": "Another run took over; look at its report before running again.",
     "DIL-SRC-AUTH": "Check the credentials of the source, then run the job again.",
     "DIL-QUOTA": "Run the job again when the source's quota is renewed; what is done is kept.",
-    "DIL-COMMIT-CONFLICT": "Nothing landed. Run the job again: it plans anew.",
+    "DIL-COMMIT-CONFLICT": "Nothing was published. Run the job again: it makes a new plan.",
     "DIL-COMMIT-UNKNOWN": (
-        "Nothing was deleted. Run the job again: it looks first at what landed, and finishes it."
+        "Nothing was deleted. Run the job again: it first checks what was published, and finishes"
+        " it."
     ),
     "DIL-STATE": "Mend the state store first; `dil state verify JOB.conf` says what is wrong.",
     "DIL-INTERNAL": "This is a defect of dil: run with -v and report the traceback.",
@@ -106,7 +107,7 @@ def report_json(report: RunReport) -> ReportJson:
 
 
 def failure_json(one: ReportedFailure) -> ReportJson:
-    """Return a failure; that of a work unit says how often and how long it was tried."""
+    """Return a failure as JSON; for a work unit, with the number and duration of attempts."""
     members: ReportJson = {
         "signature": one.signature, "code": one.code, "error": one.error, "fix": one.fix
     }  # fmt: skip
@@ -116,7 +117,7 @@ def failure_json(one: ReportedFailure) -> ReportJson:
 
 
 def write_report(path: Path, report: RunReport) -> None:
-    """Write the report as JSON; whoever reads ``path`` sees the old file or the whole new one.
+    """Write the report as JSON; a reader of ``path`` sees the old file or the complete new one.
 
     Raises:
         OSError: the folder is missing or not writable.
@@ -137,10 +138,10 @@ def write_report(path: Path, report: RunReport) -> None:
 
 
 def check_report_place(path: Path) -> None:
-    """Find out whether ``write_report`` can write there, without leaving anything behind.
+    """Check that ``write_report`` can write to ``path``, without leaving a file there.
 
     Raises:
-        OSError: it cannot.
+        OSError: the report cannot be written there.
     """
     target = path.resolve()
     if target.is_dir():
@@ -151,12 +152,12 @@ def check_report_place(path: Path) -> None:
 
 
 def _made_beside(target: Path) -> tuple[int, str]:
-    """Make an empty file that can take the target's place; return its descriptor and path."""
+    """Make an empty file next to the target, to replace it; return its descriptor and path."""
     return tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
 
 
 def _permissions_of(target: Path, name: str) -> None:
-    """Give the new file the mode of the old one; mkstemp's own is for the owner alone."""
+    """Give the new file the mode of the old one; the mode of mkstemp is for the owner only."""
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o644
     Path(name).chmod(mode)
 
@@ -185,7 +186,7 @@ def _lines(report: RunReport) -> Iterator[str]:
 
 
 def note_label(note: str) -> str:
-    """Return what to call a note for people: those that no reader may overlook are warnings."""
+    """Return the label of a note: notes that no reader may overlook are warnings."""
     return "warning" if _LOUD.match(note) else "note"
 
 
@@ -197,7 +198,7 @@ def _result(report: RunReport) -> Iterator[str]:
     yield _row("work units", ", ".join(counts))
     if report.requests or report.rows_read:
         read = [counted(report.rows_read, "row"), counted(report.requests, "request")]
-        dropped = report.rows_dropped - report.aside.rows  # of which another line says where
+        dropped = report.rows_dropped - report.aside.rows  # another line says where these rows are
         read += [f"{dropped:,} dropped"] if dropped > 0 else []
         read += [f"{report.retries:,} tried again"] if report.retries else []
         yield _row("read", ", ".join(read))
@@ -230,14 +231,14 @@ def _published(report: RunReport) -> str:
         return "nothing"
     if report.is_validation:
         return "nothing: the job only validates"
-    # Said loudly: a job that quietly stops delivering is the costliest failure there is.
+    # Shown as a warning: a job that quietly stops delivering is the costliest failure.
     if report.rows_dropped:
         return f"ZERO ROWS: no row passed of {counted(report.rows_read, 'row')} read"
     return "ZERO ROWS: every work unit that succeeded was empty"
 
 
 def _changed(report: RunReport) -> Iterator[str]:
-    """Say what became of the dataset's own rows."""
+    """Yield texts on the dataset's rows that were replaced."""
     merged, replaced = report.merged, report.replaced
     if merged is not None:
         counts = [f"{merged.inserted:,} inserted", f"{merged.updated:,} updated"]
@@ -250,7 +251,7 @@ def _changed(report: RunReport) -> Iterator[str]:
 
 
 def _failures(failures: tuple[ReportedFailure, ...]) -> Iterator[str]:
-    """Say each distinct failure once, what to do about it, and the work units that it struck."""
+    """Yield each distinct failure once, with advice and the work units that it affected."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for one in failures:
         struck = groups.setdefault((one.code, one.error, one.fix), [])
@@ -269,8 +270,8 @@ def _failures(failures: tuple[ReportedFailure, ...]) -> Iterator[str]:
 
 
 def _next_step(report: RunReport) -> str:
-    """Return what to do next, where the failures' own advice leaves that open."""
-    # What may be done twice comes first, whatever else failed.
+    """Return what to do next, if the failures' own advice does not say it."""
+    # Failures that may send rows twice come first, whatever else failed.
     for one in sorted(report.failures, key=lambda each: each.code != "DIL-SRC-UNKNOWN"):
         if one.code in _NEXT and not (one.fix and one.code in _OWN_ADVICE):
             return _NEXT[one.code]
@@ -280,12 +281,12 @@ def _next_step(report: RunReport) -> str:
     if report.failures:
         return _again(report) if any(map(_may_pass, report.failures)) else ""
     if report.left:
-        return "Run the job again for those that are left."
+        return "Run the job again for the remaining work units."
     return ""
 
 
 def _again(report: RunReport) -> str:
-    """Return how to run again; only work units that are complete are kept for certain."""
+    """Return the advice to run again; only complete work units are certainly kept."""
     if report.units.succeeded or report.units.adopted:
         return _KEPT
     if all(one.code == "DIL-INTERRUPTED" for one in report.failures):
@@ -294,12 +295,12 @@ def _again(report: RunReport) -> str:
 
 
 def _may_pass(failure: ReportedFailure) -> bool:
-    """Return whether nothing has to be changed before the job is run again."""
+    """Return whether the job can be run again without a change."""
     return failure.code == "DIL-SRC-TRANSIENT" or not failure.fix
 
 
 def _with_code(error: str, code: str) -> str:
-    """Put the code behind the first line, unless the text brings it along."""
+    """Add the code to the first line, unless the text has it."""
     if f"[{code}]" in error:
         return error
     first, newline, rest = error.partition("\n")

@@ -11,7 +11,7 @@ from dil.observe.logs import one_line
 from dil.spi.request_view import RequestView
 
 _LONGEST = 10_000
-# Schemes of credentials (IANA's registry, and those that services made up), before a value.
+# Schemes of credentials before a value (IANA's registry, and those of single services).
 _SCHEME = re.compile(
     r"(Basic|Bearer|Digest|DPoP|Negotiate|OAuth|Token|ApiKey|Api-Key|SSWS|Key) (?=\S)",
     re.IGNORECASE,
@@ -19,7 +19,7 @@ _SCHEME = re.compile(
 
 
 def masked_view(view: RequestView, redact: Callable[[str], str]) -> RequestView:
-    """Return a request whose parts are masked one by one, so that what is not secret stays."""
+    """Return a request with each part masked separately, so that all other text stays."""
     return RequestView(
         view.action,
         redact(view.place),
@@ -30,7 +30,7 @@ def masked_view(view: RequestView, redact: Callable[[str], str]) -> RequestView:
 
 
 def request_lines(view: RequestView) -> Iterator[str]:
-    """Yield the lines of a masked request: what and where, then headers, then statement or body."""
+    """Yield the lines of a masked request: verb and address, headers, statement or body."""
     yield one_line(f"{view.action} {view.place}")
     for name, value in view.headers.items():
         yield one_line(f"  {name}: {value}")
@@ -54,7 +54,7 @@ def curl_line(view: RequestView) -> str:
 
 
 def request_json(view: RequestView) -> dict[str, object]:
-    """Return the members of a masked request."""
+    """Return a masked request as JSON members."""
     return {
         "action": view.action,
         "place": view.place,
@@ -71,5 +71,5 @@ def _header(name: str, value: str, redact: Callable[[str], str]) -> str:
     if not shown.startswith(head):
         return MASK
     scheme = _SCHEME.match(value)
-    # The scheme says how to send the credential, and is none itself.
+    # The scheme is no secret: it only says how to send the credential.
     return f"{scheme[1]} {MASK}" if scheme and shown == head + MASK else shown.removeprefix(head)

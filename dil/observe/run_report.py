@@ -1,4 +1,4 @@
-"""Turns what a run's tasks reported into the run's report; pure."""
+"""Turns the reports of a run's tasks into the run's report; pure."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dil.observe.plan_view import left_out_of
 from dil.observe.progress import counted
 
 _UNIT_RUNS = 1_000
-_ONE = "Run once with ms.publish.mode=replace to have one, or set back what changed."
+_ONE = "Run once with ms.publish.mode=replace to have one of them, or undo the change."
 
 
 def unit_counts(planned: int, reports: Iterable[TaskReport]) -> UnitCounts:
-    """Return how the planned work units ended; those without a report were stopped before."""
+    """Return counts of how planned work units ended; those without a report never began."""
     kinds = Counter(_kind(report) for report in reports)
     return UnitCounts(
         planned=planned,
@@ -33,7 +33,7 @@ def unit_counts(planned: int, reports: Iterable[TaskReport]) -> UnitCounts:
 
 
 def failures(reports: Iterable[TaskReport], stopped: Failure | None) -> tuple[ReportedFailure, ...]:
-    """Return each failed work unit's failure, and at the end why the others never finished."""
+    """Return the failures of work units, and last the reason why others did not finish."""
     found = [
         ReportedFailure(
             report.signature,
@@ -52,7 +52,7 @@ def failures(reports: Iterable[TaskReport], stopped: Failure | None) -> tuple[Re
 
 
 def unit_runs(reports: Iterable[TaskReport]) -> tuple[UnitRun, ...]:
-    """Return how work units ended: those that failed first, then the slowest; 1,000 at most."""
+    """Return the ends of at most 1,000 work units: failed ones first, then the slowest."""
     chosen = heapq.nlargest(
         _UNIT_RUNS, reports, key=lambda each: (each.failure is not None, each.counters.seconds)
     )
@@ -71,15 +71,15 @@ def unit_runs(reports: Iterable[TaskReport]) -> tuple[UnitRun, ...]:
 
 
 def zero_rows(status: RunStatus, rows: int, usual: int | None, *, late: int = 0) -> tuple[str, ...]:
-    """Return a loud note when nothing was published where earlier runs published rows.
+    """Return a warning if nothing was published, although earlier runs published rows.
 
-    Where all rows were ``late``, and so left out or beside the dataset, the source goes on.
+    If all rows were ``late``, and so left out or in the side table, the source still delivers.
     """
     if rows or late or usual is None or status is RunStatus.FAILED:
         return ()
     return (
         "NO ROWS: this run published nothing, the last one that did published "
-        f"{counted(usual, 'row')}. Look at the source; ms.work.unit.min.records=1 makes this a "
+        f"{counted(usual, 'row')}. Check the source; ms.work.unit.min.records=1 makes this a "
         "failure.",
     )
 
@@ -101,14 +101,14 @@ def nothing_new(waits: Sequence[str]) -> str:
 
 
 def taken(waits: Sequence[str]) -> tuple[str, ...]:
-    """Return a note for the inputs of a query that had nothing new while others had."""
+    """Return a note for the inputs of a query that had nothing new, unlike other inputs."""
     return (f"ran without news of all inputs: {'; '.join(waits)}",) if waits else ()
 
 
 def left_out(plan: Plan, *, is_recorded: bool) -> tuple[str, ...]:
-    """Return notes for the periods that a run leaves out: which they are, and how to have them.
+    """Return notes that name the periods that a run leaves out, and say how to read them.
 
-    Those before the first run's are named by runs that no success came before.
+    Periods before the first run are only named until a first run succeeds.
     """
     found = left_out_of(plan if plan.cutoff is None else replace(plan, before_first=0))
     if found and plan.missed and not is_recorded:
@@ -117,9 +117,9 @@ def left_out(plan: Plan, *, is_recorded: bool) -> tuple[str, ...]:
 
 
 def replaced_rows(commit: Commit, mode: PublishMode) -> ReplacedRows | None:
-    """Return how many rows took the place of how many; None under modes that replace none.
+    """Return how many rows were replaced by how many; None under modes that replace none.
 
-    Of files with rows of several work units only those count that were read again.
+    In files with rows of several work units, only rows of units that were read again count.
     """
     if mode not in (PublishMode.WINDOW_REPLACE, PublishMode.REPLACE):
         return None
@@ -135,7 +135,7 @@ def replaced_rows(commit: Commit, mode: PublishMode) -> ReplacedRows | None:
 
 
 def no_progress(plan: Plan) -> tuple[str, ...]:
-    """Return a note when readings again fill the limit, so that new work units never get a turn."""
+    """Return a warning if repeated readings fill the limit, so that new work units never run."""
     if not plan.left or any(unit.reason is not Reason.INCREMENTAL for unit in plan.work_units):
         return ()
     return (
@@ -159,24 +159,24 @@ def failed_and_missing(signatures: Sequence[str]) -> tuple[str, ...]:
     if not signatures:
         return ()
     return (
-        "failed earlier and not at the source any more, or only in another version: "
+        "failed earlier and no longer at the source, or only in another version: "
         f"{counted(len(signatures), 'file')}, for example {signatures[0]} (`dil state show "
         "--failed` lists them; `dil state forget --signature ...` ends this note)",
     )
 
 
 def unchanged_labels(labels: Sequence[str]) -> tuple[str, ...]:
-    """Return a note for timelabels that were read again with the rows that they have."""
+    """Return a note for timelabels that were read again without a change of rows."""
     if not labels:
         return ()
     return (
-        "read again with the rows that are there, and left as they are: "
+        "read again with the same rows, and left as they are: "
         f"{counted(len(labels), 'timelabel')}, the newest {labels[-1]}",
     )
 
 
 def foreign_files(uris: Sequence[str]) -> tuple[str, ...]:
-    """Return a note for files that a replace deleted and no run had published."""
+    """Return a note for files that a replace deleted although no run had published them."""
     if not uris:
         return ()
     return (
@@ -186,11 +186,11 @@ def foreign_files(uris: Sequence[str]) -> tuple[str, ...]:
 
 
 def mixed_files(before: Iterable[PublishedFile], commit: Commit, base: str) -> tuple[str, ...]:
-    """Return notes where files that stay are of another format or layout than the new ones.
+    """Return notes if live files have another format or layout than the new ones.
 
     Args:
         before: The live files before the commit.
-        commit: What was published.
+        commit: The published commit.
         base: The URI of the dataset's folder.
     """
     gone = {file.uri for file in commit.removes}

@@ -1,4 +1,4 @@
-"""How the stream of a job is shown beside its plan: its micro-batches, and where it is."""
+"""The view of a job's stream in its plan: its micro-batches, and its position."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dil.observe.progress import counted, human_seconds
 def stream_json(
     spec: StreamSpec, limit: int | None, known: StreamState | None
 ) -> dict[str, object]:
-    """Return the stream as JSON; ``limit`` is the most work units that a micro-batch may have."""
+    """Return the stream as JSON; ``limit`` is the most work units of a micro-batch."""
     size = {
         "max_work_units": _size(spec, limit),
         "max_rows": spec.max_rows,
@@ -43,7 +43,7 @@ def _json(
 
 
 def stream_line(spec: StreamSpec, limit: int | None, due: int, known: StreamState | None) -> str:
-    """Return one sentence on how so many due work units are read."""
+    """Return one sentence on how ``due`` work units are read in micro-batches."""
     size = _size(spec, limit)
     cut = "one micro-batch" if size is None else f"micro-batches of {size:,} at most"
     limits = [counted(most, noun) for most, noun in _limits(spec) if most is not None]
@@ -55,10 +55,10 @@ def stream_line(spec: StreamSpec, limit: int | None, due: int, known: StreamStat
 
 
 def query_stream_line(spec: StreamSpec, query: QuerySpec, known: StreamState | None) -> str:
-    """Return one sentence on how what is new in the inputs of a derived dataset is taken."""
+    """Return one sentence on how new rows of a derived dataset's inputs are taken."""
     limits = (query.max_blocks, "block"), (query.max_rows, "row")
     limited = [counted(most, noun) for most, noun in limits if most is not None]
-    cut = "one micro-batch takes all that is new"
+    cut = "one micro-batch takes all new rows"
     if limited:
         cut = f"a micro-batch takes {' and '.join(limited)} of each input at most"
     return _line(spec, cut, known)

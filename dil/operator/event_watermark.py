@@ -1,4 +1,4 @@
-"""The event watermark of a job, set by an operator: forward, or back while no run has used it."""
+"""Sets the event watermark of a job by hand: forward, or back while no run has used it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SET = "set"
 class WatermarkChange:
     """A change of the watermark that an operator asks for; times in epoch ms UTC, None for none.
 
-    ``members`` are those of the checkpoint that make it so.
+    ``members`` are the members of the checkpoint after the change.
     """
 
     before: int | None
@@ -33,11 +33,11 @@ def event_spec(job: Job) -> EventTimeSpec:
     """Return a job's settings of event time.
 
     Raises:
-        ConfigError: it has no event watermark.
+        ConfigError: the job has no event watermark.
     """
     if job.events is None:
         what = f"is not set, so {job.name} has no event watermark"
-        raise ConfigError.single("ms.event.column", what, "Set it, and ms.event.watermark.")
+        raise ConfigError.single("ms.event.column", what, "Set it, and set ms.event.watermark.")
     if job.events.strategy is Strategy.NONE:
         what = f"is none, so {job.name} has no event watermark"
         raise ConfigError.single("ms.event.watermark", what, "Set it, such as manual.")
@@ -48,7 +48,8 @@ def propose_watermark(session: OperatorSession, to: int, reason: str) -> Waterma
     """Return the change that sets the watermark; ``to`` is epoch ms UTC.
 
     Raises:
-        ConfigError: the job has none, it is there already, or ``to`` is too far ahead.
+        ConfigError: the job has no event watermark, the watermark is not before ``to``, or ``to``
+            is too far ahead.
     """
     spec, store = event_spec(session.job), session.store
     found = store.checkpoint(EVENT_TIME)
@@ -57,7 +58,7 @@ def propose_watermark(session: OperatorSession, to: int, reason: str) -> Waterma
     if now is not None and to <= now:
         raise ConfigError.single(
             "--set",
-            f"{iso(to)} is not after the watermark, which is {iso(now) or now} and never goes back",
+            f"{iso(to)} is not after the watermark {iso(now) or now}, which never goes back",
             "Name a later time. ms.late.action=flag publishes late rows, and marks them.",
         )
     if to > session.now_ms + spec.max_future_ms:
@@ -80,10 +81,10 @@ def propose_watermark(session: OperatorSession, to: int, reason: str) -> Waterma
 
 
 def propose_undo(session: OperatorSession) -> WatermarkChange:
-    """Return what takes back the last change of an operator.
+    """Return the change that takes back an operator's last change.
 
     Raises:
-        StateError: there is none, or a run has published since, judged by it.
+        StateError: there is none, or a run has published since, with rows judged by the watermark.
     """
     spec, found = event_spec(session.job), session.store.checkpoint(EVENT_TIME)
     undo = found.get(SET)
@@ -94,7 +95,7 @@ def propose_undo(session: OperatorSession) -> WatermarkChange:
         )
     if undo.get("head") != _head(session):
         raise StateError(
-            "a run has published since the event watermark was set, and was judged by it",
+            "a run has published since the event watermark was set, and its rows were judged by it",
             "The watermark never goes back. ms.late.action=flag publishes late rows, and marks"
             " them.",
         )
@@ -104,7 +105,7 @@ def propose_undo(session: OperatorSession) -> WatermarkChange:
 
 
 def apply_watermark(session: OperatorSession, change: WatermarkChange) -> None:
-    """Keep a change that this session proposed.
+    """Save a change that this session proposed.
 
     Raises:
         LeaseLostError: the lease was taken over.

@@ -1,4 +1,4 @@
-"""What of a job's range was read, and what was not: its units' stretches of time."""
+"""Finds the stretches of time in a job's range that were read, and those that were not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class JobGaps:
     units: list[UnitGaps]
 
     def time_by_status(self) -> Counter[GapStatus]:
-        """Return how many ms of all units have a status."""
+        """Return for each status how many ms it has in all units."""
         found: Counter[GapStatus] = Counter()
         for unit in self.units:
             for each in unit.stretches:
@@ -51,10 +51,9 @@ def find_gaps(
     low: int | None = None,
     high: int | None = None,
 ) -> JobGaps:
-    """Return what of a window was read, failed, is skipped, was never read, or is still open.
+    """Return the stretches of a window that were read, failed, skipped, never read, or are open.
 
-    Neither source nor input is asked: of a job whose units come from there, those count that are
-    recorded.
+    Neither source nor input is asked: if a job's units come from there, only recorded units count.
 
     Args:
         job: The job.
@@ -64,8 +63,8 @@ def find_gaps(
         high: Where it ends, by default at the watermark's to.
 
     Raises:
-        ConfigError: the window is empty, the watermark cannot be understood, or the job reads files
-            once each, of which no time is missing.
+        ConfigError: the window is empty, the watermark cannot be understood, or the job reads each
+            file once, so that no stretch of time can be missing.
         StateError: the store cannot be read.
     """
     if job.planning.once:
@@ -73,8 +72,8 @@ def find_gaps(
             "ms.source.files.once",
             f"is {job.planning.once}: each file is read once, whenever it comes, so that no stretch"
             " of time can be missing",
-            "`dil state show` lists the files that were read or failed, `dil plan` those that are"
-            " due.",
+            "`dil state show` lists the files that were read or failed, `dil plan` lists those "
+            "that are due.",
             job.properties.origin("ms.source.files.once"),
         )
     whole = watermark_range(job.planning, now_ms=now_ms)
@@ -84,7 +83,7 @@ def find_gaps(
         raise ConfigError.single(
             "--from",
             f"is {moment(window.low, zone)}, which is not before --to, {moment(window.high, zone)}",
-            "Let --from be before --to: the range is [from, to). By default they are those of "
+            "Let --from be before --to: the range is [from, to). Their defaults are the range of "
             "ms.watermark.",
         )
     events = current(job, store)
@@ -99,9 +98,9 @@ def find_gaps(
 
 
 def _failed_now(job: Job, store: StateStore, now_ms: int) -> Mapping[str, Sequence[Interval]]:
-    """Return by unit key what failed in the last runs that tried it, under every commit policy.
+    """Return the stretches that failed in the last runs that tried them, by unit key.
 
-    Under ``full`` a run that fails records nothing of its work units but this.
+    A failed run with the commit policy ``full`` records only these failures of its work units.
     """
     failures = standing_failures(store) if job.state.enabled else ()
     if not failures:
@@ -119,7 +118,7 @@ def _failed_now(job: Job, store: StateStore, now_ms: int) -> Mapping[str, Sequen
 def _with_failures(
     recorded: Iterable[UnitStretches], failed: Mapping[str, Sequence[Interval]]
 ) -> Iterator[UnitStretches]:
-    """Yield what is recorded by unit, with more that failed."""
+    """Yield the recorded stretches by unit, with the failures of the last runs added."""
     known: set[str] = set()
     for unit in recorded:
         known.add(unit.unit_key)
@@ -130,7 +129,7 @@ def _with_failures(
 
 
 def _joined(stretches: Iterable[Interval]) -> tuple[Interval, ...]:
-    """Return stretches of time, ascending, those that touch or overlap as one."""
+    """Return stretches of time in ascending order; those that touch or overlap are joined."""
     found: list[Interval] = []
     for each in sorted(stretches, key=lambda one: one.low):
         if found and each.low <= found[-1].high:

@@ -1,6 +1,6 @@
 """Where rows of a dataset come from: blocks, files, work units and requests, across jobs.
 
-Chains are read, and files only where a row is looked for by a value of it.
+Chains are read. Files are read only to find a row by a value.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LoadJob = Callable[[str], Job]
 
 @dataclass(frozen=True, slots=True)
 class TracedUnit:
-    """A work unit that read rows; ``requests`` is None where the run's report is not kept."""
+    """A work unit that read rows; ``requests`` is None if the run's report was not kept."""
 
     signature: str
     run_id: str
@@ -57,10 +57,10 @@ class TracedUnit:
 
 @dataclass(frozen=True, slots=True)
 class TracedInput:
-    """What a query took of an input for a block: offsets ``(after, last]``, None for none.
+    """The rows of an input that a query took for a block: offsets ``(after, last]``, None for none.
 
-    ``is_narrowed`` says that ``blocks`` are only those with the value that was looked for; else
-    they are of all rows that the query had.
+    ``is_narrowed``: ``blocks`` are only the blocks with the value that was looked for; else all
+    blocks that the query read.
     """
 
     dataset: str
@@ -72,7 +72,7 @@ class TracedInput:
 
 @dataclass(frozen=True, slots=True)
 class TracedBlock:
-    """A block that published rows: its files, and what they were made of."""
+    """A block that published rows, with its files, and the work units or inputs of its rows."""
 
     dataset: str
     sequence: int
@@ -85,7 +85,7 @@ class TracedBlock:
 
 @dataclass(frozen=True, slots=True)
 class _Dataset:
-    """A dataset on the way: its chain, and what is known of its job."""
+    """A dataset that the trace reaches: its chain, and its job if that is known."""
 
     name: str
     state: StateSpec
@@ -95,7 +95,7 @@ class _Dataset:
 
 @dataclass(frozen=True, slots=True)
 class Tracer:
-    """Walks from rows back to what they were made of.
+    """Walks from rows back to their origins.
 
     ``load`` loads the job file of an input with its own inputs.
     """
@@ -105,10 +105,10 @@ class Tracer:
     load: LoadJob
 
     def row(self, text: str) -> tuple[TracedBlock, ...]:
-        """Return where a row comes from: one of an offset, or those of ``column=value``.
+        """Return the blocks that published a row, by its offset, or the rows with ``column=value``.
 
         Raises:
-            ConfigError: the text names no row, or the dataset has none such.
+            ConfigError: the text names no row, or the dataset has no such row.
             StateError: a store or a file cannot be read.
         """
         own = _of_job(self.job)
@@ -130,20 +130,19 @@ class Tracer:
             if offsets is None:
                 raise ConfigError.single(
                     "--row",
-                    f"names {key.column}, which is no column of {own.name}",
+                    f"names {key.column}, but {own.name} has no such column",
                     f"Its columns are {', '.join(known.names)}.",
                 )
             if not offsets:
                 raise ConfigError.single(
                     "--row",
                     f"{text}: the dataset has no such row",
-                    "Rows that a run put beside the dataset, in its table of late rows or in"
-                    " quarantine, are not looked through.",
+                    "The search leaves out late rows in the side table and rows in quarantine.",
                 )
             return self._blocks(own, chain, [(each, each) for each in offsets], key)
 
     def block(self, sequence: int | None) -> tuple[TracedBlock, ...]:
-        """Return what a block was made of, the newest one with rows if none is named.
+        """Return the origins of a block; of the newest block with rows if ``sequence`` is None.
 
         Raises:
             ConfigError: there is no such block.
@@ -159,7 +158,9 @@ class Tracer:
             offsets = offsets_in(found[0]) if found else None
             if offsets is None:
                 raise ConfigError.single(
-                    "--block", f"{sequence}: no rows came with it", "`dil state log` lists blocks."
+                    "--block",
+                    f"{sequence}: this block published no rows",
+                    "`dil state log` lists blocks.",
                 )
             return self._blocks(own, chain, [offsets], None)
 
@@ -170,7 +171,7 @@ class Tracer:
         wanted: Sequence[tuple[int, int]],
         key: Key | None,
     ) -> tuple[TracedBlock, ...]:
-        """Return the blocks that published rows of some offsets, both ends taken, oldest first."""
+        """Return the blocks that published rows of some offsets, ends included, oldest first."""
         return self._traced_blocks(dataset, chain, holding(chain, wanted), key)
 
     def _traced_blocks(
@@ -210,7 +211,7 @@ class Tracer:
     def _input(
         self, dataset: _Dataset, item: InputSlice, key: Key | None, how: JsonObject
     ) -> TracedInput:
-        """Return what a query took of one input, and where that comes from."""
+        """Return the rows that a query took of one input, with their origins."""
         bare = TracedInput(item.dataset_id, item, is_narrowed=False, blocks=())
         known = dataset.inputs.get(item.dataset_id)
         if known is None:
@@ -228,7 +229,7 @@ class Tracer:
         return TracedInput(item.dataset_id, item, is_narrowed, blocks, left_out)
 
     def _dataset(self, item: DatasetInput) -> _Dataset:
-        """Return an input with its own inputs, where its job file is known."""
+        """Return an input; with its own inputs, if its job file is known."""
         if not item.path:
             return _Dataset(item.dataset, item.state, item.writing, {})
         return _of_job(self.load(item.path))
@@ -253,7 +254,7 @@ def _chain(dataset: _Dataset, clock: Clock) -> Iterator[StoredInput]:
 def _units(
     event: DataEvent, files: Sequence[TracedFile], store: StateStore
 ) -> Iterator[TracedUnit]:
-    """Yield the work units whose rows files hold, with the requests that they took."""
+    """Yield the work units whose rows are in files, with the number of their requests."""
     state = event.new_source_state
     if state is None or state.kind != KIND:
         return
@@ -262,7 +263,7 @@ def _units(
     requests: dict[str, dict[str, int]] = {}
     for match in filter(None, (_FILE.search(file.uri) for file in files)):
         run_id, unit = match["run"], match["unit"]
-        # A file that several work units share names none of them.
+        # A file that several work units share has no work unit in its name.
         for signature in [by_hash[unit]] if unit in by_hash else by_hash.values():
             if (run_id, signature) in seen:
                 continue
@@ -274,17 +275,17 @@ def _units(
 
 
 def _transform_at(chain: StoredInput, sequence: int) -> JsonObject:
-    """Return the query of a block, as the chain has it."""
+    """Return the query of a block, as recorded in the chain."""
     number = chain.last_until(sequence, ("SetTransform",))
     event: ConfigEvent | None = config_event_at(chain.tx, chain.dataset_id, number)
     return {} if event is None else event.body
 
 
 def _refuse_nested(known: pa.Schema, key: Key) -> None:
-    """Refuse to look for rows by a column whose values no text names.
+    """Refuse to look for rows by a column whose values cannot be written as text.
 
     Raises:
-        ConfigError: it holds records, lists or maps.
+        ConfigError: the column holds records, lists or maps.
     """
     if key.column in known.names and pa.types.is_nested(known.field(key.column).type):
         plain = [field.name for field in known if not pa.types.is_nested(field.type)]
@@ -297,7 +298,7 @@ def _refuse_nested(known: pa.Schema, key: Key) -> None:
 
 
 def trace_json(block: TracedBlock) -> dict[str, object]:
-    """Return a block, and what it was made of, as JSON."""
+    """Return a block and its origins as JSON."""
     return {
         "dataset": block.dataset,
         "block": block.sequence,
@@ -329,7 +330,7 @@ def trace_json(block: TracedBlock) -> dict[str, object]:
 
 
 def trace_lines(block: TracedBlock, depth: int = 0) -> Iterator[str]:
-    """Yield a block, and what it was made of, for people."""
+    """Yield lines for people about a block and its origins."""
     pad = "  " * depth
     run = f", run {block.run_id}" if block.run_id else ""
     yield f"{pad}{block.dataset}  block {block.sequence} of {block.system_time[:19]}Z{run}"

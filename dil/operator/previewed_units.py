@@ -1,4 +1,4 @@
-"""Which work units a preview takes, and the variables of their parameters."""
+"""Chooses the work units of a preview, and the variables of their parameters."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from dil.secrets import learn
 from dil.state import open_store
 
 RUN_ID = "preview"
-# So many due work units are asked for one with rows.
+# At most so many due work units are tried to find one with rows.
 _MOST_TRIED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenUnits:
-    """The work units to try in turn, perhaps none, and the facts that a run would know."""
+    """The work units to try in turn, which may be none, and the facts that a run would know."""
 
     work_units: tuple[WorkUnit, ...]
     is_due: bool
@@ -81,7 +81,7 @@ def _no_such_unit(job: Job, signature: str | None) -> ConfigError:
 def scope_of(
     work_unit: WorkUnit, variables: SecondaryVariables, *, full_extract: bool
 ) -> ParameterScope:
-    """Return what parameters can see; secrets among it are masked from now on."""
+    """Return the values that parameters can see; its secrets are masked from now on."""
     for secret in variables.used_by(work_unit.unit):
         learn(secret)
     return ParameterScope.of(work_unit, full_extract=full_extract, secondary=variables)

@@ -1,7 +1,7 @@
 """Replays the queries of a derived dataset on the slices that its blocks record.
 
-What a query gives now is staged, compared with what was published, and deleted. Nothing is
-published and no state changes.
+The present result of a query is staged, compared with the published rows, and deleted. Nothing is
+published, and no state changes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from dil.types.schema_text import parse_schema
 
 
 class ReplayOutcome(StrEnum):
-    """What a replay found."""
+    """The outcome of a replay."""
 
     SAME = "same"
     SAME_ROWS = "same rows, in another order"
@@ -57,7 +57,7 @@ class ReplayOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReplayedBlock:
-    """What the replay of one block found; ``why`` says more, empty where nothing is to be said."""
+    """The outcome of the replay of one block; ``why`` explains it, empty without explanation."""
 
     sequence: int
     outcome: ReplayOutcome
@@ -65,7 +65,7 @@ class ReplayedBlock:
 
     @property
     def problem(self) -> str:
-        """Return what is wrong, empty where nothing is."""
+        """Return the problem as text, empty if there is none."""
         if self.outcome is ReplayOutcome.FAILED:
             return f"the query of block {self.sequence} cannot be run again: {self.why}"
         if self.outcome is not ReplayOutcome.DIFFERS:
@@ -77,9 +77,9 @@ class ReplayedBlock:
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    """A block of a query, with what was in force; ``after`` is the watermark before it.
+    """A block of a query, with the settings in force then; ``after`` is the watermark before it.
 
-    ``is_new`` says that its query was new.
+    ``is_new`` says that the query was new with this block.
     """
 
     sequence: int
@@ -93,7 +93,7 @@ class _Recorded:
 def replay(
     job: Job, spec: QuerySpec, store: StateStore, options: RunOptions, *, first: int = 0
 ) -> Iterator[ReplayedBlock]:
-    """Run the queries of all blocks from ``first`` on again; yield what each comparison found.
+    """Run the queries of all blocks from ``first`` on again; yield the outcome of each.
 
     Raises:
         ConfigError: rows were merged by key, so that blocks do not hold what queries gave.
@@ -102,9 +102,9 @@ def replay(
     if job.publishing.mode is PublishMode.MERGE:
         raise ConfigError.single(
             "--replay",
-            "compares what a query gives with what was published, and ms.publish.mode=merge"
-            " publishes it merged with other rows",
-            "Use `dil state verify --full`, which compares the files.",
+            "compares the result of a query with the published rows, but ms.publish.mode=merge "
+            "merges the result with other rows",
+            "Use `dil state verify --full`, which checks the published files.",
         )
     run_id = f"replay-{new_run_id(options.clock())}"
     executors = Executors(
@@ -152,7 +152,7 @@ def _recorded(store: StateStore, first: int) -> Iterator[_Recorded]:
 
 
 class _SkippedError(Exception):
-    """Why a block cannot be replayed."""
+    """Raised with the reason why a block cannot be replayed."""
 
 
 @dataclass(slots=True)
@@ -180,14 +180,14 @@ class _Replayer:
             return ReplayedBlock(recorded.sequence, ReplayOutcome.FAILED, error.message)
 
     def _judging(self, recorded: _Recorded) -> EventContext | None:
-        """Return what judged the rows of a block, None where nothing did."""
+        """Return the event-time judge of a block's rows, None without one."""
         judged, spec = recorded.event.judged, self.job.events
         if judged is None:
             return None
         if spec is None or (spec.column, spec.late_action) != (judged.column, judged.action):
             raise _SkippedError(
-                f"its rows were judged by the event time in {judged.column}, and the job judges"
-                " them otherwise by now"
+                f"its rows were judged by the event time in {judged.column}, but the job judges "
+                "rows in another way now"
             )
         return EventContext(judged.watermark)
 
@@ -206,7 +206,7 @@ class _Replayer:
     def _run(self, recorded: _Recorded, spec: QuerySpec, views: tuple[View, ...]) -> QueryResult:
         run = RunContext(
             job=job_of_tasks(self.job),
-            run_id=f"{self.run_id}-{recorded.sequence}",  # what fails ends the jobs of its own id
+            run_id=f"{self.run_id}-{recorded.sequence}",  # a failure cancels the jobs of this id
             run_now=self.options.now_ms,
             full_extract=mode_of(recorded.transform).reads_whole,
             staging_dir=f"{self.staging}/{recorded.sequence}",
@@ -277,7 +277,7 @@ class _Replayer:
         )
         if count:
             return ReplayedBlock(
-                number, ReplayOutcome.DIFFERS, f"{count:,} of {rows:,} rows are others"
+                number, ReplayOutcome.DIFFERS, f"{count:,} of {rows:,} rows differ"
             )
         return ReplayedBlock(number, ReplayOutcome.SAME_ROWS)
 
@@ -288,9 +288,9 @@ class _Replayer:
 
 
 def _was_run(recorded: _Recorded, spec: QuerySpec, chains: Mapping[str, StoredInput]) -> bool:
-    """Return whether the block's query was run: over whole inputs, where rows came or went.
+    """Return whether the block's query was run; in mode full, it runs if rows came or went.
 
-    A new query is run over all that there is, and windows where one was closed.
+    A new query is run over all rows; a query with windows is run if a window was closed.
     """
     if mode_of(recorded.transform) is QueryMode.APPEND:
         return True
@@ -309,7 +309,7 @@ def _was_run(recorded: _Recorded, spec: QuerySpec, chains: Mapping[str, StoredIn
 
 
 def _closing(recorded: _Recorded) -> Closing | None:
-    """Return which windows a block emitted, None for none."""
+    """Return the windows that a block emitted, None for none."""
     until = recorded.event.new_watermark
     if mode_of(recorded.transform) is not QueryMode.WINDOWED or until is None:
         return None
@@ -323,13 +323,13 @@ def _texts(body: JsonObject, name: str) -> tuple[str, ...]:
 
 
 def _reading(recorded: _Recorded, item: InputSlice, chain: StoredInput) -> InputReading:
-    """Return what a block read of an input; it took something once."""
+    """Return the reading of an input by a block."""
     found = recorded_reading(chain, item, recorded.transform)
     if found is None:
-        raise _SkippedError(f"the chain of {chain.dataset_id} has no such block any more")
+        raise _SkippedError(f"the chain of {chain.dataset_id} no longer has the read block")
     return found
 
 
 def replay_json(found: ReplayedBlock) -> dict[str, object]:
-    """Return what machines read of the replay of a block."""
+    """Return the outcome of a block's replay as JSON members."""
     return {"block": found.sequence, "outcome": found.outcome.name.lower(), "why": found.why}

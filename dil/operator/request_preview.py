@@ -1,4 +1,4 @@
-"""Previews a request: the first one that a run would send, without sending it."""
+"""Previews the first request that a run would send, without sending it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def first_request(
 ) -> tuple[WorkUnit | None, RequestView | None]:
     """Return a work unit and its first request; nothing is sent to the source.
 
-    The work unit is None if there is none, the request if the connector does not say it or
-    there is no row to send. Arguments and errors are those of ``preview_source``.
+    The work unit is None if there is none. The request is None if the connector cannot describe it
+    or there is no row to send. Arguments and errors are those of ``preview_source``.
     """
     secondary = read_inputs(job)
     chosen = choose_units(job, secondary, now_ms, signature, clock)

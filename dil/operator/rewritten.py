@@ -16,10 +16,10 @@ from dil.operator.session import OperatorSession
 def refusal_of_rewritten(
     session: OperatorSession, signatures: Collection[str]
 ) -> StateError | None:
-    """Return why work units cannot be read again or replaced, None where they can.
+    """Return why work units cannot be read again or replaced, None if they can.
 
-    A manifest lists only what was published, so the folder is searched: for files of others, and
-    for published ones of another length.
+    A manifest lists only published files, so the folder is searched for files of other writers, and
+    for published files whose length has changed.
     """
     if not session.job.publishing.keeps_files:
         return None
@@ -38,10 +38,10 @@ def refusal_of_rewritten(
 
 
 def _altered(session: OperatorSession, live: Iterable[PublishedFile]) -> Sequence[PublishedFile]:
-    """Return the published files that have another length than they were published with."""
+    """Return the published files whose length has changed since."""
     spec, filesystem = session.job.publishing, session.filesystem()
     if spec.table.format is not TableFormat.FILES:
-        return ()  # files of a table are never written over
+        return ()  # files of a table are never overwritten
     sizes = {file.path: file.size for file in filesystem.files(publishing.dataset_dir(spec))}
     return [
         file for file in live if sizes.get(filesystem.path_of(file.uri), file.bytes) != file.bytes

@@ -36,7 +36,7 @@ class OperatorSession:
 
     @property
     def act_id(self) -> str | None:
-        """Return the id of the act, which is that of the lease; None without a lease."""
+        """Return the id of the act, which is the lease's run id; None without a lease."""
         return None if self.lease is None else self.lease.holder.run_id
 
     def require_lease(self) -> Lease:
@@ -54,7 +54,7 @@ class OperatorSession:
         return filesystem_for(self.job.publishing.final_dir)
 
     def live_files(self) -> tuple[PublishedFile, ...]:
-        """Return the dataset's live files, those that other jobs appended among them."""
+        """Return the dataset's live files, including those of other jobs that append to it."""
         return publishing.destination_for(self.job.publishing, self.filesystem()).live()
 
     def own_live_files(self) -> tuple[PublishedFile, ...]:
@@ -66,7 +66,7 @@ class OperatorSession:
         return tuple(file for file in live if file.uri in own)
 
     def late_files(self) -> Mapping[str, PublishedFile]:
-        """Return the files of late rows that the job ever published, by URI."""
+        """Return all files of late rows that the job has published, by URI."""
         from dil.state.blocks.canonical import SHA2_256  # few acts touch late rows
         from dil.state.blocks.verification import late_parts
 
@@ -95,7 +95,7 @@ class OperatorSession:
         return dict(zip(partitions.starts, partitions.ends, strict=True))
 
     def drop_page_logs(self, act: OperatorAct) -> None:
-        """Delete the pages that runs kept of the work units an act changed: they are read anew."""
+        """Delete the page logs of the work units that an act changed: they are read in full."""
         changed = {*act.removed, *(entry.signature for entry in act.changed)}
         filesystem, recorded = self.filesystem(), self.store.unfinished_runs()
         spec, name = self.job.publishing, self.job.name
@@ -132,7 +132,7 @@ def open_session(
     if not job.state.enabled:
         raise ConfigError.single(
             "state.store.enabled",
-            f"is off: nothing is remembered of {job.name}",
+            f"is off, so that no state of {job.name} is kept",
             "There is no state to change.",
             job.properties.origin("state.store.enabled"),
         )
@@ -159,7 +159,7 @@ def refuse_unfinished_publish(job: Job, store: StateStore) -> None:
 def unfinished_publish(job: Job, run_id: str) -> StateError:
     """Return the refusal to change state that an unfinished publish is about to change."""
     return StateError(
-        f"job {json.dumps(job.name)}: {run_id} began to publish and was not finished, so that its"
-        " state is about to change",
-        "It is finished by the next `dil run`; then try again.",
+        f"job {json.dumps(job.name)}: {run_id} began to publish and has not finished, so that the "
+        "state will still change",
+        "Run `dil run`, which finishes the publish; then try again.",
     )

@@ -54,10 +54,10 @@ from dil.types.widening import Widening, conform
 
 @dataclass(frozen=True, slots=True)
 class SourceAnswer:
-    """The answer to one request; ``seconds`` until its headers, or its first rows, came.
+    """The answer to one request; it took ``seconds`` until its headers, or its first rows, came.
 
-    ``location`` names the source, without secrets. ``request`` is what was asked, None where the
-    connector does not say it; its secrets are not masked yet.
+    ``location`` names the source, without secrets. ``request`` is the request, None if the
+    connector cannot describe it; its secrets are not masked yet.
     """
 
     location: str
@@ -74,11 +74,11 @@ def _ignore(view: RequestView) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PreviewLimits:
-    """What a look at a source may do.
+    """The limits of a preview.
 
     Attributes:
-        may_send: Whether requests may be sent that may change something at the source.
-        skips_empty: Whether the next due work units are tried where the first has no rows.
+        may_send: Whether the preview may send requests that may change data at the source.
+        skips_empty: Whether the next due work units are tried if the first has no rows.
         on_request: Called with each request before it is sent, its secrets not masked.
     """
 
@@ -89,11 +89,11 @@ class PreviewLimits:
 
 @dataclass(frozen=True, slots=True)
 class SourcePreview:
-    """The first rows of one work unit, and the answers that they came in.
+    """The first rows of one work unit, and the answers that had them.
 
-    ``is_due`` is False if the next run would not take it. ``rows`` are as they would be written,
-    all of one schema; ``dropped`` counts those that conversion put aside. ``work_unit`` is None
-    if the source was asked for its units and has none, which ``notes`` mention.
+    ``is_due`` is False if the next run would not take it. ``rows`` are converted as for writing,
+    all with one schema; ``dropped`` counts rows that conversion put aside. ``work_unit`` is None if
+    the source lists no units, which ``notes`` mention.
     """
 
     work_unit: WorkUnit | None
@@ -118,13 +118,13 @@ def preview_source(
     Args:
         job: The job; its secrets have to be resolved.
         now_ms: The now of planning, epoch ms UTC.
-        rows: Stop after this number of rows; whole pages are requested.
+        rows: The number of rows to return; whole pages are requested.
         signature: The work unit to read; by default the first one due, else the newest one.
         clock: The real clock of the state store, epoch ms UTC; ``now_ms`` by default.
-        rules: The allowed requests, and the observer of each.
+        rules: The limits of the preview, and the observer of its requests.
 
     Raises:
-        ConfigError: the job has no such signature, or it sends and the rules forbid it.
+        ConfigError: the job has no such signature, or it would send rows, which the rules forbid.
         SourceError: the source refuses, or its answer differs from the job's declaration or needs
             more memory than a worker may take.
         ConversionError: the rows differ from the job's declaration.
@@ -159,7 +159,7 @@ def preview_source(
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """How work units are read for a look."""
+    """Reads work units for a preview."""
 
     job: Job
     now_ms: int
@@ -169,7 +169,7 @@ class _Reading:
     on_request: Callable[[RequestView], None]
 
     def of(self, work_unit: WorkUnit) -> SourcePreview:
-        """Return the first rows of a work unit, read in no more memory than a worker may take."""
+        """Return the first rows of a work unit, within the memory limit of a worker."""
         job = self.job
         try:
             with memory_limited(self.job) as job:
@@ -210,7 +210,7 @@ class _Reading:
             if isinstance(session, ByteSession) and PagingRules.of(job.extraction).names_pages:
                 gate.is_closed = True
                 with suppress(_GateClosedError):
-                    next(pages, None)  # whether the answer names another page shows at its end
+                    next(pages, None)  # only its end shows whether there is another page
         notes = (
             *self.secondary.notes,
             *map(emphasized, counters.notes),
@@ -241,7 +241,7 @@ def _refuse_sending(job: Job, *, may_send: bool) -> None:
     if job.has_input("payload"):
         raise ConfigError.single(
             "ms.secondary.input",
-            "has payload rows, which a look would send",
+            "has payload rows, which a preview would send",
             "`dil plan --show-request` shows the first request and sends nothing; `dil run` sends.",
             job.properties.origin("ms.secondary.input"),
         )

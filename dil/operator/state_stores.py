@@ -1,6 +1,6 @@
 """Operators' acts on a job's state store as a whole: upgrade, back up, restore, copy.
 
-Each verb has a preview, which changes nothing and says what the verb would do, and the act.
+Each verb has a preview function, which only describes the act, and a function that acts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Clock = Callable[[], int]
 
 @dataclass(frozen=True, slots=True)
 class UpgradePreview:
-    """A store's format, and where it would be kept as it is, empty when there is nothing to do."""
+    """A store's format, and the path for a copy of the old store, empty if no upgrade is needed."""
 
     place: str
     format: int
@@ -43,7 +43,7 @@ class UpgradePreview:
 
 @dataclass(frozen=True, slots=True)
 class TransferPreview:
-    """The state that would move from one place to another, and the state that it would replace."""
+    """The state that would be copied to another place, and the state that it would replace."""
 
     source: str
     target: str
@@ -61,11 +61,11 @@ def preview_upgrade(job: Job, clock: Clock) -> UpgradePreview:
 
 
 def upgrade(job: Job, clock: Clock) -> None:
-    """Copy the job's store and bring it to the format of this release.
+    """Keep a copy of the job's store, and bring the store to the format of this release.
 
     Raises:
-        LeaseHeldError: the job, or another one of the store, is being run.
-        StateError: it cannot be copied; it stays as it is.
+        LeaseHeldError: the job, or another job of the store, is running.
+        StateError: the store cannot be copied; it is unchanged.
     """
     with open_store(job.state, job.name, clock=clock) as store:
         run_id = f"upgrade-{new_run_id(clock())}"
@@ -76,7 +76,7 @@ def preview_backup(job: Job, file: Path, clock: Clock) -> TransferPreview:
     """Describe a backup.
 
     Raises:
-        ConfigError: there is nothing to back up, or a file of that name.
+        ConfigError: there is nothing to back up, or the file exists.
     """
     if file.exists():
         raise ConfigError.single(
@@ -89,7 +89,7 @@ def preview_backup(job: Job, file: Path, clock: Clock) -> TransferPreview:
 
 
 def back_up(job: Job, file: Path, clock: Clock) -> None:
-    """Write the state of a job to an SQLite file, also while the job runs.
+    """Write the state of a job to an SQLite file; the job may run meanwhile.
 
     Raises:
         StateError: the store or the file refused.
@@ -102,8 +102,8 @@ def preview_restore(job: Job, file: Path, clock: Clock) -> TransferPreview:
     """Describe the job's state in a file, and the state that it would replace.
 
     Raises:
-        ConfigError: the file is not there, cannot be read, or holds nothing of the job.
-        StateError: it is of a newer format, or a publish is unfinished.
+        ConfigError: the file does not exist, cannot be read, or has no state of the job.
+        StateError: the file has a newer format, or a publish is unfinished.
     """
     if not file.is_file():
         raise ConfigError.single(
@@ -121,13 +121,13 @@ def preview_restore(job: Job, file: Path, clock: Clock) -> TransferPreview:
             raise ConfigError.single(
                 "FILE",
                 f"{file} cannot be read: {error.__cause__}",
-                "Name a whole file of `dil state backup`; the store of the job is as it was.",
+                "Name a complete file of `dil state backup`; the store of the job is unchanged.",
             ) from error
         if found.is_empty:
             with saved.read() as tx:
                 others = ", ".join(transfer.jobs_in(tx)) or "no job"
             raise ConfigError.single(
-                "FILE", f"{file} holds nothing of {job.name}", f"It has the state of {others}."
+                "FILE", f"{file} has no state of {job.name}", f"It has the state of {others}."
             )
         there = _holdings(database, job.name)
         _refuse_to_forget_publish(job, saved, there)
@@ -138,7 +138,7 @@ def restore(job: Job, file: Path, clock: Clock) -> Path | None:
     """Replace the job's state in its store by that in a file.
 
     Returns:
-        The backup of the replaced state, beside the file; None if there was none.
+        The path of the backup of the replaced state, next to the file; None without such state.
 
     Raises:
         LeaseHeldError: a run is under way.
@@ -165,8 +165,8 @@ def preview_copy(job: Job, other: Job, clock: Clock) -> TransferPreview:
     """Describe a copy to the store that ``other``, the same job, names.
 
     Raises:
-        ConfigError: both are one store, there is nothing to copy, or the other store already
-            remembers the job.
+        ConfigError: both are one store, there is nothing to copy, or the other store already has
+            state of the job.
     """
     with (
         closing(open_database(job.state, job.name, clock=clock)) as database,
@@ -174,15 +174,15 @@ def preview_copy(job: Job, other: Job, clock: Clock) -> TransferPreview:
     ):
         if database.place == target.place:
             raise ConfigError.single(
-                "--to", f"names the store that {job.name} has: {target.place}",
+                "--to", f"names the store that {job.name} uses already: {target.place}",
                 "Give the state.store properties of another one.",
             )  # fmt: skip
         found, there = _holdings(database, job.name), _holdings(target, job.name)
         _require_state(found, job.name, database.place)
         if not there.is_empty:
             raise ConfigError.single(
-                "--to", f"{target.place} remembers {job.name} already",
-                "Name a store that does not. To replace what is there, use `dil state backup` here"
+                "--to", f"{target.place} already has state of {job.name}",
+                "Name a store without it. To replace that state, use `dil state backup` here"
                 " and `dil state restore` there.",
             )  # fmt: skip
         return TransferPreview(database.place, target.place, found, there)
@@ -203,7 +203,7 @@ def copy(job: Job, other: Job, clock: Clock) -> None:
     ):
         if not _holdings(target, job.name).is_empty:
             raise StateError(
-                f"{target.place} remembers {json.dumps(job.name)} already", "Nothing was copied."
+                f"{target.place} already has state of {json.dumps(job.name)}", "Nothing was copied."
             )
         _replace(database, target, job.name, lease)
 
@@ -219,14 +219,14 @@ def _holdings(database: Database, job: str) -> StoredState:
 def _require_state(found: StoredState, job: str, place: str) -> None:
     if found.is_empty:
         raise ConfigError.single(
-            "JOB.conf", f"{place} remembers nothing of {job}", "The first run makes its state."
+            "JOB.conf", f"{place} has no state of {job}", "The first run makes its state."
         )
 
 
 def _refuse_to_forget_publish(job: Job, saved: Database, there: StoredState) -> None:
-    """Refuse to replace the intent of a publish: its files are visible, and would come again.
+    """Refuse to replace the intent of a begun publish: its visible rows would be published again.
 
-    A backup that has the same intent, or the commit that ended it, remembers the publish.
+    A backup is accepted if it has the same intent, or the commit that ended the publish.
     """
     if there.unfinished is None:
         return
@@ -237,7 +237,7 @@ def _refuse_to_forget_publish(job: Job, saved: Database, there: StoredState) -> 
 
 @contextlib.contextmanager
 def _one_lease(database: Database, job: Job, run_id: str, clock: Clock) -> Iterator[Lease]:
-    """Hold the job's lease for one transaction, which ends it; give it back when that fails."""
+    """Hold the job's lease for one transaction, which releases it; release it if that fails."""
     store = SqlStateStore(database, job.name, clock=clock)
     lease = store.acquire_lease(run_id, lease_s=job.running.lease_s, upgrade=True)
     try:
@@ -254,7 +254,7 @@ def _replace(source: Database, target: Database, job: str, lease: Lease) -> None
 
 
 def _write_backup(database: Database, job: Job, file: Path, clock: Clock) -> None:
-    """Write a file that is there as a whole, or not at all."""
+    """Write a backup file completely, or not at all."""
     unfinished = file.with_name(f"{file.name}.tmp")
     for ending in ("", "-wal", "-shm"):
         unfinished.with_name(unfinished.name + ending).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""A job's stream: the loop of ``dil.streaming`` over the micro-batches of ``dil.run``."""
+"""Runs a job's stream: the loop of ``dil.streaming`` over the micro-batches of ``dil.run``."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def run_stream(
     Args:
         job: A job with a stream.
         options: What the caller decided.
-        stops: Whether somebody wants it to end between two micro-batches.
-        has_now: Whether the now of planning was given, and is not the clock's.
-        forces_new_epoch: Whether it begins anew beside a checkpoint of another chain.
+        stops: Returns whether the stream should end between two micro-batches.
+        has_now: Whether the caller gave the now of planning, so that it is not the clock's.
+        forces_new_epoch: Whether it begins a new epoch despite a checkpoint of another chain.
 
     Raises:
         LeaseHeldError: another run of the job is under way.
@@ -44,7 +44,7 @@ def run_stream(
     if spec.is_service and has_now:
         raise ConfigError.single(
             "--now",
-            "is given, and ms.stream.trigger makes it a service, which goes by the clock",
+            "is given, but ms.stream.trigger makes the job a service, which uses the clock",
             "Leave it out, or add -D ms.stream.trigger=available_now.",
         )
     run_id = options.run_id or new_run_id(options.clock())

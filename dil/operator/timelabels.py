@@ -26,7 +26,7 @@ Clock = Callable[[], int]
 
 @dataclass(frozen=True, slots=True)
 class LabelTable:
-    """The warehouse table of a job and its labels; ``schedule`` says when labels begin."""
+    """The warehouse table of a job and its labels; ``schedule`` gives the starts of labels."""
 
     job: Job
     spec: WarehouseSpec
@@ -55,10 +55,10 @@ class LabelTable:
         return [known[label] for label in dict.fromkeys(labels)]
 
     def require_droppable(self) -> None:
-        """Refuse to drop labels of a table whose rows are not kept apart by label.
+        """Refuse to drop labels of a table that does not separate rows by label.
 
         Raises:
-            ConfigError: it is a regular table.
+            ConfigError: the table is a regular table.
         """
         if self.spec.kind is not TableKind.TIMESERIES:
             raise ConfigError.single(
@@ -104,20 +104,20 @@ class LabelTable:
     def rotate(
         self, label: str | None, *, now_ms: int, clock: Clock, takes_empty: bool = False
     ) -> tuple[str, LabelEntry | None]:
-        """Keep an events table as the table of a label, and begin a new one.
+        """Rename an events table to the table of a label, and create a new, empty events table.
 
         Args:
-            label: The label; None means that of the period which ended before ``now_ms``.
+            label: The label; None means the label of the period that ended before ``now_ms``.
             now_ms: Epoch ms UTC.
             clock: The real clock, epoch ms UTC.
             takes_empty: Whether a table without rows is rotated, too.
 
         Returns:
-            The label and its entry, which is None where an empty table was left alone.
+            The label and its entry; the entry is None if an empty table was left alone.
 
         Raises:
             ConfigError: the job replaces rows of the table, or the text is no label.
-            WriteError: there is no table, or it has what a new one would not have.
+            WriteError: there is no table, or it has objects that a new table would lack.
         """
         self._require_append_only()
         text = label or label_text(windows_of(self.schedule).of_run(now_ms).low)
@@ -135,8 +135,8 @@ class LabelTable:
         if mode is not PublishMode.APPEND:
             raise ConfigError.single(
                 "ms.publish.mode",
-                f"is {mode}, and rows that were rotated away cannot be replaced",
-                "Rotate a table that rows are only added to: ms.publish.mode=append.",
+                f"is {mode}, but rows that were rotated away cannot be replaced",
+                "Rotate only tables to which rows are only added: ms.publish.mode=append.",
             )
 
     def _publish_drop(
@@ -177,7 +177,7 @@ def open_labels(job: Job) -> LabelTable:
     if spec is None or spec.labels is None:
         raise ConfigError.single(
             "ms.warehouse.url",
-            "is not set: what you asked for is done to the table of a database",
+            "is not set, but this command works on the table of a database",
             "`dil timelabels JOB.conf` lists the labels of a job that publishes files.",
         )
     access = open_access(job.publishing, filesystem_for(job.publishing.final_dir))
@@ -185,7 +185,7 @@ def open_labels(job: Job) -> LabelTable:
 
 
 def no_labels() -> ConfigError:
-    """Return the refusal of a job that has no timelabels."""
+    """Return the error for a job that has no timelabels."""
     return ConfigError.single(
         "ms.timelabel.schedule",
         "is not set, so the job has no timelabels",

@@ -1,4 +1,4 @@
-"""Rows of a dataset that a trace leads to: by their offsets, by a value, or beside the dataset."""
+"""Finds the rows that a trace leads to: by offsets, by a value, or in the side table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_ROWS = 10
 class TracedFile:
     """Rows of one file: those with offsets ``first`` to ``last``.
 
-    Both are None for a file beside the dataset, whose rows have no offsets.
+    Both are None for a file of the side table, whose rows have no offsets.
     """
 
     uri: str
@@ -39,7 +39,7 @@ class TracedFile:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A value of a column that rows are looked for by, as text."""
+    """A column and a value, as text, by which rows are looked for."""
 
     column: str
     text: str
@@ -47,10 +47,10 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class TakenRows:
-    """What a query took of an input: rows of the dataset, and files beside it with their blocks.
+    """The rows that a query took of an input: of the dataset, and files of the side table by block.
 
-    ``after`` and ``last`` bound the offsets of the rows, ``last`` is None for none. ``closed`` are
-    the rows where only those of closed timelabels were taken, else None.
+    ``after`` and ``last`` bound the offsets of the rows; ``last`` is None for none. ``closed`` are
+    the rows if only rows of closed timelabels were taken, else None.
     """
 
     chain: StoredInput
@@ -62,7 +62,7 @@ class TakenRows:
     closed: Sequence[FileRows] | None = None
 
     def holding(self) -> dict[int, Sequence[TracedFile]]:
-        """Return the blocks that published what was taken, with their files."""
+        """Return the blocks that published the taken rows, with their files."""
         if self.closed is not None:
             rows = [(part.offset, part.offset + part.count - 1) for part in self.closed]
         else:
@@ -70,7 +70,7 @@ class TakenRows:
         return self._files(rows, self.beside)
 
     def holding_value(self, writing: WritingSpec, key: Key) -> dict[int, Sequence[TracedFile]]:
-        """Return the blocks that published rows of it with a value, none where there are none."""
+        """Return the blocks that published taken rows with a value, with their files."""
         rows = self.closed
         if rows is None:
             rows = () if self.last is None else self._rows(self.last)
@@ -101,7 +101,7 @@ class TakenRows:
 
 
 def taken_rows(item: InputSlice, chain: StoredInput, how: JsonObject) -> TakenRows | None:
-    """Return what a query took of an input, None where the chain lost those blocks.
+    """Return the rows that a query took of an input; None if the chain lost those blocks.
 
     ``how`` is the transform in force.
     """
@@ -147,7 +147,7 @@ def holding(
 
 
 def _files(event: Event, wanted: Sequence[tuple[int, int]]) -> Iterator[TracedFile]:
-    """Yield the files of a block that have rows of these offsets, once for each run of them."""
+    """Yield the files of a block with rows of these offsets, once for each range of offsets."""
     new_data = event.new_data if isinstance(event, DataEvent) else None
     for part in (new_data.parts or ()) if new_data else ():
         if part.start is None or part.end is None:
@@ -162,7 +162,7 @@ def _files(event: Event, wanted: Sequence[tuple[int, int]]) -> Iterator[TracedFi
 
 
 def _runs(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return ranges in order, those that touch as one."""
+    """Return ranges in order; ranges that touch are joined."""
     runs: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if runs and first <= runs[-1][1] + 1:
@@ -180,7 +180,7 @@ def schema_of(chain: DatasetChain) -> pa.Schema:
 def offsets_of(
     writing: WritingSpec, known: pa.Schema, parts: Sequence[FileRows], key: Key
 ) -> list[int] | None:
-    """Return the offsets of the first rows with a value, None where there is no such column."""
+    """Return the offsets of the first rows with a value; None if there is no such column."""
     if key.column not in known.names:
         return None
     target = pa.schema([known.field(key.column)])

@@ -1,4 +1,4 @@
-"""From watermarks and history to the plan of one run."""
+"""Computes the plan of one run from watermarks and history."""
 
 from dil.planning.bare_history import BareHistory
 from dil.planning.partitions import WATERMARK_KEY, is_shape, shape, shape_among_others

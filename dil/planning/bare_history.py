@@ -22,11 +22,11 @@ class BareHistory:
         self._highs = highs
 
     def is_empty(self) -> bool:
-        """Return whether the mapping is empty."""
+        """Return whether nothing is known."""
         return not self._highs
 
     def lowest(self, units: Sequence[Unit], starts: Sequence[int]) -> int | None:
-        """Return the earliest of these starts that anything is known of; None for none."""
+        """Return the earliest of these starts that has a record; None without one."""
         found = (starts[index] for known in self.known(units, starts) for index in known)
         return min(found, default=None)
 

@@ -1,4 +1,4 @@
-"""Which candidates of a plan are of closed timelabels (rule T32). Pure."""
+"""Finds the candidates of a plan that belong to closed timelabels (rule T32). Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dil.planning.unit_history import UnitHistory
 
 @dataclass(frozen=True, slots=True)
 class ClosedLabels:
-    """The books, and the labels that partitions have."""
+    """The closed timelabels, and the labels of partitions."""
 
     books: Books
     of: Labels
@@ -27,7 +27,7 @@ class ClosedLabels:
     def without_closed(
         self, views: Sequence[UnitHistory], partitions: Partitions
     ) -> tuple[Sequence[UnitHistory], list[list[int]]]:
-        """Return the units' views without partitions whose rows are rejected, and these by unit.
+        """Return the views without partitions whose rows are rejected, and the rejected ones.
 
         Nothing is left out if closed labels are reopened, or rows for them go beside the
         dataset.
@@ -54,12 +54,12 @@ class ClosedLabels:
     def planned(
         self, partitions: Partitions, left: Sequence[Sequence[int]], taken: Iterable[int]
     ) -> PlannedBooks | UnsetType:
-        """Return what a plan says about closed labels; unset for nothing.
+        """Return the closed labels that a plan reads or leaves out; unset if there are none.
 
         Args:
-            partitions: Those of the plan.
-            left: The indices of those that are left out, by unit.
-            taken: The indices of those that are read.
+            partitions: The partitions of the plan.
+            left: The indices of the partitions that are left out, by unit.
+            taken: The indices of the partitions that are read.
         """
         after = self.of.spec.after_close
         read = () if after is AfterClose.REJECT else self._labels_of(partitions, taken)
@@ -78,7 +78,7 @@ class ClosedLabels:
         )
 
     def _is_closed(self, partition: Interval) -> bool:
-        """Return whether no row of a partition is of an open label."""
+        """Return whether all rows of a partition are of closed labels."""
         if self.of.spec.column:
             return self.books.is_closed(partition)
         return self.books.is_closed(self.of.window(partition))

@@ -1,4 +1,4 @@
-"""The one rule that decides whether a candidate is due and from where it is read."""
+"""The rule that decides whether a candidate is due, and where reading it starts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class CutoffDecision:
     """The result of the rule for one candidate; times epoch ms UTC.
 
     ``low`` is where reading starts, None when the candidate is not due. ``cutoff`` is the
-    candidate's own cutoff C, None without an earlier success. ``waits`` says that it is due
-    only because, or also because, its last attempt failed (rule P27).
+    candidate's own cutoff C, None without an earlier success. ``waits`` says that the failure of
+    its last attempt is one reason why it is due (rule P27).
     """
 
     low: int | None
@@ -29,11 +29,11 @@ class CutoffDecision:
 
 @dataclass(frozen=True, slots=True)
 class CutoffRule:
-    """Grace and abstinent period, and where a due candidate is read from.
+    """The rule of a job: grace and abstinent period, and where reading starts.
 
     ``shift_ms`` is abstinent minus grace period. ``from_partition_start`` reads due candidates
-    whole, as the publish mode window_replace needs (rule P22). Under ``once`` nothing that
-    succeeded is due again: the units are files, which do not grow with time.
+    whole, as the publish mode window_replace needs (rule P22). Under ``once``, a success is never
+    due again: the units are files, which do not grow.
     """
 
     shift_ms: int
@@ -82,14 +82,14 @@ class CutoffRule:
         return None if newest is None else newest + self.shift_ms
 
     def first_after(self, overall: int, ends: Sequence[int]) -> int:
-        """Return the first partition that ends after O(u), by ascending ends.
+        """Return the index of the first partition that ends after O(u); ``ends`` ascend.
 
-        From there on all that succeeded are due again, and none before: O(u) is the newest of the
-        unit's cutoffs, so that ``decide`` says the same of each of them.
+        Of the partitions that succeeded, those from this index on are due again, and none before:
+        O(u) is the newest cutoff of the unit, so that ``decide`` says the same of each of them.
         """
         return len(ends) if self.once else bisect_right(ends, overall)
 
 
 def successful_high(record: UnitRecord) -> int | None:
-    """Return the last successful high; one that equals the start never was (rule P18)."""
+    """Return the last successful high; None if it equals the start: no success (P18)."""
     return None if record.high == record.low else record.high

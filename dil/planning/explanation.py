@@ -1,4 +1,4 @@
-"""The arithmetic behind each work unit's window, as text for people."""
+"""Explains the arithmetic of each work unit's window as text for people."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dil.text.zones import find_zone, moment
 
 _WHY = {
     Reason.NEW: "no record: the whole partition is read",
-    Reason.BACKFILL: "backfill: history is not looked at, the whole partition is read",
+    Reason.BACKFILL: "backfill: history does not count, the whole partition is read",
 }
 
 
 def arithmetic(work_unit: WorkUnit, plan: Plan) -> str:
     """Return why a work unit is due and how its window was calculated, in lines.
 
-    Dates are in the zone that partitions are cut in, with their offsets. Where the whole partition
-    is read for want of a success, its bounds are the window's and are not repeated. The unit's
-    overall cutoff is named where it is the larger one, so that it decided.
+    Dates are in the zone that partitions are cut in, with their offsets. If the whole partition is
+    read because it never succeeded, the bounds of the window are not repeated. The unit's overall
+    cutoff is named if it is the larger one, and so decided.
     """
     zone = find_zone(plan.zone)
     if work_unit.last_high is None or work_unit.cutoff is None:
@@ -47,7 +47,7 @@ def arithmetic(work_unit: WorkUnit, plan: Plan) -> str:
 
 
 def skip_reason(skip: Skip, plan: Plan) -> str:
-    """Return in one line why a candidate is not due: which of the two cutoffs held it back."""
+    """Return a line that says why a candidate is not due, and which of the two cutoffs decided."""
     if skip.cutoff is None:
         return f"not due: {skip.why}"
     zone = find_zone(plan.zone)

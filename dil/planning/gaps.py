@@ -1,4 +1,4 @@
-"""Which stretches of a range were read and which were not, unit by unit; pure."""
+"""Finds the stretches of a range that were read and those that were not, by unit; pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _YEAR_MS = 366 * DAY_MS
 
 
 class GapStatus(StrEnum):
-    """The status of a stretch of time; if two overlap, the earlier member counts.
+    """The status of a stretch of time; if stretches overlap, the first member of this list counts.
 
     ``OPEN`` was not read, and may still be read: it is in the abstinent period of the newest
     success, after the end of the partitions so far, or after the event-time watermark. ``NEVER``
@@ -44,7 +44,7 @@ class Stretch(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class UnitGaps:
-    """The stretches of one unit, ascending; they tile the window, and no two alike touch.
+    """The stretches of one unit, ascending; they fill the window, and equal neighbours are joined.
 
     ``in_job`` is False for a unit that only the state knows: no run reads more of it.
     """
@@ -62,16 +62,16 @@ def gaps(
     now_ms: int,
     watermark: int | None = None,
 ) -> list[UnitGaps]:
-    """Return the read stretches of a window for each unit, and the status of the others.
+    """Return for each unit the stretches of a window with their status.
 
-    Units of the job come first, in its order, whether or not anything is recorded of them; then
-    those that only the state knows, by key. Where units come from input or from the source, all
-    that were recorded count as the job's.
+    Units of the job come first, in its order, even without records; then units that only the state
+    knows, by key. If units come from input or from the source, all recorded units count as the
+    job's.
 
     Args:
         spec: The job's planning properties.
         window: The range, epoch ms UTC.
-        recorded: What is recorded, by unit.
+        recorded: The recorded stretches, by unit.
         now_ms: The one value of now, epoch ms UTC.
         watermark: The event-time watermark, epoch ms UTC, None for a job without one.
 
@@ -90,9 +90,9 @@ def gaps(
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """What the job would read: its partitions, and what of the window is behind them.
+    """The partitions that the job would read, and the part of the window after them.
 
-    ``rule`` decides what is left of a partition that was read; None where history does not count.
+    ``rule`` decides which part of a read partition is left; None if history does not count.
     """
 
     partitions: Partitions
@@ -112,7 +112,7 @@ class _Grid:
         return cls(partitions, behind, None if is_anew else CutoffRule.of(spec))
 
     def rest(self, newest: Interval | None) -> Iterator[Interval]:
-        """Yield what the newest success left of its partition and the next run leaves out too."""
+        """Yield the rest of the newest success's partition that the next run leaves out, too."""
         starts, rule = self.partitions.starts, self.rule
         if newest is None or rule is None:
             return
@@ -144,7 +144,7 @@ def _of_unit(unit: UnitStretches, window: Interval, grid: _Grid | None) -> UnitG
 
 
 def _tiled(window: Interval, layers: Mapping[GapStatus, Sequence[Interval]]) -> tuple[Stretch, ...]:
-    """Return the window cut into stretches: each layer fills what those before it leave."""
+    """Return the window cut into stretches: each layer fills the holes of earlier layers."""
     holes = [] if window.is_empty else [window]
     found: list[Stretch] = []
     for status, stretches in layers.items():
@@ -158,7 +158,7 @@ def _tiled(window: Interval, layers: Mapping[GapStatus, Sequence[Interval]]) -> 
 def _filled(
     holes: Sequence[Interval], stretches: Sequence[Interval]
 ) -> tuple[list[Interval], list[Interval]]:
-    """Return which parts of holes the stretches fill, and what is left; all ascending."""
+    """Return the parts of holes that stretches fill, and the remaining holes; all ascending."""
     taken: list[Interval] = []
     left: list[Interval] = []
     following = iter(stretches)
@@ -181,7 +181,7 @@ def _filled(
 
 
 def _joined(stretches: Iterable[Stretch]) -> Iterator[Stretch]:
-    """Yield adjacent stretches with neighbours of one status as one."""
+    """Yield stretches, with adjacent ones of one status joined."""
     held: Stretch | None = None
     for stretch in stretches:
         if held is not None and held.status is stretch.status:

@@ -1,4 +1,4 @@
-"""How far back a run reads where the grace period is not just configured, and why; pure."""
+"""Chooses the grace period of a run from the measured lateness, with the reason; pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dil.planning.explanation import period
 
 @dataclass(frozen=True, slots=True)
 class ChosenGrace:
-    """The grace period of one run in ms, and why it is that, in a sentence without full stop."""
+    """The grace period of one run in ms, and its reason, in a sentence without full stop."""
 
     ms: int
     why: str
@@ -22,10 +22,10 @@ class ChosenGrace:
 def plan_by_measure(
     spec: PlanningSpec, measure: GraceMeasure, planned: Callable[[PlanningSpec], Plan]
 ) -> Plan:
-    """Return the plan of a job by what was measured of how late its rows come.
+    """Return the plan of a job with the grace period that the measured lateness asks for.
 
-    ``planned`` plans with a grace period that is configured. A probe that an earlier run did not
-    read to its end goes on where that run was cut off, and reads nothing that it has read already.
+    ``planned`` makes a plan for a given grace period. If an earlier run did not finish a probe, the
+    plan reads only the rest of the probe.
     """
     if spec.grace.mode is GraceMode.FIXED or spec.backfill or spec.ignore_history:
         return planned(spec)
@@ -39,7 +39,7 @@ def plan_by_measure(
     return replace(
         planned(replace(spec, grace_ms=back_ms, probed=rest)),
         grace_why=f"grace period {period(back_ms)}: the rest of a probe, of which an earlier run "
-        "read as many work units as ms.work.unit.parallelism.max allows",
+        "read the first ms.work.unit.parallelism.max work units",
     )
 
 
@@ -52,14 +52,14 @@ def chosen_grace(spec: PlanningSpec, measure: GraceMeasure) -> ChosenGrace:
     if _is_probe(grace, measure):
         return ChosenGrace(
             grace.high_ms,
-            f"grace period {longest}: a probe, which each run of {grace.probe_every} is, for rows "
-            "that came further behind than the others read back",
+            f"grace period {longest}: a probe, one run in {grace.probe_every}, which looks for "
+            "rows that came later than other runs read back",
         )
     if measure.recommended_ms is None:
         return ChosenGrace(
             spec.grace_ms,
-            f"grace period {period(spec.grace_ms)}: as configured, for too little is measured yet"
-            + _how_little(measure),
+            f"grace period {period(spec.grace_ms)}: as configured, because too few rows are"
+            " measured yet" + _how_little(measure),
         )
     of_rows = f"{measure.rows:,} new rows" if measure.rows else "new rows"
     return ChosenGrace(

@@ -1,4 +1,4 @@
-"""All candidates of a plan, and which of the due ones a run takes."""
+"""All candidates of a plan, and the choice of the due ones that a run takes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Candidate: TypeAlias = int
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The candidates that a run takes, in order, and the start of the earliest that it leaves."""
+    """The candidates that a run takes, in order, and the start of the earliest one left over."""
 
     taken: Sequence[Candidate]
     left_low: int | None
@@ -32,7 +32,7 @@ class Matrix:
     """Every partition with every unit; ``views`` holds the units' histories in their order.
 
     ``fresh_reason`` is the reason of candidates without a record; ``label_of`` gives the timelabel
-    of a partition, where the job has any.
+    of a partition, if the job has timelabels.
     """
 
     partitions: Partitions
@@ -48,10 +48,10 @@ class Matrix:
     def choose(self, limit: int | None) -> Choice:
         """Choose which due candidates a run takes, at most ``limit``, in matrix order.
 
-        Candidates whose last attempt failed take at most half of the limit while others are due,
-        so that what can never succeed does not hold the rest up. Those tried least go first: they
-        have waited longest, run for run (rule P27). A limit of 1 has no half: the place is a
-        retry's, unless a first reading waits for it.
+        Candidates whose last attempt failed take at most half of the limit while others are due, so
+        that candidates that can never succeed do not hold up the rest. Those with the fewest
+        attempts go first, because they have waited longest (rule P27). Under a limit of 1, a first
+        reading goes before retries.
         """
         due = self.due_count()
         if limit is None or due <= limit:
@@ -78,7 +78,7 @@ class Matrix:
         return sum(view.due_count() for view in self.views)
 
     def overall(self) -> int | None:
-        """Return the largest cutoff O(u) of any unit, None where nothing ever succeeded."""
+        """Return the largest cutoff O(u) of all units, None if nothing has ever succeeded."""
         return max((view.overall for view in self.views if view.overall is not None), default=None)
 
     def work_unit(self, candidate: Candidate, not_before: int) -> WorkUnit:
@@ -108,7 +108,7 @@ class Matrix:
         )
 
     def skips(self) -> Iterator[Skip]:
-        """Yield each candidate that is not due, in matrix order; needs fully looked up views."""
+        """Yield each candidate that is not due, in matrix order; needs complete views."""
         for candidate in self._sorted(view.not_due() for view in self.views):
             index, number = divmod(candidate, len(self.units))
             unit, view, interval = self.units[number], self.views[number], self.partitions[index]
@@ -140,7 +140,7 @@ class Matrix:
         )
 
     def _regular(self) -> Iterator[Candidate]:
-        """Yield what is due and did not fail last, in matrix order, as far as it is wanted."""
+        """Yield due candidates that did not fail last, lazily, in matrix order."""
         if all(len(view.regular) == len(self.partitions) for view in self.views):
             return iter(range(len(self)))
         return merge(*map(self._of_unit, range(len(self.units))))
@@ -155,17 +155,17 @@ class Matrix:
     def _without_overtaking(
         self, retries: Sequence[Candidate], taken: set[Candidate]
     ) -> list[Candidate]:
-        """Return the retries that do not run before the rest of an older partition of their unit.
+        """Return the retries that would not overtake the rest of an older partition of their unit.
 
-        Success of the others would make that rest look up to date: the unit's cutoff is past its
-        end then.
+        Success of an overtaking retry would move the unit's cutoff past the end of that rest, which
+        would look up to date.
         """
         step = len(self.units)
         rests = {number: self._first_rest(number, taken) for number in {r % step for r in retries}}
         return [retry for retry in retries if retry < rests[retry % step]]
 
     def _first_rest(self, number: int, taken: set[Candidate]) -> Candidate:
-        """Return the first partition of a unit that was read in part and is left; else the end."""
+        """Return the first partly read partition of a unit that is left over; else the end."""
         view, ends = self.views[number], self.partitions.ends
         rests = (
             candidate
@@ -181,5 +181,5 @@ class Matrix:
 
 def _why(rule: CutoffRule, record: UnitRecord | None) -> str:
     if record is not None and record.skipped:
-        return "no run was there in its time (ms.timelabel.catchup=false)"
+        return "no run took place in its time (ms.timelabel.catchup=false)"
     return "it was read" if rule.once else "its end is not after the cutoff"

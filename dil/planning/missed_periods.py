@@ -1,4 +1,4 @@
-"""Which periods of the past a run leaves out: those before the first run, and those it missed.
+"""Finds the past periods that a run leaves out: those before the first run, and missed ones.
 
 See rules T14 and T15. Pure.
 """
@@ -20,24 +20,24 @@ from dil.planning.unit_history import UnitHistory
 
 @dataclass(frozen=True, slots=True)
 class _LabelGrid:
-    """Partitions and the windows whose labels they have; both ascend."""
+    """Partitions and the windows of their labels, both ascending."""
 
     partitions: Partitions
     labels: Labels
 
     def first_from(self, ms: int) -> int:
-        """Return the index of the first partition labelled by a window that starts at ms or later.
+        """Return the index of the first partition whose label's window starts at ``ms`` or later.
 
-        ``ms`` is where a window starts or ends.
+        ``ms`` is a start or an end of a window, epoch ms UTC.
         """
         if self.labels.by_low:
             return bisect_left(self.partitions.starts, ms)
         return bisect_right(self.partitions.ends, ms)
 
     def latest(self) -> Interval | None:
-        """Return the window of the newest label that the run is for, None where it has none.
+        """Return the window of the newest label that the run is for, None without one.
 
-        It is the run's, or where the range ends before that the newest that has partitions.
+        It is the window of the run's now; if the range ends earlier, the newest with partitions.
         """
         end = self.labels.windows.of_run(self.labels.now_ms).high
         index = self.first_from(end) - 1
@@ -46,7 +46,7 @@ class _LabelGrid:
 
 @dataclass(frozen=True, slots=True)
 class MissedPeriods:
-    """Says which partitions a run leaves out; see ``missed_periods``."""
+    """Decides which partitions a run leaves out; see ``missed_periods``."""
 
     spec: PlanningSpec
     labels: TimelabelSpec
@@ -62,8 +62,9 @@ class MissedPeriods:
         """Leave out partitions older than the period of the first run.
 
         Args:
-            lowest: Returns the earliest partition start that was ever recorded. Without one, this
-                is the first run, or those before it failed: the earliest of their periods counts.
+            lowest: Returns the earliest recorded partition start. If it returns None, this is the
+                first run, or all earlier runs failed: then the earliest period of these runs
+                counts.
         """
         if not self.labels.first_period:
             return self
@@ -78,9 +79,9 @@ class MissedPeriods:
     def skip_missed(
         self, views: Sequence[UnitHistory], shift_ms: int
     ) -> tuple[Sequence[UnitHistory], list[int]]:
-        """Return the units' views without what they missed, and its places in the matrix.
+        """Return the views without missed partitions, and the matrix places of the missed.
 
-        A partition is missed if its period is over, no run took place in it, and none tried it.
+        A partition is missed if its period is over without a run, and no run has tried it.
         Nothing is missed before the first run.
 
         Args:
@@ -101,7 +102,7 @@ class MissedPeriods:
         return left, sorted(places)
 
     def _missed(self, newest: int | None) -> Sequence[int]:
-        """Return the indices of partitions whose period is over, and no run was there for."""
+        """Return the indices of partitions whose period is over without a run."""
         latest, attended = self.grid.latest(), self._attended_until(newest)
         if latest is None or attended is None:
             return ()
@@ -115,7 +116,7 @@ class MissedPeriods:
     def _attended_until(self, newest: int | None) -> int | None:
         """Return the end of the window of the newest run that published; None before the first.
 
-        Where no run is known, it is that of the newest high.
+        If no run is known, it is the window of the newest high.
         """
         if self.attendance.committed is not None:
             window = self._latest_at(self.attendance.committed)
@@ -123,7 +124,7 @@ class MissedPeriods:
         return None if newest is None else self.grid.labels.windows.at(newest - 1).high
 
     def _latest_at(self, now_ms: int) -> Interval | None:
-        """Return the window that a run at another instant was for."""
+        """Return the window that a run at an instant, epoch ms UTC, was for."""
         labels = replace(self.grid.labels, now_ms=now_ms)
         return _LabelGrid(partition(self.spec, now_ms=now_ms), labels).latest()
 
@@ -135,7 +136,7 @@ def missed_periods(
     now_ms: int,
     attendance: Attendance | None,
 ) -> MissedPeriods:
-    """Return the function that says which partitions a run at ``now_ms`` (epoch ms UTC) leaves out.
+    """Return the rule for the partitions that a run at ``now_ms`` (epoch ms UTC) leaves out.
 
     ``attendance`` is None if nothing is known about runs.
     """
@@ -144,7 +145,7 @@ def missed_periods(
 
 
 def _untried(view: UnitHistory, indices: Sequence[int]) -> list[int]:
-    """Return those of the partitions that would be due and have no record."""
+    """Return the partitions that would be due and have no record, by index."""
     due = view.regular if isinstance(view.regular, range) else frozenset(view.regular)
     return [
         index

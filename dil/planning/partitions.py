@@ -74,14 +74,14 @@ def _interval(low: int, high: int) -> Interval:
 
 
 def partition(spec: PlanningSpec, *, now_ms: int, until_ms: int | None = None) -> Partitions:
-    """Return the partitions of the watermark's range; none where from is not before to.
+    """Return the partitions of the watermark's range; none if from is not before to.
 
-    Boundary k is from plus k steps on the local calendar, clipped on its own (rule P9). One
-    that falls into a DST gap moves forward by the gap, that one only; hourly steps are elapsed
-    hours. What is shorter than its type at the end is kept if ``spec.partial``. The range ends
-    ``spec.delay_ms`` before now at the latest. Where timelabels split work units, partitions are
-    cut once more where a window ends (rule T12). ``until_ms`` takes the place of the
-    watermark's to, and of now where a sub-range goes up to it.
+    Boundary k is from plus k steps on the local calendar, clipped on its own (rule P9). A boundary
+    that falls into a DST gap moves forward by the gap, without moving the others; hourly steps are
+    elapsed hours. A last partition that is shorter than its type is kept if ``spec.partial``. The
+    range ends ``spec.delay_ms`` before now at the latest. If timelabels split work units,
+    partitions are cut again at the ends of windows (rule T12). ``until_ms`` replaces the
+    watermark's to, and the now of sub-ranges that end there.
 
     Raises:
         ConfigError: a text is no point in time, a partition word is unknown, sub-ranges overlap or
@@ -108,7 +108,7 @@ def partition(spec: PlanningSpec, *, now_ms: int, until_ms: int | None = None) -
 
 
 def watermark_range(spec: PlanningSpec, *, now_ms: int) -> Interval:
-    """Return the watermark's from and to, before any delay; of sub-ranges what they span.
+    """Return the watermark's from and to, without delay; for sub-ranges, the range that they span.
 
     Raises:
         ConfigError: a text is no point in time, or a partition word is unknown.
@@ -122,7 +122,7 @@ def watermark_range(spec: PlanningSpec, *, now_ms: int) -> Interval:
 
 
 def _by_window(spec: PlanningSpec, whole: Partitions) -> Partitions:
-    """Return partitions that each lie in one window, where timelabels split work units."""
+    """Return the partitions; if timelabels split work units, each lies in one window."""
     windows = splitting_windows(spec)
     if windows is None:
         return whole
@@ -137,7 +137,7 @@ def _by_window(spec: PlanningSpec, whole: Partitions) -> Partitions:
 
 
 def splitting_windows(spec: PlanningSpec) -> Windows | None:
-    """Return the windows at whose ends work units are split, None where they are not."""
+    """Return the windows at whose ends work units are split, None if they are not split."""
     if spec.timelabel is None or not spec.timelabel.splits:
         return None
     from dil.text.windows import windows_of  # few jobs have labels
@@ -148,8 +148,8 @@ def splitting_windows(spec: PlanningSpec) -> Windows | None:
 def partition_from(spec: PlanningSpec, start: int, limit: int, *, now_ms: int) -> int | None:
     """Return the end of the partition that starts at ``start``, at most ``limit`` (epoch ms UTC).
 
-    None where the job has no partitions there. The grid is taken to go through ``start``, unless
-    that is where a known partition begins which timelabels split off.
+    None if the job has no partitions there. The grid is assumed to go through ``start``, unless
+    ``start`` begins a part that timelabels split off.
     """
     zone = _instant(spec.start, WATERMARK_KEY, spec.zone, now_ms=now_ms, end=False).zone
     windows = splitting_windows(spec)
@@ -173,10 +173,10 @@ def partition_from(spec: PlanningSpec, start: int, limit: int, *, now_ms: int) -
 
 
 def shape(spec: PlanningSpec) -> str:
-    """Return as text what signatures depend on: both watermarks' names, from, zone, partition.
+    """Return as text all that signatures depend on: both watermarks' names, from, zone, partition.
 
-    A from such as P30D has the same shape every day (rule P33). The schedule counts where it
-    splits work units.
+    A from such as P30D has the same shape every day (rule P33). The schedule counts if it splits
+    work units.
 
     Raises:
         ConfigError: from is no point in time.
@@ -197,12 +197,12 @@ def shape(spec: PlanningSpec) -> str:
 
 
 def shape_among_others(text: str) -> str:
-    """Return a shape as it is kept where units that were away have records of another grid."""
+    """Return the text of a shape with the note that absent units have records of another grid."""
     return f"{text[:-1]}{_APART}}}"
 
 
 def is_shape(spec: PlanningSpec, text: str) -> bool:
-    """Return whether a text that was kept is the shape of a job's watermark."""
+    """Return whether a kept text is the shape of a job's watermark."""
     return shape(spec) == text.replace(f"{_APART}}}", "}")
 
 

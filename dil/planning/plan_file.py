@@ -1,4 +1,4 @@
-"""A plan kept as a file, so that a run can do exactly what somebody read and approved; pure."""
+"""A plan kept as a file, so that a run does exactly what a person has approved; pure."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _KEY = "--plan"
 
 @dataclass(frozen=True, slots=True)
 class SavedPlan:
-    """A plan, and what must still be so when it is run.
+    """A plan, with the conditions that must still hold when it is run.
 
     ``digest`` is that of the job's configuration and ``backfill`` its switch, which the digest
     leaves out. ``head`` is the hash of the newest block that the plan was made on, None for an
-    empty chain. ``checksum`` is the SHA-256 of all that, set in the file alone.
+    empty chain. ``checksum`` is the SHA-256 of all this; it is only set in the file.
     """
 
     job: str
@@ -35,7 +35,7 @@ class SavedPlan:
 def encode_plan(saved: SavedPlan) -> bytes:
     """Return the file's content: one JSON object, times in epoch ms UTC.
 
-    What is not due is left out: it is an explanation, and the run does not need it.
+    Candidates that are not due are left out, because a run does not need them.
     """
     plan = replace(saved.plan, work_units=tuple(saved.plan.work_units), skips=None)
     bare = replace(saved, plan=plan)
@@ -47,7 +47,7 @@ def decode_plan(content: bytes, name: str) -> SavedPlan:
     """Read what ``encode_plan`` wrote; ``name`` is the file's, for messages.
 
     Raises:
-        ConfigError: it is no plan, or one of another format.
+        ConfigError: the file is no plan, or has another format.
     """
     try:
         saved = msgspec.json.decode(content, type=SavedPlan)

@@ -1,4 +1,4 @@
-"""The plan of one run: partitions times units, less what is not due (rules P16 to P31)."""
+"""Plans one run: all partitions of all units, without those that are not due (P16 to P31)."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ def plan(
         now_ms: The run's one value of now, epoch ms UTC.
         history: What earlier runs recorded.
         activation: Activation rows as compact JSON, in order; needed where ``spec.units`` is None.
-        explain: Whether the plan also lists each candidate that is not due.
-        attendance: For which instants runs planned, None where that is not known: then those are
-            taken to have been there that history has a record of.
-        books: Which timelabels are closed, None where the job closes none.
+        explain: Whether the plan also lists the candidates that are not due.
+        attendance: The instants for which runs planned. None if unknown: then the runs that history
+            has records of count.
+        books: The closed timelabels, None if the job never closes any.
 
     Raises:
         ConfigError: the watermark or the partition type cannot be understood.
-        PlanningError: activation rows are missing or not wanted, the matrix is larger than the
-            limit where all of it must run, or too few work units are planned.
+        PlanningError: activation rows are missing or not allowed, the matrix must run whole but is
+            larger than the limit, or too few work units are planned.
     """
     made = plan_on_demand(
         spec,
@@ -81,7 +81,7 @@ def plan_on_demand(
     attendance: Attendance | None = None,
     books: Books | None = None,
 ) -> Plan:
-    """Return the same plan, whose work units are made when they are looked at."""
+    """Return the plan of ``plan``, but make each work unit only when it is accessed."""
     partitions = partition(spec, now_ms=now_ms)
     units = _units(spec, activation)
     rule = CutoffRule.of(spec)
@@ -108,7 +108,8 @@ def plan_on_demand(
     fresh_reason = Reason.BACKFILL if spec.backfill else Reason.NEW
     label_of = None
     if spec.timelabel is not None:
-        # Imported here, as the reader of schedules: few jobs have one, and every plan starts here.
+        # Imported here, like the reader of schedules: few jobs have one, and every plan starts
+        # here.
         from dil.planning.timelabels import timelabels
 
         label_of = timelabels(spec.timelabel, now_ms)
@@ -145,7 +146,7 @@ def _without_probed(
     partitions: Partitions,
     probed: ProbeRest,
 ) -> Sequence[UnitHistory]:
-    """Return the views without what a probe has read of the partition where it goes on."""
+    """Return the views without the units that a probe has read of its current partition."""
     keys = [unit.key for unit in units]
     if probed.through not in keys or probed.low not in partitions.starts:
         return views
@@ -162,7 +163,7 @@ def _without_probed(
 def _absence(
     spec: PlanningSpec, partitions: Partitions, now_ms: int, attendance: Attendance | None
 ) -> MissedPeriods | None:
-    """Return what says which periods the run leaves out, None where it leaves out none."""
+    """Return the rule for the periods that the run leaves out, None if it leaves out none."""
     labels = spec.timelabel
     if labels is None or not labels.leaves_out or spec.once:
         return None
@@ -172,7 +173,7 @@ def _absence(
 
 
 def _closed_labels(spec: PlanningSpec, books: Books, now_ms: int) -> ClosedLabels | None:
-    """Return what says which partitions are of closed labels, None where nothing is closed."""
+    """Return the filter of partitions with closed labels, None if no label is closed."""
     if spec.timelabel is None or not (spec.timelabel.closes and books.closed):
         return None
     from dil.planning.closed_labels import ClosedLabels
@@ -190,7 +191,7 @@ def _lowest(
 
 
 def _units(spec: PlanningSpec, activation: Sequence[str] | None) -> tuple[Unit, ...]:
-    """Return the units in order; of equal ones the first counts (rule P14)."""
+    """Return the units in order; of equal units, the first one counts (rule P14)."""
     if spec.units is None and activation is None:
         raise PlanningError(
             "the job takes its units from activation input, but no activation rows were given",
@@ -209,7 +210,7 @@ def _units(spec: PlanningSpec, activation: Sequence[str] | None) -> tuple[Unit, 
 
 
 def _refuse_too_many(spec: PlanningSpec, size: int) -> None:
-    """Refuse a matrix that must run whole but cannot: a second run would plan the same again."""
+    """Refuse a matrix that must run whole but exceeds the limit: a second run would not help."""
     if spec.limit is not None and size > spec.limit:
         kind = "backfill" if spec.backfill else "replacing the dataset"
         raise PlanningError(
@@ -229,7 +230,7 @@ def _refuse_too_few(spec: PlanningSpec, size: int) -> None:
 
 
 def _is_full_extract(spec: PlanningSpec, *, is_first: bool) -> bool:
-    """Decide between full and incremental (rule P31)."""
+    """Return whether the extract is full, not incremental (rule P31)."""
     if spec.backfill:
         return False
     if spec.table_type is TableType.SNAPSHOT_ONLY:
@@ -239,7 +240,7 @@ def _is_full_extract(spec: PlanningSpec, *, is_first: bool) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """Makes the work unit at a position of the plan; pacing holds each back longer."""
+    """Makes the work unit at a position of the plan, with its start time from pacing."""
 
     matrix: Matrix
     taken: Sequence[Candidate]

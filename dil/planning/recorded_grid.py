@@ -1,4 +1,4 @@
-"""Whether partitions that earlier runs recorded are still partitions of a job (rule P33)."""
+"""Checks whether recorded partitions are still partitions of a job (rule P33)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from dil.model.interval import Interval
 from dil.model.job import PlanningSpec
 from dil.planning.partitions import Partitions, partition, shape, splitting_windows, watermark_range
 
-# Longer than any partition but those of none: what begins before the grid's end has its own end.
+# Longer than any partition, except with partition type none, which has one partition.
 _BEYOND_MS = 400 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The partitions of a job, as far as records reach, whatever ``to`` and now are.
+    """The partitions of a job up to the end of the records, whatever ``to`` and now are.
 
-    ``is_same_kind`` says that earlier runs cut time in the same way and that ``from`` alone has
-    moved: a recorded partition that ends earlier was then cut off by the ``to`` of its time.
-    ``only_start`` is the one start that there is without partitions, None with them.
+    ``is_same_kind`` says that earlier runs cut time in the same way, and only ``from`` has moved: a
+    recorded partition that ends earlier was cut off by the earlier ``to``. ``only_start`` is the
+    only start of a job without partitions, None with partitions.
     """
 
     partitions: Partitions
@@ -32,7 +32,7 @@ class Grid:
     def misfits(self, recorded: Iterable[Interval]) -> Iterator[Interval]:
         """Yield the recorded partitions that a plan would read again under other boundaries.
 
-        What lies outside of all partitions is on no plan: nothing reads it again.
+        Records outside of all partitions are not among them: no plan reads these again.
         """
         starts, ends = self.partitions.starts, self.partitions.ends
         for each in recorded:
@@ -63,7 +63,7 @@ def grid_until(spec: PlanningSpec, reached_ms: int, known_shape: str, *, now_ms:
 
 
 def _kind(text: str) -> dict[str, object] | str:
-    """Return a recorded shape without its from and note; a text of another release as it is."""
+    """Return a recorded shape without its from and note; a text of another release is unchanged."""
     try:
         members = msgspec.json.decode(text, type=dict[str, object])
     except msgspec.DecodeError:

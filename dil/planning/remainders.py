@@ -1,4 +1,4 @@
-"""The unread remainders of partitions that a backfill would make look read; pure."""
+"""Finds unread remainders of partitions that a backfill would make look read; pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dil.text.instants import HOUR_MS
 if TYPE_CHECKING:
     from dil.text.windows import Windows
 
-# No partition is longer, whatever its time zone does.
+# No partition is longer, in any time zone.
 _WIDEST_MS = {
     "hourly": HOUR_MS,
     "daily": 2 * DAY_MS,
@@ -29,10 +29,10 @@ _WIDEST_MS = {
 def remainders_past_backfill(
     spec: PlanningSpec, plan: Plan, history: History
 ) -> tuple[WorkUnit, ...]:
-    """Return what a backfill leaves unread below its end, as work units that are still to be read.
+    """Return the parts below the end of a backfill that stay unread, as work units.
 
-    A unit's cutoff follows its newest high (rule P19). A backfill that goes beyond it moves
-    the cutoff past a partition that was read in part, and its other rows would never be read.
+    A unit's cutoff follows its newest high (rule P19). A backfill that goes beyond this high moves
+    the cutoff past a partition that was read in part, whose other rows would never be read.
     Recorded as failed, the remainder stays due (rule P20).
     """
     windows = splitting_windows(spec)
@@ -53,7 +53,7 @@ def remainders_past_backfill(
 
 
 def _widest(word: str, windows: Windows | None) -> Callable[[int], int]:
-    """Return how far before its end, in ms, a partition may start that ends there."""
+    """Return a function that gives the greatest length, in ms, of a partition by its end."""
     if windows is None:
         return lambda _: _WIDEST_MS[word]
     return lambda end: end - windows.at(end - 1).low
@@ -62,7 +62,7 @@ def _widest(word: str, windows: Windows | None) -> Callable[[int], int]:
 def _newest(
     history: History, key: str, top: int, widest: Callable[[int], int]
 ) -> Iterable[UnitRecord]:
-    """Return the record with the unit's newest high, where that is below ``top``."""
+    """Return the record with the unit's newest high, if that is below ``top``."""
     coverage = history.coverage(key)
     if coverage is None or coverage.max_high >= top:
         return ()

@@ -16,9 +16,9 @@ __all__ = ["Labels", "label_at", "label_text", "timelabels", "windows_of"]
 class Labels:
     """Gives partitions their labels; pickles.
 
-    A partition inside one window has that window's label, one that touches several the label of
-    the last; with a unit in place of a schedule it is the window of its low. Where work units have
-    no time, all have the label of the run's window (rules T9 to T13).
+    A partition inside one window has the window's label; a partition that touches several windows
+    has the label of the last. With a unit in place of a schedule, the window of the partition's low
+    decides. If work units have no time, all have the label of the run's window (rules T9 to T13).
     """
 
     spec: TimelabelSpec
@@ -26,18 +26,18 @@ class Labels:
     now_ms: int
 
     def __call__(self, partition: Interval) -> str:
-        """Return the label of a nominal partition: not of what grace leaves of it.
+        """Return the label of a nominal partition, whose low is not moved by the grace period.
 
         Raises:
-            PlanningError: it lies outside of the years 2 to 9998.
+            PlanningError: the partition lies outside of the years 2 to 9998.
         """
         return label_text(self.window(partition).low)
 
     def window(self, partition: Interval) -> Interval:
-        """Return the window that a nominal partition has the label of.
+        """Return the window whose label a nominal partition has.
 
         Raises:
-            PlanningError: it lies outside of the years 2 to 9998.
+            PlanningError: the partition lies outside of the years 2 to 9998.
         """
         if not self.spec.is_dated:
             return self.windows.of_run(self.now_ms)
@@ -45,7 +45,7 @@ class Labels:
 
     @property
     def by_low(self) -> bool:
-        """Return whether the label is that of the partition's low, and not of its end."""
+        """Return whether the partition's low decides the label, and not its end."""
         return self.spec.unit is not None
 
 
@@ -64,7 +64,7 @@ def timelabels(spec: TimelabelSpec, now_ms: int) -> Callable[[Interval], str]:
 def label_at(spec: TimelabelSpec) -> Callable[[int], str]:
     """Return the function that labels an instant in epoch ms UTC, such as the time of a row.
 
-    It raises PlanningError outside of the years 2 to 9998.
+    The function raises PlanningError outside of the years 2 to 9998.
     """
     windows = windows_of(spec)
     return lambda ms: label_text(windows.at(ms).low)

@@ -1,4 +1,4 @@
-"""The records of one unit's partitions, looked up at the cost of the due ones."""
+"""Looks up the records of one unit's partitions; the cost grows only with the due ones."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dil.model.work_unit import unit_key
 from dil.planning.cutoff import CutoffRule, successful_high
 from dil.planning.partitions import Partitions
 
-# The last successful high in epoch ms UTC, or all that was recorded.
+# The last successful high in epoch ms UTC, or the whole record.
 Known: TypeAlias = int | UnitRecord
 _NONE = range(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One unit of a plan; ``head`` and ``tail`` of its signatures stand around the start."""
+    """One unit of a plan; its signatures are ``head``, the partition's start and ``tail``."""
 
     json: str
     name: str
@@ -39,18 +39,18 @@ class Unit:
         return unit_key(self.name, self.json)
 
     def signature(self, start: int) -> str:
-        """Return the signature of the partition that starts there (rule P17)."""
+        """Return the signature of the partition with this start, epoch ms UTC (rule P17)."""
         return f"{self.head}{start}{self.tail}"
 
 
 @dataclass(frozen=True, slots=True)
 class UnitHistory:
-    """One unit's history and what of it is due, by partition index; all in ascending order.
+    """One unit's history and its due partitions, by partition index in ascending order.
 
-    ``highs`` are the highs of partitions that succeeded last, ``open`` the records of those that
-    failed last or never succeeded; what is in neither has no record, or is covered and not due.
-    ``regular`` are the partitions that are due and did not fail last, ``retries`` those that did.
-    ``overall`` is the unit's cutoff O(u).
+    ``highs`` has the highs of partitions whose last attempt succeeded; ``open`` has the records of
+    partitions that failed last or never succeeded. Partitions in neither have no record, or are
+    covered and not due. ``regular`` are the due partitions that did not fail last, ``retries`` are
+    the due ones that did. ``overall`` is the unit's cutoff O(u).
     """
 
     highs: Mapping[int, int]
@@ -71,7 +71,7 @@ class UnitHistory:
         return len(self.regular) + len(self.retries)
 
     def has_first_reading(self) -> bool:
-        """Return whether a partition is due that was never tried, or never read by its record."""
+        """Return whether a due partition was never tried, or has never been read by its record."""
         return any(index not in self.highs for index in self.regular)
 
     def not_due(self) -> list[int]:
@@ -91,7 +91,7 @@ def weigh(
     rule: CutoffRule,
     settled: range = _NONE,
 ) -> UnitHistory:
-    """Return what is due of one unit, given all that is known of its partitions by index.
+    """Return the view of one unit with its due partitions, from its known records by index.
 
     Partitions in ``settled`` succeeded and are not due; they need not be known.
     """
@@ -126,7 +126,7 @@ def weigh(
 def _open_and_due(
     opened: Mapping[int, UnitRecord], partitions: Partitions, rule: CutoffRule, overall: int | None
 ) -> tuple[Sequence[int], Sequence[int]]:
-    """Return which open partitions are due: those that never were read, those that failed last."""
+    """Return the due open partitions: those never read, and those that failed last."""
     due = [
         index
         for index, record in opened.items()
@@ -141,9 +141,9 @@ def _open_and_due(
 def look_up(
     history: History, unit: Unit, partitions: Partitions, rule: CutoffRule, *, fully: bool = False
 ) -> UnitHistory:
-    """Return what is due of one unit, as far as a state store's coverage row leaves it open.
+    """Return the view of one unit; the store's coverage row saves look-ups of settled partitions.
 
-    Records count only where they are of a planned signature (rule P18). With a coverage row
+    Only records with a planned signature count (rule P18). With a coverage row
     and ``fully`` off, covered partitions that end at or before the unit's cutoff are not looked
     up; the result is the same.
     """
@@ -155,7 +155,7 @@ def look_up(
     lookup = _Lookup(history, unit, partitions)
     settled = _NONE if fully else _settled(coverage, partitions, rule)
     records = lookup.around(settled, coverage) if settled else {}
-    # The newest success must be one of ours, else the row speaks of other partitions as well.
+    # The newest success must be a planned partition, else the row covers other partitions, too.
     if not any(record.high == coverage.max_high for record in records.values()):
         settled = _NONE
         records = lookup.planned(0, len(partitions))
@@ -163,18 +163,18 @@ def look_up(
 
 
 def _was_read(coverage: Coverage, partitions: Partitions) -> bool:
-    """Return whether the one partition of a unit succeeded, from the coverage row alone.
+    """Return whether a unit's only partition succeeded, as far as the coverage row alone shows.
 
-    Of many files known that saves a look-up each.
+    If many files are known, this saves one look-up for each.
     """
     is_ours = coverage.covered_from == partitions.starts[0] < coverage.covered_to
     return is_ours and len(partitions) == 1 and not coverage.open_count
 
 
 def _settled(coverage: Coverage, partitions: Partitions, rule: CutoffRule) -> range:
-    """Return which covered partitions end at or before the cutoff that the row promises."""
+    """Return the covered partitions that end at or before the cutoff of the row."""
     first = bisect_left(partitions.starts, coverage.covered_from)
-    # By their ends: a stretch that ends inside a partition says nothing of its rest.
+    # Their ends decide: a stretch that ends inside a partition does not cover its rest.
     end = bisect_right(partitions.ends, coverage.covered_to)
     below = rule.first_after(coverage.max_high + rule.shift_ms, partitions.ends)
     return range(first, max(first, min(end, below)))

@@ -1,4 +1,4 @@
-"""The window of a backfill: the job's own partitions in a range, as far as runs have read them."""
+"""Plans a backfill's window: the job's partitions in a range, as far as runs have read them."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def plan_window(
     activation: Sequence[str] | None = None,
     only: Collection[str] = (),
 ) -> Plan:
-    """Return the work units of a range that runs have read or tried, to be read once more; pure.
+    """Return a plan that reads again the work units of a range that runs have read or tried; pure.
 
-    Partitions are those of the job's grid, each whole that has an instant in the range. One that
-    runs have read in part is read up to there, so that nothing is published twice that the next run
-    reads. What no run has tried is due anyway; it is counted as skipped.
+    The plan has whole partitions of the job's grid, each with an instant in the range. A partition
+    that runs have read in part is read up to the same end, because the next run reads the rest.
+    Partitions that no run has tried are due anyway; they are counted as skipped.
 
     Args:
         spec: The job's planning properties.
@@ -40,11 +40,11 @@ def plan_window(
         now_ms: The one value of now, epoch ms UTC.
         history: What the job's runs recorded.
         activation: The units as compact JSON where ``spec.units`` is None.
-        only: The units that are wanted as compact JSON; all of them when empty.
+        only: The wanted units as compact JSON; all units if empty.
 
     Raises:
-        ConfigError: the range is empty, or reaches out of the watermark's; a unit is unknown; no
-            run has tried any of it.
+        ConfigError: the range is empty, or is not within the watermark's range; a unit is unknown;
+            no run has tried any partition of the range.
         PlanningError: the units are not known.
     """
     partitions = _within(partition(spec, now_ms=now_ms), window)
@@ -75,9 +75,9 @@ def plan_window(
     if not work_units:
         raise ConfigError.single(
             f"{LOW} and {HIGH}",
-            "name a range of which no run has read anything yet",
-            "The next `dil run` reads what is due of it; a backfill reads again what runs have "
-            "read. `dil state show` shows how far they came.",
+            "name a range in which no run has read anything yet",
+            "The next `dil run` reads the due work units of the range; a backfill only reads "
+            "again what runs have read. `dil state show` shows how far runs have read.",
         )
     return Plan(
         now=now_ms,
@@ -91,7 +91,7 @@ def plan_window(
 
 
 def _read_part(interval: Interval, record: UnitRecord) -> Interval:
-    """Return the part of a partition that a run has read, or else the one that it failed to."""
+    """Return the part of a partition that a run has read, or else has failed to read."""
     reached = record.high if record.succeeded_once else record.owed
     return Interval(interval.low, interval.high if reached is None else min(interval.high, reached))
 
@@ -124,7 +124,7 @@ def _within(all_of_them: Partitions, window: Interval) -> Partitions:
         raise ConfigError.single(
             HIGH,
             f"is {moment(window.high, zone)}, and {reach}",
-            "End there: what comes later is read by runs of the job.",
+            "End there: runs of the job read later rows.",
         )
     first, end = bisect_right(ends, window.low), bisect_left(starts, window.high)
     if first >= end:

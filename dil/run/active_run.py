@@ -1,4 +1,4 @@
-"""The run that its steps share: the job under its lease, and where its rows are kept."""
+"""A run as all its steps see it: the job, its lease, and the places of its rows."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class ActiveRun:
         staging: Folder of the staged files of this run.
         arrived: The reports of tasks so far.
         batch: The micro-batch of a stream, None for a run outside of streams.
-        newest: Where the newest success of earlier micro-batches ends, epoch ms UTC; its plan was
-            made before them. None where there is none.
+        newest: The greatest high watermark of earlier micro-batches of this plan, epoch ms UTC;
+            None if none succeeded.
     """
 
     job: Job
@@ -57,7 +57,7 @@ class ActiveRun:
     newest: int | None = None
 
     def unswept_runs(self) -> list[RunRecord]:
-        """Return the runs, this one too, that may have left something where the job stages."""
+        """Return the runs that may have files in the staging folder, this run included."""
         recorded = self.store.unfinished_runs()
         return publishing.own_runs(recorded, self.job.publishing, self.job.name, self.files)
 

@@ -1,4 +1,4 @@
-"""The books of timelabels in a run: which are closed, and how a commit changes that."""
+"""Closed timelabels in a run: which labels are closed, and how a commit closes more."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def kept_books(job: Job, store: StateStore) -> Books | None:
-    """Return which timelabels are closed, None for a job that closes none."""
+    """Return the closed timelabels of a job; None if the job never closes any."""
     labels = job.planning.timelabel
     if labels is None or not labels.closes or not job.state.enabled:
         return None
@@ -36,7 +36,7 @@ def kept_books(job: Job, store: StateStore) -> Books | None:
 
 
 def books_for_side_table(job: Job, store: StateStore) -> Books | None:
-    """Return the closed timelabels if their rows go beside the dataset, else None."""
+    """Return the closed timelabels if a side table takes their rows, else None."""
     labels = job.planning.timelabel
     if labels is None or labels.after_close is not AfterClose.SIDE_TABLE:
         return None
@@ -46,7 +46,7 @@ def books_for_side_table(job: Job, store: StateStore) -> Books | None:
 def staged_with_same_closed_labels(
     job: Job, store: StateStore, staged: Iterable[StagedResult]
 ) -> tuple[StagedResult, ...]:
-    """Return the staged work whose rows went beside the dataset by what is closed now."""
+    """Return the staged results that were made with the timelabels that are closed now."""
     books = books_for_side_table(job, store)
     judge = "" if books is None else books.digest
 
@@ -59,7 +59,7 @@ def staged_with_same_closed_labels(
 def with_books(
     job: Job, store: StateStore, shaped: PublishableResults, commit: Commit, grace_ms: int
 ) -> tuple[Commit, Mapping[str, int]]:
-    """Return a commit with what it does to the books, and the rows it leaves out by closed label.
+    """Add the closing of timelabels to a commit; return the commit, and the rejected rows by label.
 
     ``grace_ms`` is how far back the next run reads what was read.
     """
@@ -76,7 +76,7 @@ def with_books(
 
 
 def rejected_notes(rows: Mapping[str, int]) -> tuple[str, ...]:
-    """Return a note about rows for closed labels that a run does not publish, none for none."""
+    """Return a note about rejected rows for closed labels; empty without such rows."""
     if not rows:
         return ()
     labels = list(rows)
@@ -89,7 +89,7 @@ def rejected_notes(rows: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def side_table_notes(reports: Iterable[TaskReport]) -> tuple[str, ...]:
-    """Return a note about rows for closed labels that are beside the dataset, none for none."""
+    """Return a note about the rows for closed labels in the side table; empty without such rows."""
     rows: Counter[str] = Counter()
     for report in reports:
         if report.closed is not UNSET:
@@ -105,10 +105,10 @@ def side_table_notes(reports: Iterable[TaskReport]) -> tuple[str, ...]:
 
 
 def settle_registry(job: Job, store: StateStore, lease: Lease, files: Filesystem) -> None:
-    """Bring what was closed and reopened into the registry of the database (rule T21).
+    """Record closed and reopened labels in the database's registry of timelabels (rule T21).
 
-    The chain says what is closed, and the registry follows; what a crash or an outage of the
-    database left out is made up for by the next run.
+    The chain decides which labels are closed, and the registry follows. If a crash or an outage of
+    the database leaves the registry behind, the next run updates it.
     """
     from dil import publishing
 

@@ -23,10 +23,10 @@ log = logging.getLogger(__name__)
 
 
 def sync_catalog(job: Job, store: StateStore, report: RunReport, executors: Executors) -> RunReport:
-    """Register what the catalog lacks; return the run's report with notes or the failure.
+    """Register missing tables and partitions in the catalog; return the report with the outcome.
 
-    Where it has everything already, the catalog is not asked and no session is started. A refusal
-    fails the run, with its rows published.
+    If nothing is missing, the catalog is not asked and no session is started. If the catalog
+    refuses, the run fails, although its rows are published.
     """
     spec = job.publishing.catalog
     if spec is None or report.forced_exit_code is not None:

@@ -1,4 +1,4 @@
-"""Claim: the dataset becomes this job's, and the run with its plan is on record."""
+"""Claim: the job becomes an owner of its dataset, and the run and its plan are recorded."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from dil.storage import Filesystem, filesystem_for
 
 
 def claim(run: ActiveRun, planned: PlannedRun) -> None:
-    """Enter the job as an owner of its dataset; where something is due, record the run.
+    """Record the job as an owner of its dataset, and the run if a work unit is due.
 
     Raises:
-        ConfigError: the dataset belongs to another job, does not take rows as they would be, or is
-            another one than the rows so far are in.
+        ConfigError: the dataset belongs to another job, cannot take rows of this form, or is not
+            the dataset that has the earlier rows.
         StateError: the state is older than the dataset, or was lost.
         WriteError: the dataset's folder, or what is staged, cannot be written.
     """
@@ -32,7 +32,7 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
     is_due = bool(planned.plan.work_units)  # libraries of tables take their time to load
     live = _checked_destination(run, planned) if is_due else ()
     owner = _owner(job)
-    if spec.warehouse is None:  # which has its own records of owners
+    if spec.warehouse is None:  # such a store has its own records of owners
         dataset = publishing.dataset_dir(spec)
         publishing.claim(
             run.files,
@@ -47,7 +47,7 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
     if not is_due:
         return
     run.destination.claim(owner)
-    # Only now: where the state is another one than the owner's, that is what is wrong.
+    # Checked last: if the state is not the owner's, that is the error to report.
     if not run.options.accept_new_signatures:
         _refuse_lost_state(job, run.store, run.files, run.destination)
     plan_checks.warn_of_lost_state(job, run.store, planned.history, live)
@@ -68,15 +68,15 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
 
 
 def check_claim(job: Job, options: RunOptions) -> None:
-    """Refuse a dataset and its state as ``claim`` does, and enter or record nothing.
+    """Check a dataset and its state as ``claim`` does, without recording anything.
 
     Raises:
-        ConfigError: the dataset belongs to another job, or is another one than the rows so far are
-            in; or the watermark would find no record.
+        ConfigError: the dataset belongs to another job, or is not the dataset that has the earlier
+            rows; or the watermark has a new shape, under which no record is found.
         StateError: the state is older than the dataset, or was lost.
     """
     spec, files = job.publishing, filesystem_for(job.publishing.final_dir)
-    # Looking at the others may make a file, or takes a catalog.
+    # To look at other destinations may make a file, or needs a catalog.
     is_file_based = spec.keeps_files and spec.table.format is not TableFormat.ICEBERG
     with open_store(job.state, job.name, clock=options.clock) as store:
         problem = plan_checks.changed_shape(job, store, options.now_ms)
@@ -105,7 +105,7 @@ def _check_state(job: Job, store: StateStore, files: Filesystem, destination: De
 def _refuse_lost_state(
     job: Job, store: StateStore, files: Filesystem, destination: Destination
 ) -> None:
-    # A backfill in the job's own run reads its range again, whatever is there.
+    # A backfill in the job's own run reads its range again, whatever was published.
     if job.state.enabled and not job.planning.backfill:
         publishing.refuse_lost_state(
             job.name, store, job.publishing, files, destination, anew=_anew(job)

@@ -1,4 +1,4 @@
-"""Commit: state remembers what is visible; then staging that is no longer needed is swept."""
+"""Commit: record the visible rows in state, then delete staged files that nobody needs."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ log = logging.getLogger(__name__)
 
 
 def commit(run: ActiveRun, planned: PlannedRun, published: Published) -> None:
-    """Remember what a run published, and how it ended.
+    """Record in state which results a run published, and how the run ended.
 
-    What a failed run staged is kept for the next one to adopt. Of a run that published in part, the
-    pages are kept that its unfinished work units had read.
+    The staged files of a failed run are kept, so that the next run can adopt them. If a run
+    published only in part, the pages of its unfinished work units are kept.
 
     Raises:
-        LeaseLostError: another run took over; it finishes what this one began.
+        LeaseLostError: another run took over; it finishes this run's publish.
         DilError: the block could not be appended; the next run does it.
     """
     if published.visible is not None:
         append(run, published.visible)
     lost = record_end(run, published.status.value, published.rows, len(published.files))
     if lost is not None and published.visible is None:
-        raise lost  # which is why its tasks failed, whatever they say
+        raise lost  # the loss is why tasks failed, whatever their errors say
     if published.visible is not None:
         wanted = {unit.signature for unit in planned.plan.work_units}
         unfinished = wanted - {report.signature for report in published.good}
         try:
             sweep(run, unfinished)
-        except DilError as error:  # what is published is published
+        except DilError as error:  # a failed sweep does not undo the publish
             log.warning("staging could not be swept: %s", error.message)
 
 
@@ -56,7 +56,7 @@ def append(run: ActiveRun, visible: Visible) -> None:
 def record_end(run: ActiveRun, status: str, rows: int = 0, files: int = 0) -> LeaseLostError | None:
     """Record how a run ended; a state store that refuses does not fail the run.
 
-    The error is returned of a lease that another run has taken over.
+    Return the error if another run has taken the lease over, else None.
     """
     try:
         run.store.end_run(run.lease, run.run_id, status, rows=rows, files=files)

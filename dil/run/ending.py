@@ -1,4 +1,4 @@
-"""How a run ends that is stopped by a signal, or by a failure outside its tasks."""
+"""The end of a run that a signal or a failure outside its tasks stopped."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ log = logging.getLogger(__name__)
 
 _STOPPED = "the run was stopped by a signal"
 _PROGRESS = {
-    "begun": "the signal came while rows were being published; the next run finishes that",
+    "begun": "the signal came while rows were being published; the next run finishes the publish",
     "committed": "the signal came when the rows were published and recorded: nothing is left to do",
 }
 
 
 def interrupted(run: ActiveRun, planned: PlannedRun, signal: BaseException) -> RunReport:
-    """Return the report of a run stopped by a signal; what is staged waits for the next run."""
+    """Return the report of a run stopped by a signal; its staged files wait for the next run."""
     stopped = Failure(RunInterruptedError.code, _STOPPED)
     plan, exit_code = planned.plan, getattr(signal, "exit_code", 130)
     progress = _publish_progress(run)
@@ -65,17 +65,17 @@ def interrupted(run: ActiveRun, planned: PlannedRun, signal: BaseException) -> R
 
 
 def _has_failed(report: TaskReport) -> bool:
-    """Return whether a work unit failed for a reason of its own, and not by the signal."""
+    """Return whether a work unit failed for another reason than the signal."""
     return report.failure is not None and report.failure.code != RunInterruptedError.code
 
 
 def failed(run: ActiveRun, planned: PlannedRun, executed: Execution, error: DilError) -> RunReport:
-    """Return the report of a run that publishing, state or Spark itself failed."""
+    """Return the report of a run that failed in publishing, in the state store or in Spark."""
     log.debug("the run failed", exc_info=error)
     lost = record_end(run, "failed")
     if isinstance(error, ConfigError):
         error = error.located(run.job.properties.origin)
-    # What failed after another run took over is a consequence: its staging may be gone.
+    # A failure after another run took over is a consequence: the staging may be gone.
     failures = run_report.failures(
         () if lost else executed.reports, Failure.of(error if lost is None else lost)
     )
@@ -85,7 +85,7 @@ def failed(run: ActiveRun, planned: PlannedRun, executed: Execution, error: DilE
 def keep_unplanned(run: ActiveRun, error: DilError | KeyboardInterrupt, seconds: float) -> None:
     """Record a run that ended before its tasks began, with its failure and how long it took.
 
-    One that was refused by the configuration has done nothing, and is not recorded.
+    A run with an invalid configuration has done nothing, and is not recorded.
     """
     if isinstance(error, KeyboardInterrupt):
         error = RunInterruptedError(_STOPPED)
@@ -115,7 +115,7 @@ def keep_unplanned(run: ActiveRun, error: DilError | KeyboardInterrupt, seconds:
 
 
 def _known(run: ActiveRun, executed: Execution) -> tuple[TaskReport, ...]:
-    """Return the reports that the driver received, and those that are only in staging."""
+    """Return the reports of tasks: those that the driver received, and those only in staging."""
     if run.job.query is not None:
         return executed.reports
     received = {report.signature for report in executed.reports}

@@ -1,4 +1,4 @@
-"""The event watermark of a run: the judge of its rows, and how they move it and the meter."""
+"""The event watermark of a run: how it judges rows, and how rows move it and the meter."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EventStep:
-    """Where the rows that a run publishes move the watermark.
+    """The move of the watermark by the rows that a run publishes.
 
     ``checkpoints`` are set in the transaction of the run's commit: if a later run finishes it, the
     watermark still moves to what this run decided.
@@ -44,7 +44,7 @@ def event_context(run: ActiveRun, plan: Plan, history: History) -> EventContext 
     spec = run.job.events
     if spec is None:
         return None
-    # Imported here, as what is kept is: few jobs have event time, and Arrow costs a plan.
+    # Imported here, like the kept watermark: few jobs have event time, and Arrow slows a plan.
     from dil.run.grace_measure import meter_context
 
     live = run.destination.live()
@@ -57,7 +57,7 @@ def event_context(run: ActiveRun, plan: Plan, history: History) -> EventContext 
 def staged_with_same_watermark(
     job: Job, store: StateStore, staged: Iterable[StagedResult]
 ) -> tuple[StagedResult, ...]:
-    """Return the staged work that was judged by the watermark that judges now."""
+    """Return the staged results whose rows were judged by the present watermark."""
     found = tuple(staged)
     if job.events is None or not found:
         return found
@@ -77,10 +77,10 @@ def step(
     grace_ms: int | None = None,
     left: ProbeRest | None = None,
 ) -> EventStep:
-    """Return where the work units that a run publishes, in the plan's order, move the watermark.
+    """Return how the published work units, in the plan's order, move the watermark.
 
-    What they say of how late new rows come is added to the job's meter. ``grace_ms`` is how far
-    back the run read; None for what its work units say. ``left`` is where it stopped.
+    Their measures of late rows are added to the job's meter. ``grace_ms`` is how far back the run
+    read, None if each work unit has its own value. ``left`` is where the run stopped.
 
     Raises:
         ConfigError: the rows are of too many partitions, or of one without delay.
@@ -107,7 +107,7 @@ def step(
 def newest_success(job: Job, history: History, units: Iterable[WorkUnit]) -> int | None:
     """Return the greatest high watermark of succeeded work units, None without any.
 
-    It is None, too, for a job without event column.
+    A job without event column has None, too.
     """
     if job.events is None:
         return None
@@ -119,14 +119,14 @@ def times_of_merged(job: Job) -> TimesOfRows | None:
     """Return the finder of event times in merged rows; None if no rows are merged."""
     if job.events is None or job.publishing.merge is None:
         return None
-    from dil.task.event_time import TimesOfRows  # few jobs have event time, and Arrow costs a plan
+    from dil.task.event_time import TimesOfRows  # few jobs have event time, and Arrow slows a plan
 
     return TimesOfRows(job.events.column)
 
 
 def kept(spec: EventTimeSpec, store: StateStore) -> KeptWatermark:
     """Return the watermark that a job's state keeps."""
-    from dil.eventtime.kept import open_kept  # few jobs have event time, and Arrow costs a plan
+    from dil.eventtime.kept import open_kept  # few jobs have event time, and Arrow slows a plan
 
     return open_kept(spec, store.checkpoint(EVENT_TIME))
 
@@ -143,7 +143,7 @@ def current(job: Job, store: StateStore) -> EventSummary | None:
 def _known(
     run: ActiveRun, plan: Plan, history: History, live: Sequence[PublishedFile]
 ) -> Iterable[str]:
-    """Yield the work units that were published before, where the plan itself does not know it."""
+    """Yield the signatures of published work units that the plan does not show as published."""
     unknown = [unit for unit in plan.work_units if unit.last_high is None]
     is_anew = run.job.publishing.mode is PublishMode.REPLACE  # names of work units may be others
     if is_anew and (live or not history.is_empty()):
@@ -157,7 +157,7 @@ def _known(
 
 
 def _left_behind(run: ActiveRun, plan: Plan) -> Iterable[str]:
-    """Yield the work units that end before the newest success: others have moved the watermark.
+    """Yield the work units that end before the newest success, which has moved the watermark.
 
     They failed, were left over, or an earlier start of the range added them. Under
     ms.late.action=fail they are judged nevertheless, because that loses none of their rows.

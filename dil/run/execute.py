@@ -1,4 +1,4 @@
-"""Execute: the work units that are to be extracted run as tasks."""
+"""Execute: run the work units that have to be extracted as tasks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dil.task.early_stop import EarlyStop
 
 
 def execute(run: ActiveRun, planned: PlannedRun) -> Execution:
-    """Return the reports of all work units, adopted ones first; no session is started for none."""
+    """Run the work units; return all reports, adopted ones first. No work starts no session."""
     execution = _run_tasks(run, planned) if planned.fresh else Execution(())
     reports = publishing.without_clashes(
         (*planned.adopted, *execution.reports),
@@ -31,7 +31,7 @@ def execute_query_of(
     run: ActiveRun, planned: PlannedRun, spec: QuerySpec, query: PlannedQuery
 ) -> tuple[PlannedRun, Execution]:
     """Do as ``queries.execute.execute_query``, and show progress."""
-    from dil.run.queries.execute import execute_query  # it needs Arrow, and few jobs have inputs
+    from dil.run.queries.execute import execute_query  # needs Arrow, which few jobs have loaded
 
     progress = run.options.progress
     progress.start(1)
@@ -91,7 +91,7 @@ def _run_tasks(run: ActiveRun, planned: PlannedRun) -> Execution:
 
 
 def _resumable(run: ActiveRun, planned: PlannedRun) -> dict[str, str]:
-    """Return by signature where earlier runs stopped inside work units that are to be read."""
+    """Return the page logs of earlier runs, from which work units resume, by signature."""
     job = run.job
     if job.running.page_commit_s is None:
         return {}

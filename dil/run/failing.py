@@ -41,7 +41,7 @@ def code_of(error: BaseException) -> str:
 
 
 def failed_report(error: BaseException, *, job: str, run_id: str, seconds: float) -> RunReport:
-    """Return the report of a run that could not make its own; no run id when none had begun."""
+    """Return the report of a run that could not make one itself; without a run id if none began."""
     return RunReport(
         job=job,
         run_id=run_id,
@@ -54,7 +54,7 @@ def failed_report(error: BaseException, *, job: str, run_id: str, seconds: float
 
 
 def interrupted(error: KeyboardInterrupt) -> str:
-    """Return how an interrupted run ended, in words."""
+    """Return a text that says how a run was interrupted."""
     return str(error) or "stopped by SIGINT"
 
 

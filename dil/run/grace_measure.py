@@ -1,4 +1,4 @@
-"""The runs of a job measure how late its rows come, in its checkpoint ``lateness``."""
+"""Runs measure how late the rows of a job come, and keep it in the checkpoint ``lateness``."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ log = logging.getLogger(__name__)
 
 
 def lateness_meter(store: StateStore) -> LatenessMeter:
-    """Return the meter of a job's commits, an empty one before the first commit.
+    """Return the lateness meter of a job's commits; it is empty before the first commit.
 
     Raises:
-        ConfigError: a newer release wrote it.
+        ConfigError: a newer release wrote the meter.
     """
     members = store.checkpoint(LATENESS)
     return LatenessMeter.of(members) if members else LatenessMeter()
@@ -58,12 +58,12 @@ def grace_measure(job: Job, store: StateStore) -> GraceMeasure:
 
 
 def is_measured(job: Job) -> bool:
-    """Return whether the runs of a job say how late its rows come; a backfill says nothing."""
+    """Return whether the runs of a job measure how late its rows come; backfills do not."""
     return job.events is not None and job.state.enabled and not job.planning.backfill
 
 
 def meter_context(run: ActiveRun, plan: Plan, live: Iterable[PublishedFile]) -> MeterContext | None:
-    """Return the measure of a plan's rows; None for a run that says nothing about lateness.
+    """Return the measure of a plan's rows; None for a run that does not measure lateness.
 
     ``live`` are the files of the dataset, none where a database has the rows.
     """
@@ -88,9 +88,9 @@ def _is_read_again(job: Job) -> bool:
 def _published(
     run: ActiveRun, plan: Plan, files: Iterable[PublishedFile]
 ) -> Mapping[str, tuple[PublishedRows, ...]]:
-    """Return by signature the rows that the work units of a plan have in files, or replace.
+    """Return the published rows that the work units of a plan have or replace, by signature.
 
-    Those that were put beside the dataset are among them: read again, they are not new.
+    Rows in the side table are included: they are not new when they are read again.
     """
     mode = run.job.publishing.mode
     if mode is PublishMode.MERGE or not _is_read_again(run.job):
@@ -111,7 +111,7 @@ def _published(
         signature = by_hash.get(unit_hash_in(late.path))
         if signature is not None:
             beside[signature].append(PublishedRows(late.path, 0, None))
-    # A snapshot takes the place of all rows, also where work units have other names each time.
+    # A snapshot replaces all rows, even if its work units have other names each time.
     rows = {each: (*(found.get(each) or every), *beside.get(each, ())) for each in wanted}
     return {signature: there for signature, there in rows.items() if there}
 
@@ -151,7 +151,7 @@ def lateness_checkpoints(
     is_probing = reach >= planning.grace.high_ms or (is_auto and meter.rest is not None)
     is_probe = is_probing and left is None
     rest = _rest(meter.rest, left) if is_auto and is_probing else None
-    # Files that are read once each, whenever they come, and all rows anew: none is out of reach.
+    # Files that are read once each, and a full reading: no row is out of reach.
     is_whole = is_probe or bool(planning.once) or planning.ignore_history
     commit = _commit(meter, units, largest, reach, is_whole=is_whole)
     after = meter.after(commit, is_probe=is_probe, rest=rest)
@@ -173,7 +173,7 @@ def _commit(
     *,
     is_whole: bool,
 ) -> CommitLateness | None:
-    """Return the measures of a commit, None for nothing; ``is_whole`` says that all rows count.
+    """Return the measures of a commit, None without any; ``is_whole`` means that all rows count.
 
     A commit with rows of which it is not known whether they are new counts for nothing: those that
     are known are the early ones, and would ask for too short a grace period.

@@ -1,7 +1,7 @@
-"""The documents of a run beside its row in the state store, to be read later.
+"""The documents that the state store keeps for each run, so that they can be read later.
 
-Three documents: ``outcome`` is small, for lists of runs; ``report`` is the JSON report; of
-``work_units`` each row is one work unit. All are bounded in size and go with the run's row.
+Three documents: ``outcome`` is small, for lists of runs; ``report`` is the JSON report;
+``work_units`` has one row for each work unit. All are bounded in size and go with the run's row.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _FAILURES = 1_000
 _CAUSES = 100
 _CHARACTERS = 2_000
 _NOTES = 100
-# Beyond these runs, a failure that nothing followed is no news.
+# A failure that is older than these runs is no news, even if no success followed.
 _RUNS_LOOKED_AT = 50
 _COLUMNS = ("signature", "outcome", "attempts", "seconds", "rows", "requests", "code")
-_OTHER_CAUSE = "one of the causes that are not kept: there were too many different ones"
+_OTHER_CAUSE = "the cause was not kept, because the run had too many different causes"
 
 log = logging.getLogger(__name__)
 
 
 def keep_report(run: ActiveRun, report: RunReport) -> None:
-    """Keep the results of a run, without its files, which the chain names; secrets are masked.
+    """Keep a run's report without its files, which the chain names; secrets are masked.
 
-    A run that found nothing due has no row, and keeps none. What the run did is done: a store that
-    refuses is a warning.
+    A run that found nothing due has no row, and keeps no documents. The run itself is complete, so
+    a store that refuses is only a warning.
     """
     if report.status is RunStatus.NOTHING_DUE:
         return
@@ -60,8 +60,9 @@ def keep_report(run: ActiveRun, report: RunReport) -> None:
 class KeptOutcome:
     """Facts for lists of runs: seconds and number of failures, None if they were not kept.
 
-    ``rows_beside`` are those that were published beside the dataset. ``batch`` is the micro-batch
-    of the stream whose run id is ``stream``; None and empty for a run outside of streams.
+    ``rows_beside`` counts the rows that went to the table of late rows beside the dataset.
+    ``batch`` is the micro-batch of the stream whose run id is ``stream``; None and empty for a run
+    outside of streams.
     """
 
     seconds: float | None = None
@@ -88,9 +89,9 @@ class KeptOutcome:
 
 @dataclass(frozen=True, slots=True)
 class KeptReport:
-    """The report of a run; ``failures`` are all that were kept.
+    """The kept report of a run; ``failures`` has all failures that were kept.
 
-    ``members`` are those of the JSON report, ``failures`` among them: what ``--json`` prints.
+    ``members`` are the members of the JSON report, with ``failures``, as ``--json`` prints them.
     """
 
     seconds: float
@@ -116,7 +117,7 @@ class KeptReport:
 
 @dataclass(frozen=True, slots=True)
 class KeptUnitRuns:
-    """How the work units of a run ended, failed ones first; ``left_out`` counts those not kept."""
+    """The ends of a run's work units, failed ones first; ``left_out`` counts units not kept."""
 
     units: tuple[UnitRun, ...] = ()
     left_out: int = 0
@@ -136,18 +137,18 @@ class KeptUnitRuns:
 
 
 def kept_report(store: StateStore, run_id: str) -> KeptReport | None:
-    """Return the report of a run; None where none was kept."""
+    """Return the report of a run; None if none was kept."""
     document = store.run_detail(run_id, REPORT)
     return None if document is None else KeptReport.from_document(document)
 
 
 def kept_unit_runs(store: StateStore, run_id: str) -> KeptUnitRuns:
-    """Return how the work units of a run ended; none where they were not kept."""
+    """Return how the work units of a run ended; it is empty if that was not kept."""
     return KeptUnitRuns.from_document(store.run_detail(run_id, WORK_UNITS) or {})
 
 
 def kept_outcomes(store: StateStore) -> dict[str, KeptOutcome]:
-    """Return the outcomes of runs that kept one, by run id."""
+    """Return the kept outcomes of runs, by run id."""
     return {
         run_id: KeptOutcome.from_document(document)
         for run_id, document in store.run_details(OUTCOME)
@@ -171,7 +172,7 @@ class StandingFailure:
 
 
 def standing_failures(store: StateStore) -> tuple[StandingFailure, ...]:
-    """Return by signature the failures of recent runs that stand, under every commit policy."""
+    """Return the failures of recent runs that no success followed, ordered by signature."""
     reports = {
         run_id: KeptReport.from_document(document)
         for run_id, document in store.run_details(REPORT, limit=_RUNS_LOOKED_AT)
@@ -185,7 +186,7 @@ def standing_failures(store: StateStore) -> tuple[StandingFailure, ...]:
         kept = KeptUnitRuns.from_document(document)
         settled |= {each.signature for each in kept.units}
         if kept.left_out:
-            break  # what became of the others is not known, so what came before proves nothing
+            break  # the ends of the other units are unknown, so earlier runs prove nothing
     return tuple(found[signature] for signature in sorted(found.keys() - _forgotten(store, found)))
 
 
@@ -220,7 +221,7 @@ def _standing(run_id: str, signature: str, one: ReportedFailure) -> StandingFail
 def run_documents(
     report: RunReport, redact: Callable[[str], str], holder: str = ""
 ) -> dict[str, JsonObject]:
-    """Return the documents of a run by kind; ``holder`` is the id of who holds the lease for it."""
+    """Return the documents of a run by kind; ``holder`` is the run id of the lease."""
 
     def clean(text: str) -> str:
         return shortened(_storable(redact(text)), _CHARACTERS)
@@ -265,7 +266,7 @@ def _unit_row(one: UnitRun) -> list[object]:
 def _with_failures(document: JsonObject) -> JsonObject:
     """Return a kept report with ``failures`` as a run prints them."""
     if "failed" not in document:
-        return document  # none, or of a release that kept them as they are
+        return document  # no failures, or a release that kept them in full
     causes = [cast("Sequence[str]", each) for each in _items(document["causes"])]
     failures = [
         _with_cause(cast("Sequence[JsonValue]", row), causes) for row in _items(document["failed"])
@@ -324,5 +325,5 @@ def _number(value: JsonValue) -> float:
 
 
 def _storable(text: str) -> str:
-    """Return a text that every database takes: no half of a character."""
+    """Return a text without lone surrogates, which databases refuse."""
     return text.encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""The lease of a job: taken by a run, or held for an operator's act."""
+"""The lease of a job, which a run or an operator's act holds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dil.text.zones import EPOCH
 log = logging.getLogger(__name__)
 
 _RETRY_S = 0.5
-# How an id of a run begins; that of an act has its verb before it.
+# The start of a run's id. The id of an act has the verb before it.
 _RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-")
 
 
@@ -32,7 +32,7 @@ def new_run_id(now_ms: int) -> str:
 
 
 def is_run(lease_id: str) -> bool:
-    """Return whether a lease is held for runs, and not for what an operator does."""
+    """Return whether a run holds a lease, and not an operator's act."""
     return _RUN_ID.match(lease_id) is not None
 
 
@@ -61,12 +61,12 @@ def take_lease(job: Job, store: StateStore, run_id: str, wait_s: float) -> Lease
 
 @contextlib.contextmanager
 def leased(job: Job, store: StateStore, verb: str, clock: Callable[[], int]) -> Iterator[Lease]:
-    """Hold the job's lease for what an operator does; its run id names the act.
+    """Hold the job's lease for an operator's act, which the run id of the lease names.
 
     Args:
-        job: Whose lease it is.
+        job: The job.
         store: The job's store.
-        verb: What the id begins with.
+        verb: The operator's verb; the id begins with it.
         clock: The real clock, epoch ms UTC.
 
     Raises:
@@ -81,7 +81,7 @@ def leased(job: Job, store: StateStore, verb: str, clock: Callable[[], int]) -> 
 
 
 def _advised(job: Job, error: LeaseHeldError) -> LeaseHeldError:
-    """Return the error with other advice where the job is a service, which never ends by itself."""
+    """Return the error; for a service, which never ends by itself, with advice to stop it."""
     stream = job.stream
     if stream is None or not stream.is_service:
         return error

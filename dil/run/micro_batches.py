@@ -1,7 +1,7 @@
 """The runs of a stream: one micro-batch after the other under one lease, each with one commit.
 
-What is due is planned once for many micro-batches, so that they read what was there at that moment
-and no more. The order in which they run, and when, is decided elsewhere.
+One plan serves many micro-batches: together they read what was due when the plan was made, and no
+more. The caller decides the order and the time of each micro-batch.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ class MicroBatches:
         self._newest: int | None = None
         self._recovered = Recovered()
         self._query: PlannedQuery | None = None
-        # The last blocks of inputs that are taken, of a stream that ends when it has caught up.
+        # A stream that ends when it has caught up takes no blocks of inputs behind these.
         self._until: Mapping[str, int] | None = None
 
     def look(self, now_ms: int) -> Look:
-        """Finish what earlier micro-batches left; return all that is due at ``now_ms``.
+        """Finish the publish of an earlier micro-batch; return all work that is due at ``now_ms``.
 
-        Of a derived dataset it is the next slice of its inputs.
+        For a derived dataset, the next slice of its inputs is due.
 
         Raises:
-            ConfigError: another shape of the watermark finds none of the records.
+            ConfigError: the watermark has a new shape, under which no record is found.
             DilError: planning, state, or the finished publish failed.
         """
         run = replace(self._run, options=replace(self._run.options, now_ms=now_ms))
@@ -94,14 +94,14 @@ class MicroBatches:
         return StreamState.of(self._run.store.checkpoint(STREAM))
 
     def run(self, due: Plan, batch: MicroBatch, *, is_alone: bool = False) -> RunReport:
-        """Run the work units of a plan as one micro-batch; return its report, also of a failure.
+        """Run the work units of a plan as one micro-batch; return its report, also if it failed.
 
-        ``is_alone`` records the failure of its work unit under any commit policy, so that others
-        can go on without it.
+        With ``is_alone``, a failure of its work unit is recorded under any commit policy, so that
+        other work units can run without it.
 
         Raises:
             ConfigError: the configuration does not fit the dataset or its state.
-            DilError: it failed before its work units began.
+            DilError: the micro-batch failed before its work units began.
         """
         started = time.monotonic()
         run = self._begun(due, batch, is_alone=is_alone)
@@ -146,7 +146,7 @@ class MicroBatches:
         whole = self._run
         job, run_id = whole.job, new_run_id(whole.options.clock())
         head = whole.store.head()
-        # As it is, also what was read before: the lease lets no other run change the chain.
+        # All due units, also those read before: under the lease no other run changes the chain.
         saved = SavedPlan(
             job=job.name,
             digest=job.digest,

@@ -1,4 +1,4 @@
-"""The choices of a run's caller, beside the job."""
+"""The choices that the caller of a run makes in addition to the job."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class RunOptions:
         wait_lease_s: How long to wait for another run of the job to end.
         accept_new_signatures: Run although the shape of the watermark changed, or the state was
             lost.
-        plan: Run this in place of what is due now: a saved plan as it is, of a bare plan what has
-            not succeeded yet.
+        plan: The plan to run in place of the work that is due now. A saved plan runs as it is; of a
+            bare plan, only the work units that have not succeeded yet.
         known_schema: Schema of the dataset before its first run.
         run_id: Identity of the run; made when left out.
         environ: The environment, for Spark.

@@ -1,6 +1,6 @@
-"""Plan: the due work units, and those among them that earlier runs have staged.
+"""Plan: find the due work units, and the units that earlier runs have staged already.
 
-It records only the shape of the watermark.
+This step records nothing but the shape of the watermark.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """The work units of a run, and the dataset that it found.
+    """The work units of a run, and the state of the dataset before it.
 
     Attributes:
         plan: The due work units.
         history: The readings of earlier runs.
         secondary: The rows of secondary inputs.
-        listed: The units that the source lists, if each of its files is read once.
-        gone: Signatures of files that failed earlier and are not listed any more.
-        remainders: Unread rest of partitions, which would look read after a backfill.
+        listed: The units that the source lists; None unless each file is read only once.
+        gone: Signatures of files that failed earlier and that the source no longer lists.
+        remainders: Unread parts of partitions, which would look read after a backfill.
         adopted: Reports of work units that earlier runs staged.
         fresh: The work units that have to be extracted.
         known_schema: Recorded schema of the dataset, empty without one.
         usual_rows: Rows of the last run that published any, None if none did.
-        events: The judge of rows by their event time, None for a job without event column.
-        books: The timelabels that are closed, None if their rows are published like others.
-        query: The slices of the inputs of a derived dataset, None if a source is read.
+        events: Judges rows by their event time; None for a job without event column.
+        books: The closed timelabels; None if their rows are published like other rows.
+        query: The slices of the inputs of a derived dataset; None if the job reads a source.
     """
 
     plan: Plan
@@ -75,7 +75,7 @@ class PlannedRun:
 
 
 def plan(run: ActiveRun) -> PlannedRun:
-    """Return the due work units, or the rest of the caller's plan.
+    """Return the due work units, or the unfinished work units of the caller's plan.
 
     Raises:
         ConfigError: the caller's plan is of another job or configuration.
@@ -89,7 +89,7 @@ def plan(run: ActiveRun) -> PlannedRun:
     units: Sequence[str] | None = None
     if saved is None:
         units = plan_builder.units_of(job, now, secondary.activation)
-        _record_shape(run)  # not before the source has said what there is
+        _record_shape(run)  # only after the source has listed its units
         history = store.history()
         due = plan_builder.due(job, store, now, units)
     else:
@@ -123,25 +123,25 @@ def plan(run: ActiveRun) -> PlannedRun:
 
 
 def _plan_query(run: ActiveRun, spec: QuerySpec) -> PlannedRun:
-    """Return the due slices of the inputs of a derived dataset, as one work unit.
+    """Plan the due slices of the inputs of a derived dataset as one work unit.
 
     Raises:
         ConfigError: the caller gave a plan of work units.
-        StateError: an input does not go on from where it was read.
+        StateError: an input's chain does not continue the blocks that were read.
     """
     from dil.run.queries.slices import awaited_slices  # few jobs have inputs
 
     if run.options.plan is not None:
         raise ConfigError.single(
             "--plan",
-            "is given, and a job with ms.query.inputs takes what its inputs have",
+            "is given, but a job with ms.query.inputs takes the new rows of its inputs",
             "Leave it out.",
         )
     return planned_query(run, spec, awaited_slices(run.job, spec, run.options))
 
 
 def planned_query(run: ActiveRun, spec: QuerySpec, found: PlannedQuery) -> PlannedRun:
-    """Return what a run does that takes ``found`` of the inputs."""
+    """Return the planned run that takes the slices ``found`` of the inputs."""
     from dil.run.queries.slices import as_plan
 
     due, history = as_plan(run.job, spec, found, run.options.now_ms), run.store.history()
@@ -160,7 +160,7 @@ def refuse_new_shape(run: ActiveRun) -> None:
     """Refuse a shape of the watermark under which no work unit finds its record.
 
     Raises:
-        ConfigError: it would extract everything again, which the job did not accept.
+        ConfigError: the run would extract everything again, which the caller did not accept.
     """
     if run.job.query is not None:
         return  # it has no work units of a source
@@ -172,7 +172,7 @@ def refuse_new_shape(run: ActiveRun) -> None:
 def _record_shape(run: ActiveRun) -> None:
     """Record the shape of the watermark, by which work units have their signatures.
 
-    What is due is looked for after this: under a new shape nothing counts as covered.
+    Due work units are looked for afterwards: under a new shape, nothing counts as read.
     """
     job, store = run.job, run.store
     if not job.state.enabled or job.planning.backfill:
@@ -183,7 +183,7 @@ def _record_shape(run: ActiveRun) -> None:
 
 
 def reuse_policy(job: Job, plan: Plan) -> publishing.ReusePolicy:
-    """Return the earlier readings that are fresh enough; sent rows always are."""
+    """Return the policy for adopting earlier readings: fresh ones, and all rows that were sent."""
     if job.has_input("payload"):
         return publishing.ReusePolicy(grace_ms=0, due_after=0)
     grace = job.planning.grace
@@ -192,7 +192,7 @@ def reuse_policy(job: Job, plan: Plan) -> publishing.ReusePolicy:
 
 
 def _adopt(run: ActiveRun, plan: Plan) -> tuple[tuple[TaskReport, ...], tuple[WorkUnit, ...]]:
-    """Split a plan into work units that earlier runs staged and those that must be extracted."""
+    """Split a plan into work units that earlier runs staged and units that must be extracted."""
     # Imported here: most runs find nothing due.
     from dil.task.delivery import must_not_repeat
 
@@ -226,11 +226,12 @@ def _adopt(run: ActiveRun, plan: Plan) -> tuple[tuple[TaskReport, ...], tuple[Wo
 def _failed_and_gone(
     job: Job, store: StateStore, plan: Plan, units: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """Return the signatures of files, read once each, that failed and are not listed any more.
+    """Return the signatures of failed files that the source no longer lists.
 
-    No run tries them again: they are gone, or are there in another version. ``units`` are those
-    that the source lists now, None where it was not asked. The work-unit index is only looked
-    through where the newest block counts more failures than the plan tries again.
+    Only for sources whose files are read once each. No run tries these files again: they are gone,
+    or there is another version. ``units`` are those that the source lists now, None if it was
+    not asked. The work-unit index is only looked through where the newest block counts more
+    failures than the plan tries again.
     """
     if not (job.planning.once and job.state.enabled and units is not None):
         return ()

@@ -1,4 +1,4 @@
-"""The plan of a job: its configuration, its secondary input and its state brought together."""
+"""Plans a job from its configuration, its secondary input and its state."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def plan_job(
 ) -> SavedPlan:
     """Return the plan of a run at ``now_ms`` (epoch ms UTC); reads state, changes nothing.
 
-    ``explain`` keeps work units that are not due, with the reason. The plan can be kept as a file
-    and given to a run.
+    With ``explain``, the plan includes work units that are not due, each with the reason. The plan
+    can be written to a file, which a run takes.
     """
     with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
         return plan_with(job, store, now_ms=now_ms, explain=explain)
@@ -52,7 +52,8 @@ def plan_with(job: Job, store: StateStore, *, now_ms: int, explain: bool = False
     if problem is not None:
         for found in problem.problems:
             log.warning("a run would refuse this plan: %s %s. %s", found.key, found.what, found.fix)
-    head = store.head()  # before the plan: one that is older than the plan refuses too much
+    # The head is read before the plan: a head that is too old only refuses a good plan.
+    head = store.head()
     units = units_of(job, now_ms, activation_of(job))
     return SavedPlan(
         job=job.name,
@@ -92,7 +93,7 @@ def due(
 
 
 def _attendance(job: Job, store: StateStore) -> Attendance | None:
-    """Return the instants that runs planned for; None where they do not matter or are not kept."""
+    """Return the instants that runs planned for; None if they do not matter or are not kept."""
     labels = job.planning.timelabel
     if labels is None or not labels.leaves_out or not job.state.enabled:
         return None
@@ -108,7 +109,7 @@ def _attendance(job: Job, store: StateStore) -> Attendance | None:
 def units_of(
     job: Job, now_ms: int, activation: Sequence[str] | None = None
 ) -> Sequence[str] | None:
-    """Return the units as compact JSON, those of the source if it names them; warn if it has none.
+    """Return the job's units as compact JSON, and ask the source if it lists them; warn if none.
 
     Raises:
         SourceError: the source cannot be asked.
@@ -153,14 +154,14 @@ def nothing_listed(job: Job) -> str:
 
 
 def approved(job: Job, store: StateStore, now_ms: int, saved: SavedPlan | Plan) -> Plan:
-    """Return the part of the caller's plan that a run at ``now_ms`` (epoch ms UTC) executes.
+    """Return the part of the caller's plan that a run at ``now_ms`` (epoch ms UTC) has to run.
 
-    A plan from a file runs as it is, paced from now on. From a bare plan, which state cannot
-    outdate, only the work units run that have not succeeded yet.
+    A plan from a file runs as it is, paced from now on. From a bare plan, which no change of state
+    outdates, only unfinished work units run.
 
     Raises:
-        ConfigError: it was made for another job or configuration.
-        PlanningError: state has changed since it was made.
+        ConfigError: the plan was made for another job or configuration.
+        PlanningError: state has changed since the plan was made.
     """
     if isinstance(saved, Plan):
         return _not_done(job, store.history(), now_ms, saved)
@@ -174,7 +175,7 @@ def approved(job: Job, store: StateStore, now_ms: int, saved: SavedPlan | Plan) 
 
 
 def _not_done(job: Job, history: History, now_ms: int, whole: Plan) -> Plan:
-    """Return the unfinished rest of a plan, paced from ``now_ms`` on as the job says."""
+    """Return the unfinished work units of a plan, with start times from ``now_ms`` on."""
     left = (unit for unit in whole.work_units if not _is_done(unit, history))
     pacing = job.planning.pacing_s * 1000
     work_units = tuple(
@@ -192,10 +193,10 @@ def _is_done(unit: WorkUnit, history: History) -> bool:
 
 
 def activation_of(job: Job) -> tuple[str, ...] | None:
-    """Return the units that the activation input gives, None for a job without any."""
+    """Return the units of the job's activation input; None without such an input."""
     if not job.secondary.inputs:
         return None
-    # Imported here: a job without secondary input plans without what reads it.
+    # Imported here: a job without secondary input does not need its readers.
     from dil.run.inputs import read_units
 
     return read_units(job)

@@ -1,4 +1,4 @@
-"""Refuses plans that read everything again, undo a newer state, or shorten an earlier reading."""
+"""Refuses plans that would read everything again, use old state, or shorten a reading."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _PLAN_AGAIN = "dil plan JOB.conf --out FILE"
 
 
 def changed_shape(job: Job, store: StateStore, now_ms: int) -> ConfigError | None:
-    """Return the error of a watermark under which records are lost (rule P33)."""
+    """Return an error if the watermark's new shape would lose records, else None (rule P33)."""
     return shape_refusal(job, store.recorded_shape(), store.unit_entries, now_ms)
 
 
 def shape_refusal(
     job: Job, known: str | None, entries: Callable[[], Iterable[UnitEntry]], now_ms: int
 ) -> ConfigError | None:
-    """Do as ``changed_shape`` for a recorded shape; look at records only where it differs.
+    """Do as ``changed_shape`` for a recorded shape; records are read only if the shape differs.
 
-    A ``from`` that adds earlier partitions, or leaves some out, loses no record.
+    A new ``from`` that only adds or leaves out early partitions loses no record.
     """
     spec = job.planning
     wanted = spec.backfill or spec.ignore_history or not job.state.enabled
@@ -51,10 +51,10 @@ def shape_refusal(
 
 
 def shape_to_record(job: Job, store: StateStore, now_ms: int) -> str:
-    """Return the shape of a job's watermark, as it is to be kept.
+    """Return the text by which the shape of a job's watermark is kept.
 
-    Where the records of units that the job does not have now are of another grid, that is noted:
-    such a unit may be there again, and then its records are looked at.
+    The text also notes whether units that the job does not have now have records of another grid:
+    if such a unit comes back, its records are compared.
     """
     spec, known = job.planning, store.recorded_shape()
     shape = planning.shape(spec)
@@ -72,7 +72,7 @@ def shape_to_record(job: Job, store: StateStore, now_ms: int) -> str:
 def _first_misfit(
     spec: PlanningSpec, entries: Sequence[UnitEntry], known: str, now_ms: int
 ) -> Interval | None:
-    """Return the first of some records that is none of the job's partitions any more."""
+    """Return the first recorded interval that is no partition of the job any more, else None."""
     if not entries:
         return None
     reached = max(each.expected_high for each in entries)
@@ -86,13 +86,13 @@ def _first_misfit(
 
 
 def _is_planned(entry: UnitEntry, spec: PlanningSpec) -> bool:
-    """Return whether a record is of a unit that the job has now, as far as that is known."""
+    """Return whether a record belongs to a unit of the job; True if the units are not known."""
     parts = parts_of_signature(entry.signature)
     return spec.units is None or parts is None or parts.unit_json in spec.units
 
 
 def _is_named(entry: UnitEntry, spec: PlanningSpec) -> bool:
-    """Return whether a record has the names of the job's watermarks in its signature."""
+    """Return whether a record's signature has the names of the job's watermarks."""
     parts = parts_of_signature(entry.signature)
     unit_key = "" if parts is None else f"{spec.unit_name}.{parts.unit_json}"
     return (
@@ -121,7 +121,7 @@ def _losing(job: Job, first: Interval, known: str, now_ms: int) -> ConfigError:
 
 
 def _as_it_was(known: str) -> str:
-    """Return the shape of earlier runs, for a message; empty if another release wrote it."""
+    """Return the earlier shape as text for a message; empty if another release wrote it."""
     try:
         shape = msgspec.json.decode(known, type=dict[str, object])
     except msgspec.DecodeError:
@@ -132,7 +132,7 @@ def _as_it_was(known: str) -> str:
 
 
 def refuse_stale_plan(job: Job, saved: SavedPlan, head: JsonObject | None) -> None:
-    """Refuse a saved plan that would no longer do what its reader approved.
+    """Refuse a saved plan if the job or its state has changed since it was made.
 
     Raises:
         ConfigError: it was made for another job or configuration.
@@ -149,7 +149,7 @@ def refuse_stale_plan(job: Job, saved: SavedPlan, head: JsonObject | None) -> No
             "--plan",
             "was made with another configuration: the job file, what it includes, or a -D flag "
             "changed since",
-            f"Give the same -D flags to both commands, or make it anew: {_PLAN_AGAIN}",
+            f"Give the same -D flags to both commands, or make the plan again: {_PLAN_AGAIN}",
         )
     if saved.head != (None if head is None else head["hash"]):
         raise PlanningError(
@@ -159,7 +159,7 @@ def refuse_stale_plan(job: Job, saved: SavedPlan, head: JsonObject | None) -> No
 
 
 def refuse_shorter_windows(job: Job, plan: Plan, history: History) -> None:
-    """Refuse to replace what was read of a partition by a reading that ends earlier."""
+    """Refuse to replace the rows of a partition by a reading that ends earlier."""
     if job.publishing.mode is not PublishMode.WINDOW_REPLACE:
         return
     for unit in plan.work_units:
@@ -177,7 +177,7 @@ def refuse_shorter_windows(job: Job, plan: Plan, history: History) -> None:
 def warn_of_lost_state(
     job: Job, store: StateStore, history: History, live: Sequence[PublishedFile]
 ) -> None:
-    """Warn where the dataset seems to have rows of this job, and state knows of no run.
+    """Warn if the dataset seems to have rows of this job, but state has no run of it.
 
     Files that the state knows do not count: an operator has made the job forget their work units.
     """
@@ -187,7 +187,7 @@ def warn_of_lost_state(
     unknown = len(live) - len(store.own_files(live))
     if unknown:
         log.warning(
-            "the dataset holds %s that the state store knows of no run of this job to have "
-            "published: if they are its own, their rows are now appended once more",
+            "the dataset holds %s that no run of this job published, as far as the state store "
+            "knows: if the job did publish them, their rows are now appended a second time",
             counted(unknown, "file"),
         )

@@ -28,11 +28,11 @@ FINAL, STATE, AUDIT = "data.publisher.final.dir", "state.store.dir", "ms.audit.d
 METASTORE = "ms.catalog.hive.metastore"
 WAREHOUSE = "ms.warehouse.url"
 _CONNECT_S = 10
-_KEEP = "Correct the path, or let this user write there; missing folders are made by the run."
+_KEEP = "Correct the path, or let this user write there; the run makes missing folders."
 
 
 def refuse_lost_state(job: Job, environ: Mapping[str, str]) -> None:
-    """Refuse state beside the job file on a driver whose machine is gone after the run.
+    """Refuse state beside the job file if the driver's machine is gone after the run.
 
     Raises:
         ConfigError: the watermarks would be lost.
@@ -70,12 +70,12 @@ def make_ready(job: Job) -> None:
     try:
         filesystem.make_folder(final, mode=job.publishing.dir_mode)
     except WriteError as error:
-        # Mounts may refuse what the permissions of their folders allow.
+        # A mount may refuse to write although the permissions of the folder allow it.
         _refuse([_problem(job, FINAL, final, f"which cannot be made: {error.message}")])
 
 
 def _refuse_side_table_of_others(job: Job) -> None:
-    """Refuse to put late rows to files of a dataset that happens to have the name."""
+    """Refuse a folder for late rows that is the folder of another dataset."""
     folder = publishing.late_dir(job.publishing)
     filesystem = filesystem_for(job.publishing.final_dir)
     if publishing.is_other_dataset(folder, filesystem):
@@ -89,7 +89,7 @@ def _refuse_side_table_of_others(job: Job) -> None:
 
 
 def _refuse_changelog_of_others(job: Job) -> None:
-    """Refuse to put changed rows to files of a dataset that happens to have the name."""
+    """Refuse a folder for changed rows that is the folder of another dataset."""
     folder = publishing.changelog_dir(job.publishing)
     if publishing.is_other_dataset(folder, filesystem_for(job.publishing.final_dir)):
         raise ConfigError.single(
@@ -109,8 +109,8 @@ def require_catalog(job: Job, live: Iterable[PublishedFile] = ()) -> None:
         live: The live files before the run.
 
     Raises:
-        ConfigError: a region or credentials are missing, or files are of another format, of which
-            a table in a catalog has one.
+        ConfigError: a region or credentials are missing, or live files have another format: a table
+            in a catalog has files of one format.
         WriteError: the folder of a metastore cannot be written.
     """
     spec = job.publishing.catalog
@@ -129,13 +129,13 @@ def require_catalog(job: Job, live: Iterable[PublishedFile] = ()) -> None:
 
 
 def check_outputs(job: Job, environ: Mapping[str, str], cache: Path | None) -> tuple[str, ...]:
-    """Check where rows would go, as a run does and further; return what was found, for people.
+    """Check the destinations of a job more closely than a run does; return lines for people.
 
-    Makes and writes nothing, so it cannot say whether this user may write to a remote store. Names
-    what it did not check.
+    It makes and writes nothing, so it cannot check whether this user may write to a remote store.
+    The lines name all that was not checked.
 
     Raises:
-        ConfigError: what is there does not fit the job.
+        ConfigError: the existing dataset does not fit the job.
         WriteError: a folder cannot be written, a database or a catalog does not answer.
     """
     _refuse([*_unfit_folders(job), *_unfit_state(job)])
@@ -155,8 +155,8 @@ def _refuse_other_formats(job: Job, live: Iterable[PublishedFile]) -> None:
             f"is {ending.upper()}, and {counted(len(others), 'live file')} of earlier runs"
             f" {'is' if len(others) == 1 else 'are'} {kinds}: a table in a catalog has files of one"
             " format",
-            "Set it back. Or run once with ms.publish.mode=replace, which reads everything anew,"
-            " and drop the table in the catalog first.",
+            "Set the format back. Or run once with ms.publish.mode=replace, which reads"
+            " everything again, and drop the table in the catalog first.",
             job.properties.origin(key),
         )
 
@@ -169,7 +169,7 @@ def _live(job: Job) -> Iterable[PublishedFile]:
 def _unfit_folders(job: Job) -> Iterator[Problem]:
     spec = job.publishing
     if isinstance(filesystem_for(spec.final_dir), LocalFilesystem):
-        # A run stages below the final directory, and may find the dataset's folder made by others.
+        # A run stages below the final directory; others may have made the dataset's folder.
         staging = publishing.run_staging_dir(spec, job.name, "")
         for folder in (staging, publishing.dataset_dir(spec)):
             why = _unfit(Path(folder))
@@ -184,10 +184,10 @@ def _unfit_folders(job: Job) -> Iterator[Problem]:
 
 
 def _refuse_unfit_database(job: Job) -> None:
-    """Refuse a database in a file that can be neither opened nor made: its folder is not.
+    """Refuse a database file that can be neither opened nor made.
 
     Raises:
-        WriteError: says what is in the way, before the first row is read.
+        WriteError: the folder of the file is missing or cannot be written.
     """
     if job.publishing.warehouse is None:
         return
@@ -197,7 +197,7 @@ def _refuse_unfit_database(job: Job) -> None:
     file = Path(address.path)
     place = file if file.exists() else file.parent
     if not file.parent.is_dir():
-        why = f"whose folder {file.parent} is not there; the database makes its file alone"
+        why = f"whose folder {file.parent} does not exist; the database makes only the file"
     elif file.is_dir():
         why = "which is a folder"
     elif not os.access(place, os.W_OK):
@@ -220,7 +220,7 @@ def _unfit_state(job: Job) -> Iterator[Problem]:
 def _refuse(problems: Iterable[Problem]) -> None:
     found = "; ".join(map(str, problems))
     if found:
-        # A disk may be there again tomorrow: the job file is not what is wrong.
+        # A disk may be back tomorrow, so this is no error of the job file.
         raise WriteError(found, _KEEP)
 
 
@@ -229,11 +229,11 @@ def _problem(job: Job, key: str, value: str, why: str) -> Problem:
 
 
 def _unfit(folder: Path) -> str:
-    """Return why a folder can be neither written nor made, empty text where it can."""
+    """Return why a folder can be neither written nor made; an empty text if it can."""
     for place in (folder, *folder.parents):
         is_folder = False
         try:
-            # One look: another run may make the folder between two.
+            # Look only once: another run may make the folder between two looks.
             is_folder = S_ISDIR(place.stat().st_mode)
         except (FileNotFoundError, NotADirectoryError):
             if not place.is_symlink():
@@ -251,7 +251,7 @@ def _unfit(folder: Path) -> str:
 
 
 def _destination(job: Job) -> Iterator[str]:
-    """Let the destination check itself, unless it would make a file or a table by that."""
+    """Let the destination check itself, unless the check would make a file or a table."""
     spec = job.publishing
     filesystem = filesystem_for(spec.final_dir)
     place, left = publishing.dataset_dir(spec), ""
@@ -293,7 +293,7 @@ def _catalog(job: Job, environ: Mapping[str, str], cache: Path | None) -> Iterat
 
 
 def _reach(spec: CatalogSpec) -> None:
-    """Connect to one of the metastore's addresses, without speaking Hive's protocol.
+    """Check that one of the metastore's addresses takes a connection; no Hive protocol is spoken.
 
     Raises:
         WriteError: none takes a connection.
@@ -308,6 +308,6 @@ def _reach(spec: CatalogSpec) -> None:
             refused.append(f"{text}: {error.strerror or error}")
     raise WriteError(
         f"no Hive metastore answers: {'; '.join(refused)}",
-        f"Check {METASTORE}, and whether it runs. Until then runs publish their rows, and say that"
-        " the catalog does not show them.",
+        f"Check {METASTORE}, and whether the metastore runs. Until it answers, runs publish their "
+        "rows and report that the catalog does not show them.",
     )

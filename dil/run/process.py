@@ -1,4 +1,4 @@
-"""The process that a run is part of: its clock, and where it may keep what can be lost."""
+"""The clock of the process that runs a job, and its folder for files that may be lost."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def real_clock() -> int:
 
 
 def cache_dir(environ: Mapping[str, str]) -> Path | None:
-    """Return the folder for files that may survive a run and may be lost; None without a home."""
+    """Return the cache folder, whose files may be lost; None if the user has no home folder."""
     given = environ.get("XDG_CACHE_HOME", "")
     try:
         return (Path(given) if given else Path.home() / ".cache") / "dil"
-    except RuntimeError:  # no home folder: a service account
+    except RuntimeError:  # a service account has no home folder
         return None

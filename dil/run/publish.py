@@ -1,4 +1,4 @@
-"""Publish: make visible what the commit policy allows, after the intent is recorded."""
+"""Publish: record the intent, then make the results visible that the commit policy allows."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class ResultsToPublish:
     """The results that a run publishes.
 
     Attributes:
-        run_id: Of the run that planned it.
-        now: Its now, epoch ms UTC.
-        full_extract: Whether it read without history.
+        run_id: The id of the run that planned the work.
+        now: The now of that run, epoch ms UTC.
+        full_extract: Whether the run read without history.
         finished: The work units that ran or were adopted.
-        unfinished: The others of its plan.
-        is_whole: Whether it has all rows that the source has.
-        grace_ms: How far back the next run reads what was read; None for as far as the job says.
-        query: What it took of the inputs of a derived dataset, None where a source is read.
+        unfinished: The other work units of its plan.
+        is_whole: Whether the run has all rows of the source.
+        grace_ms: How far back the next run reads again; None for the job's own value.
+        query: The slices of the inputs of a derived dataset; None if the job reads a source.
     """
 
     run_id: str
@@ -69,7 +69,7 @@ class Visible:
         files: URIs of the new files; none for rows of a database (rule U23).
         failed: Reports by signature of work units whose rows did not fit the dataset.
         notes: Sentences for people.
-        merged: The counts of a merge, None where it was not counted.
+        merged: The counts of a merge, None if it was not counted.
         events: The new event time, None for a job without event column.
     """
 
@@ -85,12 +85,12 @@ class Visible:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """How a run's work units ended, and which results readers see.
+    """The results of a run: how its work units ended, and which rows readers see.
 
     Attributes:
         status: The verdict on the run.
-        reports: Of all work units that ran or were adopted.
-        visible: None where the commit policy lets nothing be published.
+        reports: The reports of all work units that ran or were adopted.
+        visible: The published results; None if the commit policy allows none.
     """
 
     status: RunStatus
@@ -99,7 +99,7 @@ class Published:
 
     @property
     def good(self) -> tuple[TaskReport, ...]:
-        """Return the reports of the work units whose rows readers see."""
+        """Return the reports of the work units whose rows are visible."""
         if self.visible is None:
             return ()
         return tuple(report for report in self.reports if report.failure is None)
@@ -116,10 +116,10 @@ class Published:
 
 
 def publish(run: ActiveRun, planned: PlannedRun, executed: Execution) -> Published:
-    """Make visible what the commit policy allows.
+    """Make the results of a run visible, as far as the commit policy allows.
 
     Raises:
-        DilError: nothing is visible, or the next run finishes what was begun.
+        DilError: nothing is visible, or the next run finishes the publish.
     """
     job, plan, reports = run.job, planned.plan, executed.reports
     status = _verdict(job, plan, reports)
@@ -206,7 +206,7 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> Visible:
 
 
 def _where_it_stopped(results: ResultsToPublish) -> ProbeRest | None:
-    """Return where a run stopped that did not read all that was due."""
+    """Return where a run stopped if it did not read all due work units, else None."""
     low = results.unfinished.low
     if low is None:
         return None
@@ -216,7 +216,7 @@ def _where_it_stopped(results: ResultsToPublish) -> ProbeRest | None:
 
 
 def _stream(run: ActiveRun, results: ResultsToPublish) -> Mapping[str, JsonObject]:
-    """Return which micro-batch publishes these results; nothing for those of an earlier run."""
+    """Return the record of the micro-batch that publishes; empty for results of an earlier run."""
     if run.batch is None or results.run_id != run.run_id:
         return {}
     return {STREAM: run.batch.members()}
@@ -232,7 +232,7 @@ def _merged(
 
 
 def _target(run: ActiveRun, results: ResultsToPublish) -> publishing.PublishTarget:
-    """Return where results go, and what is there now."""
+    """Return the destination of results, with the files that are live now."""
     spec, files = run.job.publishing, run.files
     live = run.destination.live()
     untracked = publishing.untracked_files(spec, live, files)
@@ -265,7 +265,7 @@ def _target(run: ActiveRun, results: ResultsToPublish) -> publishing.PublishTarg
 
 
 def _left_behind(run: ActiveRun, live: Sequence[PublishedFile]) -> Iterator[PublishedFile]:
-    """Yield the files that another program took out: the chain learns that their rows went, too."""
+    """Yield the files that another program removed, so that the chain records their removal."""
     gone = publishing.left_behind(run.store, run.job.publishing, run.files, live)
     if not gone:
         return
@@ -281,7 +281,7 @@ def _left_behind(run: ActiveRun, live: Sequence[PublishedFile]) -> Iterator[Publ
 def _file_notes(
     run: ActiveRun, target: publishing.PublishTarget, commit: Commit
 ) -> tuple[str, ...]:
-    """Return notes for files of others that were replaced, and for files that do not fit others."""
+    """Return notes about replaced files of other writers, and about files with unlike schemas."""
     spec = run.job.publishing
     removed = commit.removes if spec.mode is PublishMode.REPLACE else ()
     notes = run_report.foreign_files(tuple(file.uri for file in removed if not file.run_id))
@@ -299,19 +299,19 @@ def _verdict(job: Job, plan: Plan, reports: Sequence[TaskReport]) -> RunStatus:
 
 
 def _publishes_beside_failures(job: Job) -> bool:
-    """Return whether failures are recorded beside what succeeded, in place of publishing nothing.
+    """Return whether successes are published and failures recorded, if some work units fail.
 
-    A replace takes all or nothing: rows that failed would be gone. So does a query: its commit says
-    that all rows of its inputs were taken.
+    A replace takes all or nothing: rows that failed would be gone. A query does the same: its
+    commit says that all rows of its inputs were taken.
     """
     is_whole = job.publishing.mode is PublishMode.REPLACE or job.query is not None
     return job.running.commit_policy is CommitPolicy.SUCCESSFUL and not is_whole
 
 
 def _is_whole(job: Job, plan: Plan, reports: Sequence[TaskReport]) -> bool:
-    """Return whether a run has all rows of the source; warn where only rows put aside are missing.
+    """Return whether a run has all rows of the source; warn if only rows put aside are missing.
 
-    What was not due was not read, and the key of a row that was put aside is unknown.
+    Work units that were not due were not read, and keys of rows put aside are unknown.
     """
     good = sum(report.failure is None for report in reports)
     if plan.left or plan.skipped or good < len(plan.work_units):
@@ -323,8 +323,8 @@ def _is_whole(job: Job, plan: Plan, reports: Sequence[TaskReport]) -> bool:
     merge = job.publishing.merge
     if dropped and merge is not None and merge.deletes_missing:
         log.warning(
-            "%s did not fit, and the keys in such rows are unknown: what is missing at the"
-            " source is not deleted by this run",
+            "%s did not fit, and their keys are unknown: this run does not delete rows that are "
+            "missing at the source",
             counted(dropped, "row"),
         )
     return not dropped

@@ -1,7 +1,8 @@
-"""A publish whose intent cannot be read: what it did is found where it left its traces.
+"""Reconstructs the intent of a publish if its record cannot be read.
 
 The record is damaged, or a newer release wrote it. The dataset's own records say whether readers
-see its rows, the names of files which ones are its own, and its staging what it had set out to do.
+see its rows; file names say which files are its own; its staging folder says what the publish was
+to do.
 """
 
 from __future__ import annotations
@@ -34,11 +35,13 @@ from dil.types.schema_text import merged_text
 def rebuilt_intent(job: Job, store: StateStore, run_id: str, now_ms: int) -> Intent:
     """Reconstruct the intent of a publish that a run began; ``now_ms`` is the real clock's.
 
-    If readers see its rows, its commit has their files and work units, and removes the files that
-    it replaced. Otherwise it has the files in the dataset's folder under names of the run.
+    If readers see its rows, the commit of the intent has their files and work units, and removes
+    the replaced files. Otherwise it has the files of the dataset's folder that have names of the
+    run.
 
     Raises:
-        CommitUnknownError: rows are visible, and a next run would append some of them once more.
+        CommitUnknownError: rows are visible, and the next run would append some of them a second
+            time.
     """
     files, spec = filesystem_for(job.publishing.final_dir), job.publishing
     destination = publishing.destination_for(spec, files)
@@ -90,8 +93,8 @@ class _Traces:
     ) -> Commit:
         """Return the commit.
 
-        The rest of a file that work units shared has the name of the run that cut it, which did not
-        read its rows: only results say what was read.
+        The remainder of a shared file has the name of the run that wrote it, although that run did
+        not read its rows: only the results say which work units were read.
 
         Args:
             live: The dataset's files.
@@ -119,8 +122,8 @@ class _Traces:
         )
         if is_act or (is_run and is_unclear):
             raise CommitUnknownError(
-                f"readers see the rows of {run_id}, and which work units they are of is neither in"
-                " its record, which cannot be read, nor in staging",
+                f"readers see the rows of {run_id}, but their work units are unknown: its record "
+                "cannot be read, and staging does not name them",
                 "Nothing was changed. Finish it with the dil version that began it, or restore the"
                 " state store from a copy.",
             )
@@ -148,7 +151,7 @@ class _Traces:
         return replace(commit, removes=gone, run=work)
 
     def _signed(self, file: PublishedFile) -> PublishedFile:
-        """Return a file with its work unit, which a manifest may not have learned."""
+        """Return a file with its work unit, which a manifest may lack."""
         units = {unit.hash: unit for unit in self.plan.work_units}
         unit = units.get(unit_hash_in(file.uri))
         if file.signatures or unit is None:
@@ -160,7 +163,7 @@ class _Traces:
 
 
 def _with_moves(commit: Commit, files: tuple[PublishedFile, ...], staging: str) -> Commit:
-    """Return a commit that moved files; where they were staged is not known."""
+    """Return a commit with the moves of its files, whose staged paths are unknown."""
     moves = tuple(Move(f"{staging}/moved/{number}", file) for number, file in enumerate(files))
     return replace(commit, moves=moves)
 

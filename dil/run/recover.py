@@ -1,4 +1,4 @@
-"""Recover: publish the decided or complete results of earlier runs before planning anew."""
+"""Recover: publish decided or complete results of earlier runs before a new plan."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def recover(run: ActiveRun) -> Recovered:
     """Finish a begun publish; publish complete results of a crashed ``successful`` run.
 
     Raises:
-        CommitUnknownError: the files of a begun publish are gone, or it went elsewhere.
+        CommitUnknownError: the files of a begun publish are gone, or it had another destination.
         DilError: publishing or state failed; the next run tries again.
     """
     spec = run.job.publishing
@@ -44,14 +44,14 @@ def recover(run: ActiveRun) -> Recovered:
     )
     for each in strange:
         log.warning(
-            "run %s is recorded with the staging folder %s, where this job does not stage: nothing"
-            " there is read or deleted; `dil runs clean` forgets it",
+            "run %s is recorded with the staging folder %s, which this job does not use: nothing "
+            "there is read or deleted; `dil runs clean` forgets it",
             each.run_id,
             each.staging_dir,
         )
     markers = layout.sending_dir(spec, run.job.name)
     start_marker.forget_committed(run.files, markers, earlier)
-    # Only the newest crashed run that left results: its commit supersedes the others.
+    # Only the newest crashed run with results counts: its commit supersedes the others.
     for crashed in reversed(earlier):
         staged = publishing.staged_work(run.files, crashed) if _is_usable(crashed, run.job) else ()
         if staged:
@@ -61,15 +61,14 @@ def recover(run: ActiveRun) -> Recovered:
 
 
 def _is_usable(crashed: RunRecord, job: Job) -> bool:
-    """Return whether a crashed run's completed work units are to be published as they are.
+    """Return whether the completed work units of a crashed run may be published as they are.
 
-    Not under another configuration: their rows would differ from what this one describes. Not if
-    history is ignored either: the plan would take them again, and adopts them instead. Nor
-    if rows move an event watermark: another watermark would judge the remaining rows than
-    without the crash.
+    They may not under another configuration, which would give other rows. They may not if history
+    is ignored: the plan has these work units again, and adopts them. They may not if rows move an
+    event watermark: the remaining rows would be judged by another watermark than without the crash.
     """
     if job.query is not None:
-        return False  # its parts are of no use without the others, and are made again from files
+        return False  # parts of a query's result are useless alone, and are made again from files
     is_read_again = job.planning.backfill or job.planning.ignore_history or not job.state.enabled
     return (
         crashed.is_open

@@ -1,4 +1,4 @@
-"""Report: what a run did, as one value for people and machines."""
+"""Report: the outcome of a run as one value, for people and machines."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def summary(
     tasks: Sequence[TaskReport] = (),
     failures: tuple[ReportedFailure, ...] = (),
 ) -> RunReport:
-    """Return the part of every report: the job, counts of a plan's work units, what tasks cost."""
+    """Return the common part of all reports: job, counts of work units, costs of tasks."""
     job, own = run.job, [task for task in tasks if not task.adopted]
     return RunReport(
         job=job.name,
@@ -130,20 +130,20 @@ def _drift(
         return ()
     try:
         after = publishing.recorded_schema(run.store)
-    except DilError as error:  # what is published is published
+    except DilError as error:  # a failed comparison does not undo the publish
         log.warning("the dataset's schema cannot be compared: %s", error.message)
         return ()
     return drift(run.job, planned.known_schema, after, published)
 
 
 def _relation(run: ActiveRun) -> str:
-    """Return the table or destination that has the rows, empty if files do."""
+    """Return the table or destination that has the rows; empty if files have them."""
     spec = run.job.publishing
     return spec.relation if spec.destination is None else run.destination.uri("")
 
 
 def _database(job: Job) -> str:
-    """Return the address of the database that rows go to, empty where they go to files."""
+    """Return the address of the database that has the rows; empty if files have them."""
     warehouse = job.publishing.warehouse
     return "" if warehouse is None else str(read_warehouse_url(warehouse.url.reveal()))
 

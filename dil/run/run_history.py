@@ -1,4 +1,4 @@
-"""Earlier runs of a job, for operators: what they left in staging, and how to delete it."""
+"""Earlier runs of a job, for operators: their staged files, and how to delete them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class KnownRun:
-    """A recorded run; ``holder`` is the process that runs it now, None where none does."""
+    """A recorded run; ``holder`` is the process that runs it now, None without one."""
 
     record: RunRecord
     holder: LeaseHolder | None
 
     @property
     def status(self) -> str:
-        """Return its status; ``crashed`` where no end is recorded and no process runs it."""
+        """Return the run's status; ``crashed`` if no end is recorded and no process runs it."""
         is_dead = self.record.status == "running" and self.holder is None
         return "crashed" if is_dead else self.record.status
 
@@ -41,9 +41,9 @@ def known_runs(store: StateStore, *, limit: int | None = None) -> Iterator[Known
 
 
 def _known(store: StateStore, run: RunRecord, before: LeaseHolder | None) -> KnownRun:
-    """Return a run with the process that runs it, if that held the lease before or holds it now.
+    """Return a run with the process that runs it, if ``before`` or the present lease names it.
 
-    A stream holds it for its micro-batches, which began after it and have ids of their own.
+    A stream holds the lease for its micro-batches, which begin later and have other ids.
     """
     if run.status == "running":
         for holder in (before, store.lease_holder()):
@@ -60,9 +60,10 @@ class Leftover:
     """The files of a run in staging.
 
     ``run`` is None for a folder that no record names. ``planned`` and ``complete`` count work
-    units, ``bytes`` is the size of the folder. ``reusable``: the next run may publish or adopt what
-    is complete; a run of another configuration does neither. ``is_strange``: the record names a
-    folder where the job does not stage; it is never read or deleted, only forgotten.
+    units, ``bytes`` is the size of the folder. ``reusable``: the next run may publish or adopt the
+    complete work units, unless its configuration is another one. ``is_strange``: the record names a
+    folder that the job does not use for staging. The folder is never read or deleted; only the
+    record is forgotten.
     """
 
     run_id: str
@@ -76,7 +77,7 @@ class Leftover:
 
 
 def leftovers(job: Job, store: StateStore) -> tuple[Leftover, ...]:
-    """Return the staging of runs, those without a record last."""
+    """Return the staged files of runs; folders without a record come last."""
     files = filesystem_for(job.publishing.final_dir)
     root = publishing.run_staging_dir(job.publishing, job.name, "").rstrip("/")
     holder = store.lease_holder()
@@ -100,18 +101,18 @@ def leftovers(job: Job, store: StateStore) -> tuple[Leftover, ...]:
 
 
 def clean(job: Job, store: StateStore, lease: Lease, wanted: Sequence[Leftover]) -> int:
-    """Delete these staging folders under the job's lease; return how many are gone.
+    """Delete these staging folders under the job's lease; return how many were deleted.
 
     No row is lost: a work unit whose staged work is deleted has no watermark yet, so it is due.
 
     Raises:
-        StateError: a run began to publish; its staged files are needed to finish.
+        StateError: a run began to publish, and needs its staged files to finish.
     """
     pending = store.pending_intent()
     if pending is not None:
         raise StateError(
-            f"run {pending.commit.run_id} began to publish, and what it staged is needed for that",
-            "The next `dil run` finishes it first; clean afterwards.",
+            f"run {pending.commit.run_id} began to publish, and finishing needs its staged files",
+            "Run `dil run`, which finishes the publish first; clean afterwards.",
         )
     files = filesystem_for(job.publishing.final_dir)
     gone = 0
@@ -143,10 +144,10 @@ class RecordedPublish:
 
 
 def recorded_publish(job: Job, store: StateStore) -> RecordedPublish | None:
-    """Return the publish that the next run has to finish first, None without one.
+    """Return the begun publish that the next run has to finish first; None without one.
 
     Raises:
-        CommitUnknownError: the job publishes elsewhere now, so that it is unknown what is lost.
+        CommitUnknownError: the job has another destination now, so that lost files are unknown.
     """
     intent = store.pending_intent()
     if intent is None:
@@ -158,7 +159,7 @@ def recorded_publish(job: Job, store: StateStore) -> RecordedPublish | None:
 
 
 def finish_publish(job: Job, store: StateStore, lease: Lease, found: RecordedPublish) -> Intent:
-    """Finish a publish under the job's lease, without what is lost; return what was published."""
+    """Finish a publish under the job's lease without lost files; return the published intent."""
     files = filesystem_for(job.publishing.final_dir)
     return abandoning.finish_without_lost(store, lease, found.intent, job.publishing, files)
 
@@ -167,8 +168,8 @@ def finish_publish(job: Job, store: StateStore, lease: Lease, found: RecordedPub
 class DoubtfulPublish:
     """A begun publish that may be given up.
 
-    ``problem`` is why its record cannot be read; then ``intent`` is reconstructed.
-    ``has_landed``: readers see its rows, which stay.
+    ``problem`` says why its record cannot be read; then ``intent`` is reconstructed.
+    ``has_landed``: readers see its rows already, and the rows stay.
     """
 
     intent: Intent
@@ -181,7 +182,7 @@ def doubtful_publish(job: Job, store: StateStore, now_ms: int) -> DoubtfulPublis
 
     Raises:
         CommitUnknownError: its record cannot be read, and giving it up would double rows; or the
-            job publishes elsewhere now.
+            job has another destination now.
     """
     run_id, problem = store.begun_publish(), ""
     if run_id is None:
@@ -200,7 +201,7 @@ def doubtful_publish(job: Job, store: StateStore, now_ms: int) -> DoubtfulPublis
 
 
 def abandon_publish(job: Job, store: StateStore, lease: Lease, found: DoubtfulPublish) -> Intent:
-    """Give up a publish under the job's lease; return the part that stays."""
+    """Give up a publish under the job's lease; return the intent with the part that stays."""
     files = filesystem_for(job.publishing.final_dir)
     return abandoning.abandon(store, lease, found.intent, job.publishing, files)
 

@@ -1,7 +1,7 @@
-"""A changed schedule of timelabels: windows go on where the last one before it ended.
+"""Changed schedules of timelabels: new windows begin where the last old window ended.
 
-See rule T10. Which schedules a job had is kept in a checkpoint, so that time that
-was labelled keeps its labels, and none is labelled twice or not at all.
+See rule T10. A checkpoint keeps all schedules of a job, so that labelled time keeps its labels, and
+no time gets two labels or none.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dil.model.json import JsonObject
 from dil.model.timelabels import EarlierSchedule, LabelUnit, TimelabelSpec
 from dil.spi.state_store import StateStore
 
-# The checkpoint of schedules: ``schedule`` is the newest, ``earlier`` are those before it.
+# The checkpoint of schedules: ``schedule`` is the newest one, ``earlier`` lists older ones.
 SCHEDULES = "timelabels"
 
 
 def with_schedules(job: Job, store: StateStore) -> Job:
-    """Return a job that knows the schedules that it had before the one it has now."""
+    """Return the job with its earlier schedules, which its state keeps."""
     spec = job.planning.timelabel
     if spec is None or not job.state.enabled:
         return job
@@ -47,7 +47,7 @@ def with_schedules(job: Job, store: StateStore) -> Job:
 
 
 def record_schedule(job: Job, store: StateStore, lease: Lease) -> None:
-    """Keep the schedules of a job of ``with_schedules``; writes only what changed."""
+    """Keep the schedules of a job that ``with_schedules`` returned; write only changes."""
     spec = job.planning.timelabel
     if spec is None or not job.state.enabled:
         return
@@ -77,15 +77,15 @@ def _as_spec(
 
 
 def _registered_until(job: Job, store: StateStore, spec: TimelabelSpec) -> int | None:
-    """Return the end of the last known window, None without one."""
-    from dil.text.windows import windows_of  # reads schedules, which few plans do
+    """Return the end of the last registered window, epoch ms UTC; None without one."""
+    from dil.text.windows import windows_of  # only plans with schedules need this module
 
     windows = windows_of(spec)
     return max((windows.at(ms).high for ms in _labelled(job, store, spec)), default=None)
 
 
 def _labelled(job: Job, store: StateStore, spec: TimelabelSpec) -> Iterator[int]:
-    """Yield instants in windows whose labels were given."""
+    """Yield an instant, epoch ms UTC, of each window whose label was given."""
     from dil import publishing
     from dil.storage import filesystem_for
     from dil.text.windows import label_start, windows_of

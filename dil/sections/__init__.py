@@ -1,1 +1,1 @@
-"""Typed sections of a job: the properties that several rooms read, and how to read their JSON."""
+"""Typed sections of a job: the properties that several packages read, and their JSON."""

@@ -1,4 +1,4 @@
-"""What happens to rows between extractor and writer: properties, and the JSON of them.
+"""Properties of the treatment of rows between extractor and writer, and their JSON.
 
 See docs/rows.md.
 """
@@ -122,7 +122,7 @@ class DerivedSection(Section):
 
 
 def _encryption_fields(value: JsonValue, around: ReadContext) -> tuple[str, ...]:
-    """Return the paths, each once.
+    """Return the paths of encrypted fields, each once.
 
     Raises:
         ShapeError: a path is blank or leads into another one, or there is no master password.
@@ -168,7 +168,7 @@ class EncryptionSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class ConversionSection(Section):
-    """Which converters there are, and how values become those of their columns."""
+    """The converters of a job, and how values are converted to the types of their columns."""
 
     classes: ClassNames = prop(
         CONVERTERS,
@@ -221,8 +221,8 @@ class ConversionSection(Section):
     )
     keeps_columns: Bool = prop(
         "converter.avro.nullify.fields.enabled",
-        "Whether columns that the dataset has and the rows have no more are written as null, "
-        "in any output format; otherwise files lack them.",
+        "Whether columns of the dataset that the rows lack are written as null, in any output "
+        "format; otherwise files lack them.",
         default=False,
         scope=_T,
     )
@@ -281,7 +281,7 @@ class ValidationSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class RangesSection(Section):
-    """How long generated ranges are, and where the last one ends."""
+    """The length of generated ranges, and the end of the last one."""
 
     batch_size: Annotated[Long, Ge(1)] = prop(
         "ms.range.generator.batch.size",

@@ -13,12 +13,12 @@ from dil.model.section import Duration, Scope, Section, Text, Texts, prop
 
 @dataclass(frozen=True, slots=True)
 class DedupeSection(Section):
-    """Which rows of a query are left out, because they repeat one that is published."""
+    """The rule by which rows of a query are left out as repeats of published rows."""
 
     keys: Texts = prop(
         KEYS,
-        "Columns of the query's result. Of rows that are equal in all of them, and whose times are "
-        "`ms.dedupe.within` apart at most, the first one alone is published.",
+        "Columns of the query's result. Of rows that are equal in all these columns, and whose "
+        "times are `ms.dedupe.within` apart at most, only the first one is published.",
         default=(),
         example="sensor,reading_id",
         scope=Scope.JOB,

@@ -1,4 +1,4 @@
-"""Extraction: which extractor reads responses, where the rows are, how delimited text is read.
+"""Properties of extraction: the extractor, the place of the rows, the form of delimited text.
 
 See docs/formats.md, rule F17.
 """
@@ -221,7 +221,7 @@ class CsvSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class DumpSection(Section):
-    """Files that responses become as they are."""
+    """Files that copy responses as they are."""
 
     file_name: UriTemplate = prop(
         FILE_NAME,

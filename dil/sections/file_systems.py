@@ -1,4 +1,4 @@
-"""The file systems of paths that name none."""
+"""The file systems of paths that name no file system."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dil.model.section import FileSystemUri, Scope, Section, prop
 
 @dataclass(frozen=True, slots=True)
 class FileSystemsSection(Section):
-    """Where absolute paths are that begin with neither ``file:`` nor another scheme.
+    """The file systems of absolute paths without a scheme such as ``file:``.
 
-    Each is a URI without a path; one that is empty text is that of ``fs.uri``.
+    Each value is a URI without a path; empty text stands for ``fs.uri``.
     """
 
     every: FileSystemUri = prop(

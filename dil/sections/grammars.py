@@ -16,18 +16,18 @@ _SELECT = "Name one place, such as $.data.rows."
 
 
 def anything(path: Path) -> str:
-    """Refuse nothing: a path may lead anywhere, and find any number of values."""
+    """Accept every path, with any number of values."""
     del path
     return ""
 
 
 def one_place(path: Path) -> str:
-    """Return why a path does not lead to one place, empty text if it does."""
-    return "" if path.is_place else "may find several places, and one is needed"
+    """Return why a path does not lead to exactly one place; empty text if it does."""
+    return "" if path.is_place else "may find several places, but must find one"
 
 
 def through_members(path: Path) -> str:
-    """Return why a path does not lead through members of records to a value."""
+    """Return why a path does not lead through members of records to a value; empty if it does."""
     if path.is_place and path.steps and all(isinstance(step, str) for step in path.steps):
         return ""
     return one_place(path) or "does not lead through names alone"
@@ -36,12 +36,12 @@ def through_members(path: Path) -> str:
 def path_problem(
     where: str, text: str, refusal: Callable[[Path], str] = anything
 ) -> Finding | None:
-    """Return what is wrong with a path if it is JSONPath, and what to write; None if it is fine.
+    """Return the problem of a JSONPath and its fix; None if the path is fine or no JSONPath.
 
     Args:
-        where: Its place inside the property, empty for all of it.
+        where: Its place inside the property, empty if it is the whole value.
         text: The path.
-        refusal: Returns why a path that parses cannot stand there, empty text if it can.
+        refusal: Returns why a parsed path is not allowed there; empty text if it is.
     """
     if not is_jsonpath(text):
         return None
@@ -67,14 +67,14 @@ def check_regex(pattern: str, where: str) -> None:
     """Refuse a text that is no Java regular expression.
 
     Raises:
-        ShapeError: with ``where`` in front.
+        ShapeError: the text is none; its message begins with ``where``.
     """
     if error := regex_error(pattern):
         raise ShapeError((f"{where}: {error}", REGEX_FIX)) from error
 
 
 def regex_error(pattern: str) -> ValueError | None:
-    """Return why a text is no Java regular expression, None when it is one."""
+    """Return why a text is no Java regular expression; None if it is one."""
     from dil.text.java_regex import compile_java  # few jobs have expressions
 
     try:
@@ -88,7 +88,7 @@ def check_date_pattern(pattern: str, where: str) -> None:
     """Refuse a text that is no Joda pattern.
 
     Raises:
-        ShapeError: with ``where`` in front.
+        ShapeError: the text is none; its message begins with ``where``.
     """
     from dil.text.joda import compile_pattern  # few jobs have patterns
     from dil.text.joda_mistakes import pattern_fix

@@ -55,7 +55,7 @@ _Method = Annotated[Literal["GET", "GET_XE", "POST", "PUT", "PATCH", "DELETE"], 
 
 @dataclass(frozen=True, slots=True)
 class SendingSection(Section):
-    """The effect of a request at the source, and whether it may be sent twice."""
+    """Properties of sending: the verb, and whether a request may be sent twice."""
 
     method: _Method = prop(
         "ms.http.request.method",

@@ -33,7 +33,7 @@ def _pagination(value: JsonValue, around: ReadContext) -> Pagination:
 
 
 def _place(member: str, text: str, *, is_link: bool) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with a place of the answer."""
+    """Yield the problems of a place in the answer."""
     if text == "link" and not is_link:
         yield f"{member} is link, and a link is no flag", "Write `next`: its absence is the end."
     elif text.startswith("header:") and not text.removeprefix("header:").strip():
@@ -65,7 +65,7 @@ _SessionKey = Annotated[SessionKeyField, Written(ValueType.JSON_OBJECT, read=_se
 
 @dataclass(frozen=True, slots=True)
 class PagingSection(Section):
-    """How a work unit's requests follow each other."""
+    """Properties of the sequence of a work unit's requests."""
 
     pagination: _Pages = prop(
         PAGES,

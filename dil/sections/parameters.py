@@ -1,4 +1,4 @@
-"""``ms.parameters``: what requests are made of. See rules G34 and G35."""
+"""``ms.parameters``: the parameters of requests. See rules G34 and G35."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ _EXAMPLE = """\
 
 @dataclass(frozen=True, slots=True)
 class ParametersSection(Section):
-    """What requests are made of."""
+    """The parameters of requests."""
 
     parameters: Annotated[
         tuple[Parameter, ...], Written(ValueType.JSON_ARRAY, read=_parameters, reads_empty=True)

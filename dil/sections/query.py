@@ -33,7 +33,7 @@ SQL, FILE, FUNCTION = "ms.query.sql", "ms.query.file", "ms.query.function"
 MODE, WAIT = "ms.query.mode", "ms.query.wait"
 MAX_BLOCKS, MAX_ROWS = "ms.query.input.max.blocks", "ms.query.input.max.rows"
 LOGICAL_HASH = "ms.query.logical.hash"
-# What a job has that reads a source, and one that reads datasets has not.
+# Sections of jobs that read a source, which jobs that read datasets must not have.
 SOURCE_KEYS = frozenset({"source.class", "ms.source.uri", "ms.extractor.class"})
 _NAMED = {True: "both job and dataset", False: "neither job nor dataset"}
 _VIEW = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -41,7 +41,7 @@ _VIEW = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class InputStore(Setting):
-    """Where the state of an input is kept that no job file here describes."""
+    """The state store of an input whose job file is not here."""
 
     type: Literal["sqlite", "fs", "filelog", "postgresql", "mysql"] = member(
         "Kind of store, as `state.store.type`.", default="sqlite"
@@ -220,7 +220,8 @@ class QuerySection(Section):
     )
     wait_ms: Annotated[Duration, Ge(0)] = prop(
         WAIT,
-        "How long `dil run` waits until each input has something new. Then it takes what is there.",
+        "How long `dil run` waits until each input has something new. Then it takes the new rows"
+        " of the inputs that have some.",
         default=0,
         shown="PT0S",
         example="PT10M",

@@ -1,7 +1,7 @@
-"""Reading the JSON of a property: its parts, its model, and all that is wrong with it at once.
+"""Reads the JSON of a property into its model, and reports all its problems at once.
 
-pydantic validates models; what it finds wrong becomes findings with the place of each member, the
-nearest known name, and no value repeated but for words that are none of those allowed.
+pydantic validates models; its errors become findings with the place of each member and the nearest
+known name. Findings repeat no value, except for words that are not allowed ones.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _WORD = re.compile(r"'([^']*)'")
 
 
 class ShapeError(ValueError):
-    """A JSON value that does not have its property's form: (what, fix) per finding."""
+    """A JSON value does not have its property's form; has (what, fix) for each finding."""
 
     def __init__(self, *findings: Finding) -> None:
         super().__init__(findings)
@@ -53,7 +53,7 @@ class ShapeError(ValueError):
 
 
 class ReadContext(Protocol):
-    """What a reader may need beside the value; ``zone`` is that of texts that name none."""
+    """The context of a reader; ``zone`` is the time zone of texts that name none."""
 
     @property
     def zone(self) -> str:
@@ -61,7 +61,7 @@ class ReadContext(Protocol):
 
     @property
     def folder(self) -> Path:
-        """Where relative paths start: the absolute folder of the job file."""
+        """The absolute folder of the job file, where relative paths start."""
 
     @property
     def file_system(self) -> str:
@@ -69,26 +69,26 @@ class ReadContext(Protocol):
 
     @property
     def notice(self) -> Callable[[str, str], None]:
-        """Takes what is odd about the value without being wrong, and what to do."""
+        """Takes a notice about a value that is odd but not wrong, and what to do."""
 
     def secret(self, text: str, where: str = "") -> Secret:
-        """Return the secret that a text means; raises ShapeError where it cannot be read."""
+        """Return the secret that a text means; raise ShapeError if it cannot be read."""
 
     def is_reference(self, text: str) -> bool:
         """Return whether a text means a secret: ENC(...), env:NAME and other references."""
 
     def local_path(self, text: str) -> str:
-        """Return the absolute path of this machine that a text names; raises ValueError for none.
+        """Return the absolute local path that a text names; raise ValueError if it names none.
 
         A relative one starts at ``folder``.
         """
 
     def require_password(self, what: str) -> None:
-        """Raise ShapeError, or give a notice where secrets are not needed, without a password."""
+        """Raise ShapeError, or give a notice if secrets are not needed, if no password is set."""
 
 
 def note_missing(path: str, notice: Callable[[str, str], None], where: str = "") -> None:
-    """Give a notice of a file that this machine lacks: it may be on those that run tasks."""
+    """Give a notice if this machine lacks a file, which other machines with tasks may have."""
     try:
         is_there = Path(path).expanduser().is_file()
     except (OSError, RuntimeError, ValueError):  # too long, no such user, a zero byte
@@ -98,10 +98,10 @@ def note_missing(path: str, notice: Callable[[str, str], None], where: str = "")
 
 
 def as_object(value: JsonValue, where: str = "") -> Mapping[str, JsonValue]:
-    """Return a JSON object as it is.
+    """Check that a JSON value is an object, and return it.
 
     Raises:
-        ShapeError: the value is something else.
+        ShapeError: the value has another type.
     """
     if not isinstance(value, Mapping):
         raise ShapeError((f"{where} is no JSON object".strip(), "Write {...}."))
@@ -112,7 +112,7 @@ def as_array(value: JsonValue, where: str = "") -> list[JsonValue]:
     """Return a JSON array as a list.
 
     Raises:
-        ShapeError: the value is something else.
+        ShapeError: the value has another type.
     """
     if not isinstance(value, list):
         raise ShapeError((f"{where} is no JSON array".strip(), "Write [...]."))
@@ -146,7 +146,7 @@ def build(model: type[M], members: Mapping[str, object], where: str = "") -> M:
 
 
 def each(items: Iterable[JsonValue], read: Callable[[JsonValue, str], M]) -> tuple[M, ...]:
-    """Return every item read, with all findings of all items together.
+    """Return the results of ``read`` for all items, and collect the findings of all items.
 
     Raises:
         ShapeError: at least one item is wrong.
@@ -164,7 +164,7 @@ def each(items: Iterable[JsonValue], read: Callable[[JsonValue, str], M]) -> tup
 
 
 def _without_echoes(found: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the findings but for missing members that stand there misspelled."""
+    """Return the findings, without missing members that are only misspelled."""
     meant = {fix.removeprefix("Did you mean ").removesuffix("?") for _, fix in found}
     return [(what, fix) for what, fix in found if fix.removeprefix("Add ")[:-1] not in meant]
 
@@ -172,11 +172,11 @@ def _without_echoes(found: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 def read_model(
     model: type[M], members: Mapping[str, object], where: str, findings: list[Finding]
 ) -> M | None:
-    """Return the model of a JSON object, None where anything is wrong with it.
+    """Return the model of a JSON object; None if anything is wrong with it.
 
     Appends one finding (what, fix) per wrong, missing or unknown member: the known ones in the
-    model's order, then the unknown ones as they are written. Findings repeat no value, but for
-    words that are none of those allowed.
+    model's order, then the unknown ones as they are written. Findings repeat no value, except for
+    words that are not allowed ones.
     """
     from pydantic import ValidationError  # takes longer than a plan without JSON properties
 
@@ -228,7 +228,7 @@ def _place(where: str, steps: Sequence[int | str]) -> str:
 
 
 def _known_members(model: type[Setting], steps: Sequence[int | str]) -> list[str]:
-    """Return the names that may stand at a place inside a model."""
+    """Return the member names that are allowed at a place inside a model."""
     for step in steps:
         name = next(field.name for field in fields(model) if json_name(field) == step)
         model = next(inner_models(get_type_hints(model)[name]))
@@ -236,7 +236,7 @@ def _known_members(model: type[Setting], steps: Sequence[int | str]) -> list[str
 
 
 def inner_models(annotation: object) -> Iterator[type[Setting]]:
-    """Yield the models that a type is, or may be."""
+    """Yield the models in a type, which may be a union or a container."""
     for each in (annotation, *get_args(annotation)):
         if isinstance(each, type) and issubclass(each, Setting):
             yield each

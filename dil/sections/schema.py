@@ -59,9 +59,9 @@ _TYPE_MEMBERS: Mapping[str, tuple[str, ...]] = {
 }
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MAX_DECIMAL_DIGITS = 76
-# The record whose members are the moved columns, whatever these are.
+# The record whose members are the moved columns, with any names.
 _MOVED = RecordType(())
-# What is inside a column: path, value and meaning.
+# The members of a column: path, value and meaning.
 _COLUMN_TEXTS: tuple[MemberText, ...] = (
     (
         "columnName",
@@ -129,7 +129,7 @@ def _target_schema(value: JsonValue, around: ReadContext) -> Schema:
 
 
 def _open_type(column: JsonValue) -> DataType | None:
-    """Return the type of a column that leaves open what its array, map or record holds."""
+    """Return the type of a column whose array, map or record has no definition; else None."""
     data_type = column.get("dataType") if isinstance(column, Mapping) else None
     word, members = _word(data_type)
     if word in {"record", "object"} and not {"values", "fields"} & members.keys():
@@ -149,7 +149,7 @@ def _open_type(column: JsonValue) -> DataType | None:
 
 
 def _word(data_type: JsonValue) -> tuple[str, Mapping[str, JsonValue]]:
-    """Return the type word in lower case, and the members that stand beside it."""
+    """Return the type word in lower case, and the other members of the type."""
     if isinstance(data_type, str):
         return data_type.lower(), {}
     if not isinstance(data_type, Mapping):
@@ -184,7 +184,7 @@ def primitive(word: str, where: str) -> Primitive:
 def _columns(
     items: Sequence[JsonValue], path: str, findings: list[tuple[str, str]]
 ) -> tuple[Column, ...]:
-    """Read columns, adding what is wrong with each to the findings."""
+    """Return the columns that were read; add the problems of each to ``findings``."""
     columns: list[Column] = []
     seen: dict[str, int] = {}
     for index, item in enumerate(items):
@@ -249,7 +249,7 @@ def _nullable(value: JsonValue, where: str) -> bool:
 def _data_type(
     value: JsonValue, where: str, findings: list[tuple[str, str]]
 ) -> tuple[DataType, bool]:
-    """Return a type, and whether null is one of its branches."""
+    """Return a type, and whether null is one branch of its union."""
     if isinstance(value, str):
         return primitive(value, where), False
     members = as_object(value, f"{where}.dataType")
@@ -341,9 +341,10 @@ def _union(
     where: str,
     findings: list[tuple[str, str]],
 ) -> tuple[DataType, bool]:
-    """Return the one type that holds every branch of a union, null aside.
+    """Return the type that can have the values of every branch of a union, without null.
 
-    A column of a file has one type. Numbers get the widest of theirs, other flat types text.
+    A column of a file has one type. For numbers it is the widest number type, for other flat types
+    it is text.
     """
     others = [branch for branch in branches if branch != "null"]
     if not others:
@@ -357,7 +358,7 @@ def _union(
 
 
 def _flat(branch: JsonValue, where: str) -> str:
-    """Return the type word of a branch of a union that has others beside it."""
+    """Return the type word of one branch of a union with several."""
     word = branch.get("type") if isinstance(branch, Mapping) else branch
     if not isinstance(word, str) or word.lower() in _NESTED:
         raise ShapeError(
@@ -419,7 +420,7 @@ _Cleansing = Annotated[SchemaCleansing, Written(ValueType.JSON_OBJECT, read=_cle
 
 @dataclass(frozen=True, slots=True)
 class SchemaSection(Section):
-    """Which columns rows have, and what happens to rows that have others."""
+    """The columns of rows, and the treatment of rows with other columns."""
 
     columns: _Columns = prop(
         SCHEMA,

@@ -71,7 +71,7 @@ def _input(item: JsonValue, where: str, around: ReadContext) -> SecondaryInput:
 
 
 def _wrong_paths(source: SecondaryInput, where: str) -> Iterator[Finding]:
-    """Yield what is wrong with the JSONPath of fields and filters."""
+    """Yield the problems of JSONPath in fields and filters."""
     found = [
         path_problem(f"{where}.fields[{number}]", text, _named_in_column)
         for number, text in enumerate(source.fields)
@@ -100,7 +100,7 @@ def _named_in_column(path: Path) -> str:
 
 
 def _located(path: str, around: ReadContext) -> str:
-    """Return the absolute path; one of another kind, or one that a variable begins, as it is."""
+    """Return the absolute path; other kinds, and paths that begin with a variable, unchanged."""
     if path.startswith("{{"):
         is_here = not around.file_system or is_this_machine(around.file_system)
         return path if is_here else f"{around.file_system.rstrip('/')}/{path}"
@@ -146,7 +146,7 @@ class SecondarySection(Section):
 
     @property
     def payload(self) -> tuple[SecondaryInput, ...]:
-        """Return what is named to be sent, rows or files."""
+        """Return the inputs of rows or files to send."""
         return tuple(each for each in self.inputs if each.category == "payload")
 
     @property
@@ -156,6 +156,6 @@ class SecondarySection(Section):
 
     @property
     def variables(self) -> frozenset[str]:
-        """Return the names of the variables that authentication and activation rows give."""
+        """Return the names of the variables from authentication and activation rows."""
         giving = (each for each in self.inputs if each.category in {"activation", "authentication"})
         return frozenset(name for each in giving for name in map(name_of, each.fields))

@@ -1,7 +1,7 @@
 """Properties of a job's source that connectors and the framework both read.
 
-All sources: the address, the login, the proxy, TLS. Files and databases: how work units come from
-them, and what is read.
+For all sources: the address, the login, the proxy, TLS. For files and databases: how work units are
+made, and which files or rows are read.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _located(member: str, text: str, around: ReadContext, findings: list[tuple[s
 
 
 def _tls_findings(settings: TlsSettings) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the kind of key store and the version of TLS."""
+    """Yield the problems of the kind of key store and the version of TLS."""
     kind = settings.key_store_type.lower()
     if kind in _JAVA_STORES:
         yield (
@@ -117,7 +117,7 @@ _Tls = Annotated[TlsSettings, Written(ValueType.JSON_OBJECT, read=_tls)]
 
 @dataclass(frozen=True, slots=True)
 class SourceSection(Section):
-    """Where the data is, and how a connection to it is made."""
+    """The address of the data, and the settings of the connection."""
 
     uri: UriTemplate = prop(
         "ms.source.uri",
@@ -202,7 +202,7 @@ class SourceSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class FilesSection(Section):
-    """Which files a source of files gives."""
+    """The choice of files of a file source."""
 
     settle_ms: Duration | None = prop(
         "ms.source.files.settle",
@@ -230,7 +230,7 @@ class FilesSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSection(Section):
-    """Which rows of a database are read, and in which parts."""
+    """The rows of a database to read, and their partition."""
 
     statement: Text = prop(
         "ms.jdbc.statement",

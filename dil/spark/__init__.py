@@ -14,7 +14,7 @@ __all__ = ["register"]
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``format("dil")`` known to a session, where Spark does not find it by itself."""
+    """Register ``format("dil")`` in a session, if Spark does not find it by itself."""
     from dil.spark.source import DilDataSource
 
     spark.dataSource.register(DilDataSource)

@@ -1,4 +1,4 @@
-"""The dataset that a job published as partitions of a query: its files, by the metadata chain."""
+"""Reads the dataset that a job published, as partitions of a query, by the metadata chain."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def dataset_job(options: SourceOptions) -> Job:
-    """Return the job whose dataset is to be read.
+    """Return the job whose dataset a query reads.
 
     Raises:
-        ConfigError: it is wrong, or it publishes no files of rows.
+        ConfigError: the job file is wrong, or the job publishes no files of rows.
     """
     job = options.load()
     if not job.publishing.keeps_files:
@@ -36,13 +36,11 @@ def dataset_job(options: SourceOptions) -> Job:
             "dataset",
             f"goes into a database, as {job.publishing.relation}"
             if job.publishing.destination is None
-            else f"is published by {job.publishing.destination.ref}, and lies in no files here",
+            else f"is published by {job.publishing.destination.ref}, so that it has no files here",
             'Read it from there, by spark.read.format("jdbc").',
         )
     if job.writing.file_name:
-        raise ConfigError.single(
-            "dataset", "is of copied files, and not of rows", "Read the files."
-        )
+        raise ConfigError.single("dataset", "has copied files, not rows", "Read the files.")
     return job
 
 
@@ -53,7 +51,7 @@ def opened_chain(job: Job, now_ms: int) -> Iterator[DatasetChain]:
     Raises:
         StateError: nothing was published, or the store cannot be read.
     """
-    # Imported here: what reads files needs no state.
+    # Imported here: the readers of files need no state.
     from dil.state.derived.dataset_chain import DatasetChain
     from dil.state.opening import open_snapshot
 
@@ -74,7 +72,7 @@ class DatasetView:
 
     @classmethod
     def of(cls, job: Job, options: SourceOptions) -> DatasetView:
-        """Return what the options ask for.
+        """Return the view that the options ask for.
 
         Raises:
             ConfigError: an option is wrong.
@@ -98,19 +96,19 @@ class DatasetView:
 
 @dataclass(frozen=True, slots=True)
 class TaskRows:
-    """Rows of files that one task reads, and the schema in force at the end of them."""
+    """Rows of files that one task reads, with the schema in force after them."""
 
     known: pa.Schema
     rows: tuple[FileRows, ...]
 
 
 def partitions_of(parts: Sequence[FileRows], known: pa.Schema) -> list[InputPartition]:
-    """Return rows as partitions, small files together."""
+    """Return rows as partitions, each with one file or several small ones."""
     return [InputPartition(TaskRows(known, rows)) for rows in rows_of_tasks(parts)]
 
 
 def reading_of(job: Job, target: pa.Schema) -> DatasetReading:
-    """Return how rows of a job's dataset are read; each task knows the schema of its rows."""
+    """Return the reading of a job's dataset; each task brings the schema of its rows."""
     dataset_files = DatasetFiles(job.publishing.final_dir, "", job.writing)
     return DatasetReading(dataset_files, target, target)
 
@@ -119,10 +117,10 @@ def read_partition(reading: DatasetReading, partition: InputPartition) -> Iterat
     """Yield the rows of a partition; runs on an executor.
 
     Raises:
-        DilQueryError: a file is gone, damaged, or not as it was published.
+        DilQueryError: a file is gone, damaged, or differs from the published one.
     """
     task: TaskRows | None = partition.value
-    if task is None:  # Spark reads one partition without a value where there is none
+    if task is None:  # if there is no partition, Spark reads one without a value
         return
     with shown_errors():
         for each in task.rows:
@@ -141,22 +139,22 @@ class DatasetReader(DataSourceReader):
         self._reading = reading_of(job, target)
 
     def __getstate__(self) -> dict[str, object]:
-        """Go to the tasks without what only the driver needs, the state store's login with it."""
+        """Return the state for tasks, without the driver's parts such as the store's login."""
         return {"_reading": self._reading}
 
     @property
     def pushFilters(self) -> Any:  # noqa: ANN401, N802 - pyspark's name
-        """Take filters as hints of what need not be read; Spark applies all of them itself."""
+        """Take filters as hints to read less; Spark applies all of them itself."""
         return _Hints(self._prune)
 
     def _prune(self, filters: Sequence[object]) -> None:
         self._reading = replace(self._reading, may_match=pruning_of(filters))
 
     def partitions(self) -> list[InputPartition]:
-        """Return the files of the dataset, small ones together.
+        """Return the files of the dataset as partitions, small files together.
 
         Raises:
-            DilQueryError: the state store cannot be read, or the rows are not there any more.
+            DilQueryError: the state store cannot be read, or the rows are gone.
         """
         with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:
             chain.require(self._view.end)
@@ -171,12 +169,12 @@ class DatasetReader(DataSourceReader):
 class _Hints:
     """``pushFilters`` of a reader that gives every filter back.
 
-    Spark refuses a reader that has the method of its own while pushing is switched off, and says
-    nothing of the switch. Its look at ``__func__`` finds the method of its base class: which is
-    what this does, but for listening.
+    While pushing is switched off, Spark refuses a reader that overrides the method, without naming
+    the switch. It looks at ``__func__``, and here finds the method of its base class. This object
+    does the same as that method, but also listens.
     """
 
-    # Static, so that it is not bound to us; Spark 4.0 has no such method, and does not look.
+    # Static, so that it is not bound to this object; Spark 4.0 lacks the method and the check.
     __func__ = staticmethod(getattr(DataSourceReader, "pushFilters", None) or list)
 
     def __init__(self, listen: Callable[[Sequence[object]], None]) -> None:

@@ -1,7 +1,7 @@
-"""Errors of ours as Spark shows them: the message, its code and what to do, without secrets.
+"""Shows our errors in Spark: the message, its code and what to do, without secrets.
 
-Python workers pass an error on as the text of its traceback. If the error has a cause, the text
-of the cause stands above it, and may hold secrets of requests.
+Python workers pass an error on as the text of its traceback. If the error has a cause, the text of
+the cause comes before it, and may have secrets of requests.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from dil.observe.redaction import redactor, secrets_of
 
 
 class DilQueryError(Exception):
-    """Why a query over ``format("dil")`` failed; its text is what a person is to read."""
+    """A query over ``format("dil")`` failed; the text is for people."""
 
 
 @contextmanager
 def shown_errors(job: Job | None = None) -> Iterator[None]:
-    """Let an error of ours leave as text alone, with the secrets of a job masked.
+    """Raise our errors as DilQueryError without cause, with the secrets of a job masked.
 
     Raises:
-        DilQueryError: there was one.
+        DilQueryError: the block raised one of our errors.
     """
     try:
         yield

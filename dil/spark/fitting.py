@@ -1,4 +1,4 @@
-"""Rows in the one schema that Spark was given before the first of them was read."""
+"""Fits rows into the schema that Spark was given before the first row was read."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _FIX = (
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How rows come into Spark's schema.
+    """Converts rows to Spark's schema.
 
-    ``is_inferred`` says that nobody named the columns: then a value without a column is an error,
-    and not what the reader left out.
+    ``is_inferred`` says that nobody named the columns: then a value without a column is an error.
+    Otherwise the user left that column out.
     """
 
     target: pa.Schema
     is_inferred: bool
 
     def fitted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield batches in the target schema, every value as it was.
+        """Yield batches in the target schema, with every value unchanged.
 
         Raises:
             SourceContractError: rows have a column that the schema lacks, though it was inferred.
@@ -47,7 +47,7 @@ class Fit:
 
 
 def _left_out(found: Iterable[pa.Field], target: Iterable[pa.Field], above: str = "") -> str:
-    """Return the first column or member that the target lacks, empty text where there is none."""
+    """Return the first column or member that the target lacks, as text; empty if it lacks none."""
     known = {field.name: field.type for field in target}
     for field in found:
         if field.name not in known:

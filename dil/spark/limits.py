@@ -1,4 +1,4 @@
-"""How much one micro-batch of a query takes, in the words of Spark 4.2; earlier ones have none."""
+"""The limits of a query's micro-batch, as in Spark 4.2; earlier releases have no limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ except ImportError:  # pragma: no cover - tests run on a newer one
     HAS_LIMITS = False
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
-        """What Spark does not know yet."""
+        """Stands in for Spark's class in earlier releases."""
 else:
     HAS_LIMITS = True
 
@@ -33,7 +33,7 @@ def default_limit(rows: int | None, files: int | None) -> Any:  # noqa: ANN401 -
 def limits_of(limit: object) -> tuple[int | None, int | None]:
     """Return the rows and the files that a limit of Spark allows; None for no limit.
 
-    Others than ours come with the triggers, and ask for all there is.
+    Other limits than ours come from triggers, and ask for all rows.
     """
     if not HAS_LIMITS or not isinstance(limit, ReadLimit):
         return None, None

@@ -1,6 +1,6 @@
-"""The options of ``format("dil")``: Spark knows no upper case in them, the names of properties do.
+"""The options of ``format("dil")``: Spark puts names into lower case, property names have upper.
 
-What is no option of the reader is a property of the job, as ``-D`` on the command line.
+A name that is no option of the reader is a property of the job, like ``-D`` in commands.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _OF_DATASET = (
     "dataset", "asOf", "startingOffset", "endingOffset", "maxRowsPerTrigger",
 )  # fmt: skip
 _KNOWN = {name.lower(): name for name in (*_OF_BOTH, *_OF_CONF, *_OF_DATASET)}
-# Spark adds it where load() is given a path.
+# Spark adds it if load() gets a path.
 _PATH = "path"
 _PREVIEW_ROWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What the options of one ``format("dil")`` say.
+    """The parsed options of one ``format("dil")``.
 
     ``conf`` or ``dataset`` is the job file, the other one empty. ``now_ms`` is frozen when the
     frame is made, epoch ms UTC. ``settings`` are properties of the job. ``values`` are the other
@@ -44,11 +44,11 @@ class SourceOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SourceOptions:
-        """Return what options say; keys may be in lower case.
+        """Return the parsed options; keys may be in lower case.
 
         Raises:
-            ConfigError: one is unknown or has a wrong value, or not one of conf and dataset is
-                there.
+            ConfigError: an option is unknown or has a wrong value, or not exactly one of conf and
+                dataset is given.
         """
         values, settings = dict[str, str](), dict[str, str]()
         for key, text in options.items():
@@ -70,7 +70,7 @@ class SourceOptions:
             if name in values:
                 raise ConfigError.single(
                     name,
-                    f"has no meaning beside {'conf' if conf else 'dataset'}",
+                    f"has no meaning with {'conf' if conf else 'dataset'}",
                     f"It belongs to {'dataset' if conf else 'conf'}: leave it out.",
                 )
         clock = real_clock()
@@ -93,11 +93,11 @@ class SourceOptions:
         return loaded.job
 
     def text(self, name: str) -> str:
-        """Return an option, empty where it is not given."""
+        """Return an option as text; empty if it is not given."""
         return self.values.get(name, "")
 
     def number(self, name: str, *, least: int) -> int | None:
-        """Return an option that is a whole number, None where it is not given.
+        """Return an option that is a whole number; None if it is not given.
 
         Raises:
             ConfigError: it is no number, or smaller than ``least``.
@@ -117,7 +117,7 @@ class SourceOptions:
 
     @property
     def preview_rows(self) -> int:
-        """Return how many rows the columns are inferred from."""
+        """Return from how many rows the columns are inferred."""
         return self.number("previewRows", least=1) or _PREVIEW_ROWS
 
     @property

@@ -1,6 +1,6 @@
-"""Row groups of Parquet that a query's filters rule out, by the statistics in the footer.
+"""Finds Parquet row groups that a query's filters rule out, by the statistics in the footer.
 
-Spark applies its filters to whatever is read, so a filter is only ever used to read less. Where a
+Spark applies its filters to all rows that are read, so a filter is only used to read less. If a
 comparison has no sure answer, the row group is read.
 """
 
@@ -32,7 +32,7 @@ class Condition:
     value: Any
 
     def may_hold(self, statistics: Statistics) -> bool:
-        """Return whether a row of a row group may meet it."""
+        """Return whether a row of a row group may meet the condition."""
         found = statistics(self.column)
         if found is None:
             return True
@@ -61,7 +61,7 @@ class Pruning:
 
 
 def pruning_of(filters: Sequence[object]) -> Pruning:
-    """Return what filters of Spark rule out; those that no statistics answer are left out."""
+    """Return the conditions of Spark's filters, without filters that statistics cannot answer."""
     known = (*_COMPARED, "IsNull", "IsNotNull")
     found = []
     for each in filters:

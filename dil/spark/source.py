@@ -1,8 +1,8 @@
-"""The data source itself: which of the readers an option asks for, and the columns of its rows.
+"""The data source: chooses the reader that the options ask for, and gives its columns.
 
 Spark makes it in a process beside the driver, hands it to others by pickling it, and shows its name
-in plans: it holds the options and what they were taken to mean, and never a secret of the job. Each
-of those processes imports what it needs of the readers, and no more.
+in plans: it holds the options as given and as parsed, and never a secret of the job. Each of these
+processes imports only the readers that it needs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class DilDataSource(DataSource):
         return "dil"
 
     def schema(self) -> StructType:
-        """Return the columns; called where the user names none.
+        """Return the columns; Spark calls this if the user names none.
 
         Raises:
             DilQueryError: the job file is wrong, or the columns are unknown.
@@ -74,7 +74,7 @@ class DilDataSource(DataSource):
             return self._view.known
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return what reads the rows for a query.
+        """Return the reader of the rows for a query.
 
         Raises:
             DilQueryError: the job file is wrong, or the plan or the state cannot be read.
@@ -104,7 +104,7 @@ class DilDataSource(DataSource):
             return DatasetReader(job, self._options, view, arrow_schema(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - pyspark's
-        """Return what reads a stream.
+        """Return the reader of a stream.
 
         Raises:
             DilQueryError: the job file is wrong, its source cannot be streamed, or nothing was
@@ -135,7 +135,7 @@ class DilDataSource(DataSource):
 
 
 def _selected(schema: pa.Schema, columns: tuple[str, ...]) -> pa.Schema:
-    """Return the columns that were asked for, in that order.
+    """Return the requested columns, in their order.
 
     Raises:
         ConfigError: there is no such column.

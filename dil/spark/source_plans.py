@@ -1,4 +1,4 @@
-"""What a query reads of the source of a job: its columns, and its work units; on the driver."""
+"""Plans a query over the source of a job, on the driver: its columns and its work units."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _RUN_ID = "spark-read"
 
 
 def source_job(options: SourceOptions) -> Job:
-    """Return the job whose source is to be read, in the range of time that was asked for.
+    """Return the job whose source a query reads, with the requested range of time.
 
     Raises:
-        ConfigError: it is wrong, or its source cannot be read by a query.
+        ConfigError: the job file is wrong, or a query cannot read its source.
     """
     job = options.load()
     _refuse(job)
@@ -48,7 +48,7 @@ def source_job(options: SourceOptions) -> Job:
 
 
 def source_schema(options: SourceOptions, job: Job) -> pa.Schema:
-    """Return the columns of a job's rows: as the job says, else of the first rows of its source.
+    """Return the columns of a job's rows: declared ones, else those of the source's first rows.
 
     Raises:
         ConfigError: there are no rows to infer them from, or no such column.
@@ -74,7 +74,7 @@ def source_schema(options: SourceOptions, job: Job) -> pa.Schema:
 
 
 def _declared(job: Job) -> pa.Schema | None:
-    """Return the columns that ms.output.schema names, where nothing else changes them."""
+    """Return the columns of ms.output.schema; None if other properties change the columns."""
     conversion, columns = job.conversion, job.extraction.output_schema
     changes = (conversion.derived_fields, conversion.converters, conversion.encrypted_fields)
     if columns is None or any(changes) or not job.extraction.filters_by_schema:
@@ -83,34 +83,32 @@ def _declared(job: Job) -> pa.Schema | None:
 
 
 def _refuse(job: Job) -> None:
-    """Refuse jobs whose source gives no rows, or is changed by being read.
+    """Refuse jobs whose source gives no rows, or whose requests change data at the source.
 
     Raises:
-        ConfigError: it is one.
+        ConfigError: the job is such a job.
     """
     connector = load(job.source.connector)
     problem = connector.changes(job) if issubclass(connector, Connector) else None
     if job.has_input("payload") or problem is not None:
         raise ConfigError.single(
             "conf",
-            "is a job that sends: a query may read its source more than once",
+            "sends rows, but a query may read the source more than once",
             "Use `dil run`.",
             job.properties.origin("source.class"),
         )
     if job.writing.file_name:
-        raise ConfigError.single(
-            "conf", "is a job that copies files and reads no rows", "Use `dil run`."
-        )
+        raise ConfigError.single("conf", "copies files and reads no rows", "Use `dil run`.")
     if issubclass(connector, Connector) and connector.spark_reader(job) is not None:
         raise ConfigError.single(
             "ms.jdbc.reader",
-            "is spark, which reads by a Spark job of its own",
+            "is spark, which reads by a separate Spark job",
             'Leave it out, or give .option("ms.jdbc.reader", "driver").',
         )
 
 
 def planned_units(job: Job, options: SourceOptions) -> tuple[tuple[WorkUnit, ...], RunContext]:
-    """Return the work units of a query, and what all its tasks share.
+    """Return the work units of a query, and the context that all its tasks share.
 
     Raises:
         ConfigError: the configuration does not fit its state.
@@ -134,7 +132,7 @@ def planned_units(job: Job, options: SourceOptions) -> tuple[tuple[WorkUnit, ...
 
 
 def run_of(job: Job, now_ms: int, *, full_extract: bool) -> RunContext:
-    """Return what the tasks of a micro-batch share; secondary input is read anew.
+    """Return the context that a micro-batch's tasks share; secondary input is read again.
 
     Raises:
         SourceError: secondary input cannot be read.

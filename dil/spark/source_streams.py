@@ -1,9 +1,9 @@
-"""The source of a job as a stream: the time of its watermark, one stretch after the other.
+"""Streams the source of a job: one stretch of its watermark's time after the other.
 
-An offset says up to which instant the source was read (``done``), and the now of the look that
-found it (``now``); both are epoch ms UTC. The work units of a micro-batch follow from its two
-offsets alone, so that Spark may repeat it. All calls but ``read`` run in one process beside the
-driver, which Spark may start anew at any time.
+An offset has the instant up to which the source was read (``done``), and the now at which the
+offset was computed (``now``); both are epoch ms UTC. The work units of a micro-batch follow only
+from its two offsets, so that Spark may repeat it. All calls but ``read`` run in one process next to
+the driver, which Spark may restart at any time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _VERSION = 1
 
 
 class StretchPartition(InputPartition):
-    """Work units that one task reads, with what they share: a micro-batch has a now of its own."""
+    """Work units that one task reads, with their context: each micro-batch has its own now."""
 
     def __init__(self, units: tuple[WorkUnit, ...], run: RunContext) -> None:
         super().__init__(units)
@@ -45,7 +45,7 @@ class StretchPartition(InputPartition):
 
 
 class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Streams what the source of a job holds; each row that it has at the time that is read."""
+    """Streams the rows of a job's source, as the source has them when a stretch of time is read."""
 
     def __init__(self, job: Job, options: SourceOptions, fit: Fit) -> None:
         _refuse(job)
@@ -56,11 +56,11 @@ class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._until_ms: int | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        """Go to the tasks with no more than they need: a partition brings the rest."""
+        """Return only the state that tasks need: a partition brings the rest."""
         return {"_fit": self._fit}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
-        """Return where a new checkpoint begins: at the begin of the watermark's range."""
+        """Return the first offset of a new checkpoint: the start of the watermark's range."""
         with shown_errors(self._job):
             now_ms = self._options.now_ms
             starts = cut(self._job.planning, now_ms=now_ms).starts
@@ -73,9 +73,9 @@ class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802 - pyspark's name
         self, start: dict[str, Any] | None = None, limit: object = None
     ) -> dict[str, Any]:
-        """Return where the next micro-batch ends; ``start`` where there is nothing new.
+        """Return the end offset of the next micro-batch; ``start`` if there is nothing new.
 
-        Before Spark 4.2 nothing is given: then it ends where the range does now.
+        Before Spark 4.2 no arguments are given: then it ends at the present end of the range.
         """
         with shown_errors(self._job):
             begin = self.initialOffset() if start is None else start
@@ -90,24 +90,24 @@ class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             last = len(found) - 1
             _rows, files = limits_of(limit)
             if files is not None:
-                # A partition has a work unit for each unit, and is never divided.
+                # A partition of time has one work unit for each unit, and is never divided.
                 units = len(self._job.planning.units or ())
                 last = min(last, first + max(1, files // max(units, 1)) - 1)
             return _offset(found.ends[last], now_ms)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - pyspark's name
-        """Read nothing that comes from now on."""
+        """Fix the end of the stream: later rows are not read."""
         self._until_ms = self._now()
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
-        """Return where the range ends, which shows how far the stream is behind."""
+        """Return the offset of the range's end, which shows how far the stream is behind."""
         with shown_errors(self._job):
             now_ms = self._now()
             ends = cut(self._job.planning, now_ms=now_ms).ends
             return _offset(ends[-1] if ends else None, now_ms)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return the work units of a micro-batch; the same ones for the same two offsets."""
+        """Return the work units of a micro-batch; equal offsets give equal work units."""
         with shown_errors(self._job):
             (low, _then), (high, now_ms) = _read(start), _read(end)
             if high is None or low == high:
@@ -127,10 +127,10 @@ class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield from reader.read(UnitsPartition(partition.value))
 
     def _refuse_unread(self, done: int, then_ms: int, start: int) -> None:
-        """Refuse to go on at ``start``, behind time that the stream has not read.
+        """Refuse to continue at ``start`` if the stream has not read the time before it.
 
         Raises:
-            StateError: it has begun; one that has read nothing begins where the range does now.
+            StateError: the stream has read before; a new stream may begin at the range's start.
         """
         first = cut(self._job.planning, now_ms=then_ms).starts
         if first and done == first[0]:
@@ -151,7 +151,7 @@ class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _refuse(job: Job) -> None:
-    """Refuse sources in which an instant does not say what was read.
+    """Refuse sources whose progress is not an instant of time.
 
     Raises:
         ConfigError: it is one.
@@ -160,7 +160,7 @@ def _refuse(job: Job) -> None:
     fix = "Let `dil run` publish it (ms.stream.mode=ingest), and stream the dataset."
     if not spec.is_dated or spec.composite:
         raise ConfigError.single(
-            "conf", "has no datetime watermark of one range, which a stream would go along", fix
+            "conf", "has no datetime watermark of one range, which a stream needs", fix
         )
     if spec.of_source or spec.units is None:
         raise ConfigError.single(
@@ -169,7 +169,7 @@ def _refuse(job: Job) -> None:
 
 
 def _clipped(units: Sequence[WorkUnit], low: int | None, high: int) -> Iterator[WorkUnit]:
-    """Yield the work units of the time from ``low`` to ``high``, cut at both."""
+    """Yield the work units between ``low`` and ``high``, cut at both ends."""
     for unit in units:
         begin = unit.low if low is None else max(unit.low, low)
         end = min(unit.high, high)
@@ -185,12 +185,12 @@ def _read(offset: Mapping[str, Any]) -> tuple[int | None, int]:
     """Return ``done`` and ``now`` of an offset.
 
     Raises:
-        StateError: it is none that this dil wrote.
+        StateError: this dil did not write the offset.
     """
     done, now_ms = offset.get("done"), offset.get("now")
     if offset.get("v") != _VERSION or not isinstance(now_ms, int):
         raise StateError(
-            f"the stream's offset {dict(offset)} is none that this dil wrote",
-            "Is the checkpoint of another query? Give each query a folder of its own.",
+            f"the stream's offset {dict(offset)} was not written by this dil",
+            "The checkpoint may be of another query: give each query its own folder.",
         )
     return (done if isinstance(done, int) else None), now_ms

@@ -1,8 +1,7 @@
-"""The dataset that a job publishes as a stream: what is new in it since the last micro-batch.
+"""Streams the dataset that a job publishes: its new rows since the last micro-batch.
 
-An offset is a place in the metadata chain. All calls but ``read`` run in one process beside the
-driver, which Spark may start anew at any time: nothing is remembered here but where Trigger.
-AvailableNow ends.
+An offset is a place in the metadata chain. All calls but ``read`` run in one process next to the
+driver, which Spark may restart at any time: only the end for Trigger.AvailableNow is kept here.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._reading: DatasetReading = reading_of(job, target)
 
     def __getstate__(self) -> dict[str, object]:
-        """Go to the tasks without what only the driver needs, the state store's login with it."""
+        """Return the state for tasks, without the driver's parts such as the store's login."""
         return {"_reading": self._reading}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
-        """Return where a new checkpoint begins."""
+        """Return the first offset of a new checkpoint."""
         with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:
             return dict(as_json(self._initial(chain)))
 
@@ -73,7 +72,7 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> dict[str, Any]:
         """Return where the next micro-batch ends; ``start`` where there is nothing new.
 
-        Before Spark 4.2 nothing is given: then it ends where the dataset does.
+        Before Spark 4.2 no arguments are given: then it ends at the dataset's end.
         """
         with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:
             until = self._until or chain.head
@@ -85,17 +84,17 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return dict(as_json(chain.next_end(begin, rows=rows, files=files, until=until)))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - pyspark's name
-        """Read nothing that is published from now on."""
+        """Fix the end of the stream: rows that are published later are not read."""
         with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:
             self._until = chain.head
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
-        """Return where the dataset ends, which shows how far the stream is behind."""
+        """Return the offset of the dataset's end, which shows how far the stream is behind."""
         with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:
             return dict(as_json(chain.head))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return the files of a micro-batch; the same ones for the same two offsets."""
+        """Return the files of a micro-batch; equal offsets give equal files."""
         if start == end:
             return []
         with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:

@@ -1,4 +1,4 @@
-"""Work units as partitions of a query, read by the tasks of Spark."""
+"""Reads work units as partitions of a query, in Spark tasks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class UnitsPartition(InputPartition):
 
 
 class WorkUnitsReader(DataSourceReader):
-    """Reads the work units of a job; ``run`` is what all of them share."""
+    """Reads the work units of a job; ``run`` is the context that all of them share."""
 
     def __init__(self, units: tuple[WorkUnit, ...], run: RunContext, fit: Fit) -> None:
         self._units = units
@@ -40,14 +40,14 @@ class WorkUnitsReader(DataSourceReader):
         self._fit = fit
 
     def __getstate__(self) -> dict[str, object]:
-        """Go to the tasks without the plan: each has its part of it."""
+        """Return the state for tasks without the plan: each task has its part of it."""
         return {**self.__dict__, "_units": ()}
 
     def partitions(self) -> list[InputPartition]:
         """Return a partition for each work unit.
 
-        A job with a rate or a budget has one for all of them: its requests are counted in the
-        process that sends them.
+        A job with a rate or a budget of requests has only one partition: its requests are counted
+        in the process that sends them.
         """
         if self._units and RequestLimits.of(self._run.job):
             return [UnitsPartition(self._units)]

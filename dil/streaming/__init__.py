@@ -1,1 +1,1 @@
-"""Micro-batches and derived queries over the same rooms as a run."""
+"""The loop of streams: micro-batches, made of the same steps as a run."""

@@ -1,4 +1,4 @@
-"""How many work units a micro-batch takes."""
+"""Decides how many work units a micro-batch takes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from dil.model.report import RunReport
 from dil.model.stream import StreamSpec
 
-# A guess may be wrong by this factor, and then it is known better.
+# A guess may be wrong by this factor; the micro-batch itself corrects it.
 _GROWTH = 2
 
 
 @dataclass(slots=True)
 class Admission:
-    """Guesses by the micro-batches so far how many work units have so many rows and bytes.
+    """Guesses, from earlier micro-batches, how many work units fit the limits of rows and bytes.
 
     ``limit`` is the most that any micro-batch may have, None for no limit.
     """
@@ -26,7 +26,7 @@ class Admission:
     _last: int = 0
 
     def next_size(self) -> int | None:
-        """Return how many work units the next micro-batch takes at most, None for all there are."""
+        """Return the most work units that the next micro-batch takes, None for all."""
         limits = [each for each in (self.spec.max_units, self.limit) if each is not None]
         for most, seen in ((self.spec.max_rows, self._rows), (self.spec.max_bytes, self._bytes)):
             if most is None:
@@ -36,7 +36,7 @@ class Admission:
         return min(limits, default=None)
 
     def learn(self, report: RunReport) -> None:
-        """Take in what a micro-batch had."""
+        """Learn from the report of a micro-batch."""
         read = report.units.succeeded + report.units.adopted
         if read:
             self._units += read

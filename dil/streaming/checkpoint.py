@@ -1,8 +1,9 @@
 """The checkpoint folder of a stream: its epoch, and the range of each of its last micro-batches.
 
-The chain is the truth, and this a copy beside it: it may be deleted, and a new epoch begins. What
-it is good for is finding out that the chain is older than the stream, because it was restored from
-a backup. ``offsets/N`` is written before micro-batch N runs, ``commits/N`` when it is committed.
+The chain is the truth, and the checkpoint is only a copy: it may be deleted, and then a new epoch
+begins. The checkpoint shows whether the chain is older than the stream, because it was restored
+from a backup. ``offsets/N`` is written before micro-batch N runs, ``commits/N`` when it is
+committed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ log = logging.getLogger(__name__)
 
 EPOCH, OFFSETS, COMMITS = "dil_epoch", "offsets", "commits"
 KEPT = 100
-# Beyond so many work units a range names how many there are.
+# A range with more work units has only their number, not their names.
 _MOST_NAMED = 2_000
 
 
@@ -36,7 +37,7 @@ class CheckpointFolder:
         self._folder = folder.rstrip("/")
 
     def begin(self, known: StreamState | None, *, forces_new: bool = False) -> str:
-        """Return the epoch that goes on, or that begins; ``known`` is what the chain knows.
+        """Return the continued or the new epoch; ``known`` is the chain's newest micro-batch.
 
         Raises:
             CheckpointAheadError: the checkpoint is ahead of the chain.
@@ -67,7 +68,7 @@ class CheckpointFolder:
     def plan(
         self, batch: MicroBatch, start: JsonObject, signatures: Sequence[str], now_ms: int
     ) -> None:
-        """Write which work units a micro-batch is about to read.
+        """Write the work units that a micro-batch is about to read.
 
         Raises:
             WriteError: the folder cannot be written.
@@ -85,7 +86,7 @@ class CheckpointFolder:
         self._put(OFFSETS, batch.number, compact(members))
 
     def commit(self, batch: MicroBatch, end: JsonObject) -> None:
-        """Write where a committed micro-batch ended; without that it counts all the same."""
+        """Write the end of a committed micro-batch, which counts even without this record."""
         try:
             self._put(COMMITS, batch.number, compact({"v": 1, "end": end}))
             for kind in (OFFSETS, COMMITS):
@@ -94,7 +95,7 @@ class CheckpointFolder:
             log.warning("the checkpoint could not be written: %s", error.message)
 
     def delete(self) -> None:
-        """Delete what it holds, its epoch first, and nothing else in the folder."""
+        """Delete the checkpoint's own files, the epoch first, and nothing else in the folder."""
         self._files.delete_file(f"{self._folder}/{EPOCH}")
         for kind in (OFFSETS, COMMITS):
             for number in self._numbers(kind):
@@ -121,8 +122,8 @@ def _ahead(folder: str, own: str, chain: str) -> CheckpointAheadError:
     return CheckpointAheadError(
         f"the checkpoint {folder} is ahead of the chain: it is at {own}, the chain at {chain}",
         "Was the state restored from an older backup? Restore the newest one: dil state restore"
-        " JOB.conf FILE. Where there is none, read everything anew: move the dataset away, run"
-        " dil state forget JOB.conf --all --keep-files --yes, then the stream once with"
-        " --force-new-epoch. That option alone is enough where the dataset is as old as the state,"
-        " or the folder is of another stream.",
+        " JOB.conf FILE. Without a backup, read everything again: move the dataset away, run dil "
+        "state forget JOB.conf --all --keep-files --yes, then the stream once with "
+        "--force-new-epoch. That option alone is enough if the dataset is as old as the state, or "
+        "the folder is of another stream.",
     )

@@ -1,7 +1,7 @@
-"""The loop of a stream: look what is due, read it in micro-batches, wait; until it has to stop.
+"""The loop of a stream: find due work, read it in micro-batches, wait, until it has to stop.
 
-The chain says where it is, and nothing else does: a stream that is killed at any moment, or whose
-checkpoint is gone, goes on behind the last commit.
+Only the chain has the position of a stream: a stream that was killed at any moment, or whose
+checkpoint is gone, resumes behind the last commit.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _PAUSE_S = 0.2
 
 
 class Batches(Protocol):
-    """How micro-batches are planned and run; see ``dil.run.micro_batches``."""
+    """Plans and runs micro-batches; see ``dil.run.micro_batches``."""
 
     def look(self, now_ms: int) -> Look:
-        """Finish what earlier ones left, and return all that is due."""
+        """Finish the publish of earlier micro-batches; return all due work."""
 
     def state(self) -> StreamState | None:
         """Return the newest micro-batch that is committed."""
 
     def run(self, due: Plan, batch: MicroBatch, *, is_alone: bool = False) -> RunReport:
-        """Run one micro-batch; return its report, also of a failure."""
+        """Run one micro-batch; return its report, also if it failed."""
 
     def summary(self, status: RunStatus) -> RunReport:
         """Return the report of a stream that has run nothing yet."""
@@ -54,10 +54,10 @@ def _never() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a stream takes from outside: clocks, and who asks it to stop.
+    """The stream's inputs from outside: clocks, and requests to stop.
 
-    ``now_ms`` is the now of planning (epoch ms UTC), ``stops`` whether somebody wants it to end
-    between two micro-batches. ``forces_new_epoch`` passes over a checkpoint of another chain.
+    ``now_ms`` is the now of planning (epoch ms UTC), ``stops`` returns whether the stream should
+    end between two micro-batches. ``forces_new_epoch`` ignores a checkpoint of another chain.
     """
 
     now_ms: Callable[[], int]
@@ -71,7 +71,7 @@ class Surroundings:
 class StreamLoop:
     """One stream from its start to its end, in one process under one lease.
 
-    ``is_dated`` says that what it reads has a time, by which it can be behind.
+    ``is_dated`` says that its work units have times, by which it can be behind.
     """
 
     spec: StreamSpec
@@ -89,13 +89,13 @@ class StreamLoop:
     _went_well: bool = False
 
     def run(self, run_id: str) -> RunReport:
-        """Read until all is read, or until it has to stop; return what all micro-batches did.
+        """Run micro-batches until all is read, or until the stream has to stop; return one report.
 
         Raises:
             ConfigError: the configuration is wrong.
             LeaseLostError: another run took over.
             CheckpointAheadError: the chain is older than the stream.
-            DilError: of a stream that ends when it has caught up: looking failed.
+            DilError: finding due work failed, in a stream that ends when it has caught up.
         """
         started = self.around.monotonic()
         if not self.spec.is_service and self._delete_stop_file():
@@ -117,9 +117,9 @@ class StreamLoop:
             else:
                 break
         seconds = self.around.monotonic() - started
-        self._delete_stop_file()  # the next run is not the one that it was to stop
+        self._delete_stop_file()  # the file must not stop the next run
         if why:
-            # Otherwise a service that never got to read would end as if nothing were due.
+            # Otherwise a service that could never read would end as if nothing were due.
             only_failed = self._failures > 0 and not self._went_well
             failed = only_failed or self._is_stuck
             done = totals.report(run_id, seconds, why, failed=failed, was_stopped=True)
@@ -127,7 +127,7 @@ class StreamLoop:
         return totals.report(run_id, seconds, failed=self._failures > 0)
 
     def _round(self, totals: Totals, admission: Admission) -> RunReport | None:
-        """Read what is due now; return the report of the last micro-batch, None without one."""
+        """Read all due work; return the report of the last micro-batch, None without one."""
         last, self._left, self._has_more = None, 0, False
         try:
             look = self.batches.look(self.around.now_ms())
@@ -161,7 +161,7 @@ class StreamLoop:
         return last
 
     def _begin(self) -> None:
-        """Find the epoch once, after what an earlier process left is finished."""
+        """Find the epoch once, after the unfinished work of earlier processes is complete."""
         if not self._epoch:
             forces = self.around.forces_new_epoch
             self._epoch = self.checkpoint.begin(self.batches.state(), forces_new=forces)
@@ -200,7 +200,7 @@ class StreamLoop:
         lost = next((each for each in report.failures if each.code == LeaseLostError.code), None)
         if lost is not None:
             raise LeaseLostError(lost.error, lost.fix)
-        if not self._takes:  # a slice has no work units that could go on without each other
+        if not self._takes:  # the work units of a slice cannot run without each other
             self.patience.failed_together(due.signatures)
         self._failed()
         if self.spec.is_service and self._is_stuck:
@@ -214,7 +214,7 @@ class StreamLoop:
 
     @property
     def _is_stuck(self) -> bool:
-        """Return whether a slice of inputs fails again and again: none can overtake it."""
+        """Return whether a slice of inputs fails repeatedly; no other slice can overtake it."""
         return bool(self._takes) and self._failures >= SAME_BATCH
 
     def _failed(self) -> None:
@@ -223,12 +223,12 @@ class StreamLoop:
             self.batches.reset()
 
     def stop_wanted(self) -> bool:
-        """Return whether it has to end: by a signal, or by the stop file."""
+        """Return whether a signal or the stop file asks the stream to end."""
         stop_file = self.spec.stop_file
         return self.around.stops() or bool(stop_file and Path(stop_file).exists())
 
     def _wait(self, began: float) -> str:
-        """Wait for the next look; return why there is none, empty text where there is one."""
+        """Wait for the next look; return why the stream ends instead, empty if it continues."""
         wait_s = (self.spec.every_ms or 0) / 1000 - (self.around.monotonic() - began)
         if self._failures:
             wait_s = backoff_s(self._failures)
@@ -268,7 +268,7 @@ def _line(
     now_ms: int,
     takes: str,
 ) -> str:
-    """Return one line on a micro-batch: what it did, what is left, how far it is behind."""
+    """Return one line about a micro-batch: its outcome, the work left, and how far it is behind."""
     units = report.units
     parts = [f"micro-batch {batch.number} ({batch.epoch}): {report.status.value}"]
     parts += [takes or counted(units.succeeded + units.adopted, "work unit")]

@@ -1,4 +1,4 @@
-"""How long a service waits after failures, and which work units it reads alone or not yet."""
+"""Decides how long a service waits after failures, and which units it reads alone or later."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from dil.model.work_unit import WorkUnit
 
 FIRST_S, LONGEST_S = 1.0, 300.0
-# So often a micro-batch fails as a whole before its work units are read one by one.
+# After so many failures of a whole micro-batch, its work units are read one by one.
 SAME_BATCH = 5
 
 
 def backoff_s(failures: int) -> float:
-    """Return how long to wait after so many failures in a row."""
+    """Return how many seconds to wait after this number of failures in a row."""
     return float(min(LONGEST_S, FIRST_S * 2 ** min(failures - 1, 30)))
 
 
@@ -25,7 +25,7 @@ class _Waiting:
 
 @dataclass(slots=True)
 class Patience:
-    """What failed lately, in this process; a new one tries everything at once.
+    """Recent failures of this process; a new process tries everything at once.
 
     A micro-batch that fails is tried again with the same work units. After five times each is read
     alone, and one that fails alone is held back, longer each time, while the others go on.
@@ -46,14 +46,14 @@ class Patience:
             self._batch, self._times = (), 0
 
     def failed_alone(self, signatures: Iterable[str], now_s: float) -> None:
-        """Note that state has the failures of these work units, so that others may overtake."""
+        """Note that state has the failures of these work units: others may overtake them."""
         for signature in signatures:
             failures = self._held[signature].failures + 1 if signature in self._held else 1
             self._held[signature] = _Waiting(failures, now_s + backoff_s(failures))
             self._alone.add(signature)
 
     def succeeded(self, signatures: Iterable[str]) -> None:
-        """Forget what was held against work units that are published."""
+        """Forget the failures of published work units."""
         for signature in signatures:
             self._held.pop(signature, None)
             self._alone.discard(signature)
@@ -65,7 +65,7 @@ class Patience:
         return waiting is not None and now_s < waiting.until_s
 
     def is_alone(self, unit: WorkUnit) -> bool:
-        """Return whether a work unit is to be read without company."""
+        """Return whether a work unit is to be read alone."""
         return unit.signature in self._alone
 
     @property

@@ -1,4 +1,4 @@
-"""What is due at one moment, cut into micro-batches."""
+"""Cuts the work that is due at one moment into micro-batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dil.streaming.patience import Patience
 class Due:
     """The work units of one micro-batch, as a plan of their own.
 
-    ``is_alone`` says that it is one work unit whose failure is to be recorded.
+    ``is_alone``: it has only one work unit, whose failure is recorded.
     """
 
     plan: Plan
@@ -29,9 +29,9 @@ class Due:
 def micro_batches(
     due: Plan, admission: Admission, patience: Patience, now_s: float
 ) -> Iterator[Due]:
-    """Yield one micro-batch after the other, in the plan's order; its size when it is asked for.
+    """Yield micro-batches in the plan's order; each gets its size when it is requested.
 
-    The frontier of each stays below what is due and not read yet, and below what is held back.
+    The frontier of each stays below the due work units that are unread or held back.
     """
     work, lowest_held = _work(due, patience, now_s)
     place = 0
@@ -60,7 +60,7 @@ def micro_batches(
 
 
 def _work(due: Plan, patience: Patience, now_s: float) -> tuple[Sequence[WorkUnit], int | None]:
-    """Return what is read now, the repeated micro-batch first, and the lowest start of the rest."""
+    """Return the work units to read now, repeated ones first, and the lowest start of the rest."""
     if patience.knows_nothing:
         return due.work_units, None
     again = patience.again
@@ -72,7 +72,7 @@ def _work(due: Plan, patience: Patience, now_s: float) -> tuple[Sequence[WorkUni
 
 
 def _together(taken: Sequence[WorkUnit], patience: Patience) -> list[WorkUnit]:
-    """Return the work units before the first that is to be read alone, or that one alone."""
+    """Return the work units before the first that is to be read alone, or only that one."""
     found = list[WorkUnit]()
     for unit in taken:
         if found and patience.is_alone(unit):

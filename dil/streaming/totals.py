@@ -1,4 +1,4 @@
-"""What all micro-batches of a stream did together, as one report of bounded size."""
+"""Sums the reports of a stream's micro-batches to one report of bounded size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FAILURES = 100
 
 
 class Totals:
-    """Adds up reports of micro-batches; ``base`` is the report of a stream without any."""
+    """Sums reports of micro-batches; ``base`` is the report of a stream without any."""
 
     def __init__(self, base: RunReport) -> None:
         self._sum = base
@@ -27,7 +27,7 @@ class Totals:
         self._why_nothing = ""
 
     def add(self, batch: RunReport) -> None:
-        """Take in the report of a micro-batch."""
+        """Add the report of a micro-batch."""
         before = self._sum
         self._batches += 1
         self._has_failures |= bool(batch.units.failed)
@@ -57,7 +57,7 @@ class Totals:
         )
 
     def add_look(self, look: Look) -> None:
-        """Take in which earlier runs were finished before a look, and why nothing is due."""
+        """Add the earlier runs that were finished before a look, and why nothing is due."""
         self._why_nothing = look.why_nothing
         recovered = dict.fromkeys((*self._sum.recovered, *look.recovered))
         self._sum = replace(self._sum, recovered=tuple(recovered)[-_FAILURES:])
@@ -69,7 +69,7 @@ class Totals:
                 self._notes.setdefault(note)
 
     def add_failure(self, error: DilError) -> None:
-        """Take in why no micro-batch could begin."""
+        """Add the error because of which no micro-batch could begin."""
         failure = ReportedFailure(None, error.code, error.message, error.fix)
         self._sum = replace(self._sum, failures=_kept((*self._sum.failures, failure)))
 
@@ -81,7 +81,7 @@ class Totals:
         failed: bool = False,
         was_stopped: bool = False,
     ) -> RunReport:
-        """Return the report of the stream; one that was asked to stop did not fail by that."""
+        """Return the report of the stream; a request to stop is no failure."""
         status = RunStatus.SUCCESS if self._sum.units.planned else RunStatus.NOTHING_DUE
         if failed:
             status = RunStatus.FAILED
@@ -106,6 +106,6 @@ def _both(before: EventSummary | None, after: EventSummary | None) -> EventSumma
 
 
 def _kept(failures: tuple[ReportedFailure, ...]) -> tuple[ReportedFailure, ...]:
-    """Return the newest failures; of each work unit the last one."""
+    """Return the newest failures, only the last one of each work unit."""
     newest = {each.signature or each.error: each for each in failures}
     return tuple(newest.values())[-_FAILURES:]

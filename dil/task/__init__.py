@@ -1,1 +1,1 @@
-"""One work unit through connector, extractor, converters and writer; knows no Spark."""
+"""Takes one work unit through connector, extractor, converters and writer; knows no Spark."""

@@ -1,7 +1,7 @@
 """One attempt at a work unit: from its first request to its staged files; knows no Spark.
 
 Runs on an executor. Data and protocol errors never leave as exceptions: they come back in the
-report, because Spark would keep only their text and would retry where we must decide.
+report, because Spark would keep only their text, and would decide about retries itself.
 """
 
 from __future__ import annotations
@@ -60,9 +60,8 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
     """Read the work unit into the attempt's staging folder; return its files or its failure.
 
     Raises:
-        ResumeRefusedError: the source does not go on from the place where an earlier attempt
-            stopped; the files that attempts of this run left are deleted, so that the next one
-            starts over.
+        ResumeRefusedError: the source does not resume where an earlier attempt stopped. The files
+            of this run's attempts are deleted, so that the next attempt starts over.
     """
     run, unit, job = attempt.run, attempt.unit, attempt.job
     started = attempt.clocks.monotonic()
@@ -115,15 +114,15 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
             FORMAT, run.run_id, checkpoints.read_since, run.full_extract, job.digest, unit, report
         )
         if attempt.task.results is None:
-            write_result(attempt.folder.filesystem, attempt.folder.path, result)  # now it counts
+            write_result(attempt.folder.filesystem, attempt.folder.path, result)  # now valid
         else:
-            attempt.task.results.add(result)  # it counts when the log is written
+            attempt.task.results.add(result)  # the attempt counts when the log is written
         delivery.complete()
         checkpoints.close()
     except BaseException as error:
         if ran_out_of_memory(error):
             attempt.task.cramped.add(unit.signature)
-            clear_frames(error.__traceback__)  # what it had read, so that there is room to end
+            clear_frames(error.__traceback__)  # frees the rows, so that there is memory to end in
         outputs.close()
         delivery.close()
         if isinstance(error, ResumeRefusedError):
@@ -216,7 +215,7 @@ def _converted_rows(
 def pages_of(
     session: ByteSession | RowSession, job: Job, walk: Walk, known_schema: str = ""
 ) -> Generator[tuple[Page, RequestValues], None, None]:
-    """Yield the pages of a session with the values of their requests; bytes are unpacked first.
+    """Yield pages with the values of their requests; preprocessors unpack bytes first.
 
     Close it: preprocessors hold processes and folders until then. ``known_schema`` is RunContext's.
     """
@@ -230,7 +229,7 @@ def pages_of(
 
 @dataclass(slots=True)
 class _Progress:
-    """What the driver knows of an attempt's progress; ``rows`` were there before it began."""
+    """Reports an attempt's progress to the driver; ``rows`` were resumed from earlier attempts."""
 
     coordinator: Coordinator
     rows: int
@@ -253,8 +252,8 @@ def _translate_resume_errors(job: Job, checkpoints: Checkpoints) -> Iterator[Non
     """Decide what happens to an attempt that cannot resume an earlier one.
 
     Types that were inferred from the earlier pages are fixed by their files; rows that do not fit
-    may well fit what is inferred from all pages together, so reading starts over. Rows that were
-    sent are not sent again because the payload now begins with other rows.
+    may well fit what is inferred from all pages together, so reading starts over. If the payload
+    now begins with other rows than those that were sent, nothing is sent again.
 
     Raises:
         ResumeRefusedError: the attempt is to start over.
@@ -265,11 +264,11 @@ def _translate_resume_errors(job: Job, checkpoints: Checkpoints) -> Iterator[Non
     except ResumeRefusedError:
         if must_not_repeat(job) and not job.extraction.egress.sends_again:
             raise UnknownOutcomeError(
-                "the rows to send are others than those that an earlier attempt had sent in part;"
-                " nothing is sent again",
-                "Bring back the rows as they were, new ones behind them, and run with"
-                " -D ms.egress.send.again=true: it goes on where the earlier attempt stopped. With"
-                " other rows it sends all of them from the first.",
+                "the rows to send have changed since an earlier attempt sent part of them; "
+                "nothing is sent again",
+                "Restore the earlier rows, with new ones only behind them, and run with -D "
+                "ms.egress.send.again=true: the run resumes where the earlier attempt stopped. "
+                "With other rows, the run sends all of them from the first.",
             ) from None
         raise
     except ConversionError as error:
@@ -283,14 +282,14 @@ def refuse_too_few_rows(counters: WalkCounters, least: int) -> None:
     """Refuse a work unit that gave fewer rows than the job asks for.
 
     Raises:
-        SourceContractError: it did.
+        SourceContractError: there are fewer rows.
     """
     if counters.rows < least:
         counters.is_void = True
         raise SourceContractError(
             f"the source gave {counted(counters.rows, 'row')}, ms.work.unit.min.records asks for"
             f" {least}",
-            "Look whether the source is late or empty; lower the property if few rows are normal.",
+            "Check whether the source is late or empty; lower the property if few rows are normal.",
         )
 
 
@@ -323,7 +322,7 @@ def _notes(counters: WalkCounters, fallen_back: int = 0) -> tuple[str, ...]:
 def _counters(
     walked: WalkCounters, seconds: float, rows_written: int = 0, rows_put_aside: int = 0
 ) -> Counters:
-    """Return the counters of an attempt; conversion put rows aside besides those of the walk."""
+    """Return the counters of an attempt; ``rows_put_aside`` by conversion add to the walk's."""
     return Counters(
         requests=walked.asked + walked.resent,
         resent=walked.resent or UNSET,

@@ -1,6 +1,6 @@
-"""Progress inside a work unit: kept between pages, resumed by a later attempt.
+"""Progress inside a work unit, which is kept between pages and resumed by a later attempt.
 
-On with ``ms.state.cursor.commit=page`` (rule C32). Nothing of it is
+``ms.state.cursor.commit=page`` switches it on (rule C32). Nothing of it is
 visible before the whole work unit is published.
 """
 
@@ -42,28 +42,28 @@ log = logging.getLogger(__name__)
 
 RESUMED = "pages that an earlier attempt had read were not read again"
 STARTED_OVER = (
-    "the source refused to go on where an earlier attempt had stopped, so the work unit was read"
-    " from its beginning"
+    "the source refused to resume where an earlier attempt had stopped, so the work unit was read "
+    "from its beginning"
 )
 TYPES_CHANGED = (
     "rows did not fit the types that were found in the pages that an earlier attempt had read, so"
     " the work unit was read from its beginning"
 )
 WINDOW_CHANGED = (
-    "the pages that an earlier run had read were read again: its window was another one, and"
-    " requests depend on it"
+    "the pages that an earlier run had read were read again: its window was another one, and the "
+    "requests depend on the window"
 )
 OUTDATED = (
-    "the pages that an earlier run had read were read again, because the work unit was published"
-    " since or is read for another reason"
+    "the pages that an earlier run had read were read again, because the work unit has been "
+    "published since, or is read for another reason now"
 )
 TOO_OLD = (
     "the pages that an earlier run had read were read again: corrections may have come since, and"
     " no later run would have looked for them"
 )
 NOT_ONE_SNAPSHOT = (
-    "the pages that an earlier run had read were read again, because what replaces the whole"
-    " dataset is read at one time"
+    "the pages that an earlier run had read were read again, because rows that replace the whole "
+    "dataset are read by one run"
 )
 NOT_KEPT = (
     "progress inside the work unit was not kept, because a cursor or the address of a page holds a"
@@ -73,7 +73,7 @@ HAS_REJECTS = "progress inside the work unit was kept only up to the first row t
 
 
 class ResumeFrom(Enum):
-    """Whose progress an attempt may resume."""
+    """The earlier attempts whose progress an attempt may resume."""
 
     ANY_RUN = "any run"
     THIS_RUN = "this run"
@@ -82,7 +82,7 @@ class ResumeFrom(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _PageEnd:
-    """The end of a complete page: where paging goes on, the written files, rows put aside."""
+    """The end of a complete page: the next paging position, written files, rows put aside."""
 
     position: PagingPosition
     mark: WriterMark
@@ -90,12 +90,12 @@ class _PageEnd:
 
 
 class Checkpoints:
-    """The page log of one attempt; does nothing where the job keeps whole work units only.
+    """The page log of one attempt; does nothing if the job keeps only whole work units.
 
-    Known after ``resume``: ``has_resumed``, whether pages of an earlier attempt are part of this
-    one; ``read_since``, the now, epoch ms UTC, of the run that read the first page;
-    ``refused_before``, the answers to payload rows that earlier attempts put aside, by the number
-    of their request.
+    ``resume`` sets three attributes. ``has_resumed``: pages of an earlier attempt are part of this
+    one. ``read_since``: the now, epoch ms UTC, of the run that read the first page.
+    ``refused_before``: the refused payload rows that earlier attempts put aside, by the number of
+    their request.
     """
 
     def __init__(
@@ -126,10 +126,10 @@ class Checkpoints:
         return _log_owner(self._attempt)
 
     def resume(self, resume_from: ResumeFrom) -> PagingPosition | None:
-        """Begin with the pages of an earlier attempt; return where it stopped, None without one.
+        """Begin with the pages of an earlier attempt; return its last position, None without one.
 
         Raises:
-            WriteError: its files cannot be copied; they stay as they are.
+            WriteError: the earlier files cannot be copied; they stay as they are.
         """
         if self._interval_s is None or resume_from is ResumeFrom.NOTHING:
             return None
@@ -144,13 +144,13 @@ class Checkpoints:
         self._save(_PageEnd(position, self._writer.mark(), 0), earlier.refused)
         is_of_this_run = earlier.folder.startswith(f"{self._attempt.run.staging_dir}/")
         if self._saved_checkpoints and is_of_this_run:
-            # The copy counts from now on.
+            # From here on, the copy counts.
             self._attempt.folder.filesystem.delete_tree(earlier.folder)
         log.info("resuming after %d requests, %d rows", position.number, position.processed)
         return position
 
     def page_done(self, position: PagingPosition) -> None:
-        """Keep a complete page, at once or together with later ones.
+        """Keep a complete page, at once or together with later pages.
 
         Raises:
             WriteError: the file system refused.
@@ -162,7 +162,7 @@ class Checkpoints:
             self._save(self._last_page)
 
     def keep(self) -> bool:
-        """Keep the complete pages of a failed attempt; say whether a later one can resume them.
+        """Keep the complete pages of a failed attempt; return whether a later one can resume them.
 
         Rows of the page that failed are removed.
         """
@@ -178,14 +178,14 @@ class Checkpoints:
         return self._saved_checkpoints > 0
 
     def close(self) -> None:
-        """Delete the files that a complete attempt does not need; its result is written."""
+        """Delete the files that an attempt no longer needs when its result is written."""
         try:
             self._writer.drop_replaced()
         except WriteError as error:
-            log.warning("files that were put together are left for a sweep: %s", error.message)
+            log.warning("files that were joined are left for a sweep: %s", error.message)
 
     def _save(self, page: _PageEnd, refused_before: tuple[RefusedRequest, ...] = ()) -> None:
-        """Write a checkpoint, and begin a new file after it.
+        """Write a checkpoint; later rows go to a new file.
 
         ``refused_before`` are the refused rows of the attempt that is resumed.
         """
@@ -219,14 +219,14 @@ class Checkpoints:
         self._last_page = None
 
     def _refused_since_last(self, number: int) -> tuple[RefusedRequest, ...]:
-        """Return the rows refused since the last checkpoint, up to a request."""
+        """Return the rows refused since the last checkpoint, up to request ``number``."""
         if self._refused is None:
             return ()
         answers = self._refused.answers[self._saved_refusals :]
         return tuple(RefusedRequest(*each) for each in answers if each[0] <= number)
 
     def _find_log(self, resume_from: ResumeFrom) -> PageLog | None:
-        """Return the log of the earlier attempt that came farthest; note unusable logs."""
+        """Return the log of the earlier attempt that read most; add notes about unusable logs."""
         run, unit = self._attempt.run, self._attempt.unit
         filesystem = self._attempt.folder.filesystem
         own = best_log(filesystem, f"{run.staging_dir}/{unit.hash}", self._owner)
@@ -239,10 +239,10 @@ class Checkpoints:
         return other
 
     def _log_of_earlier_run(self, folder: str) -> PageLog | None:
-        """Return the log in a folder, None where it cannot be resumed; note why it cannot.
+        """Return the log in a folder; None, with a note on the reason, if it cannot be resumed.
 
-        Rows that replace the whole dataset are read at one time; rows that were sent stay sent,
-        whatever happens to the answers.
+        Rows that replace the whole dataset must be read by one run. Logs of sent rows are always
+        resumed, because those rows stay sent.
         """
         job, counters = self._attempt.job, self._counters
         if not folder:
@@ -264,7 +264,7 @@ class Checkpoints:
         return None
 
     def _copy_files(self, earlier: PageLog) -> PagingPosition | None:
-        """Copy the files of a log and resume the writer after them; None where it is damaged."""
+        """Copy the files of a log and resume the writer after them; None if the log is damaged."""
         last, writer = earlier.last, self._writer
         position = PagingPosition.decoded(last.position)
         schema, seen = decoded_schema(last.schema) if last.schema else None, decoded_type(last.seen)
@@ -274,7 +274,7 @@ class Checkpoints:
         filesystem = self._attempt.folder.filesystem
         paths = [writer.path(number) for number in range(len(earlier.files))]
         if not take_over(filesystem, earlier, paths):
-            log.warning("what an earlier attempt left is damaged: %s", earlier.folder)
+            log.warning("the pages of an earlier attempt are damaged: %s", earlier.folder)
             for path in paths:
                 filesystem.delete_file(path)
             return None
@@ -301,11 +301,11 @@ def _log_owner(attempt: AttemptContext) -> LogOwner:
 
 
 def _asks_for_window(job: Job) -> bool:
-    """Return whether what a work unit's requests ask for may depend on its window.
+    """Return whether a work unit's requests may depend on its window.
 
-    It does where a parameter is a watermark, or where the connector reads the window by itself.
+    They do if a parameter is a watermark, or if the connector reads the window by itself.
     """
-    # A subclass may read what its parent does not, so what the parent declares is not its word.
+    # A subclass may read more than its parent, so the parent's declaration does not count.
     declared = vars(load(job.source.connector))
     return declared.get("reads_window", True) or any(
         parameter.type == "watermark" for parameter in flat_parameters(job.extraction.parameters)

@@ -1,4 +1,4 @@
-"""The context that all steps of an attempt share: its identity, where it stages, its clocks."""
+"""The context that all steps of an attempt share: identity, staging folder and clocks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """The time and the chance of a task; tests bring their own.
+    """The clocks and the random numbers of a task; tests replace them.
 
     ``now_ms`` is the wall clock in epoch ms, ``monotonic`` a clock in seconds, ``chance`` a random
     number in [0, 1) that spreads retries.
@@ -39,8 +39,8 @@ class Clocks:
 class TaskContext:
     """Resources that the work units of one task share; closed when the last of them has ended.
 
-    ``clean`` masks the job's secrets in a text. ``shared`` keeps what their sessions share.
-    ``filesystem`` is that of the staging folder. ``results`` is where their results go, None where
+    ``clean`` masks the job's secrets in a text. ``shared`` holds resources that their sessions
+    share. ``filesystem`` is that of the staging folder. ``results`` takes their results, None if
     each attempt writes its own. ``cramped`` are signatures of work units that ran out of memory.
     """
 
@@ -56,7 +56,7 @@ class TaskContext:
         self.results = ResultLog(run, self.filesystem) if has_log else None
 
     def close(self) -> None:
-        """Close what was shared, and write the results that are left."""
+        """Close the shared resources, and write the remaining results."""
         self.shared.close()
         if self.results is not None:
             self.results.close()
@@ -66,8 +66,8 @@ class TaskContext:
 class AttemptContext:
     """One attempt at a work unit.
 
-    ``folder`` is its staging folder; no other attempt has such names in it. ``rows`` are those that
-    Spark reads for it, None where the connector reads by itself.
+    ``folder`` is its staging folder; no other attempt has such names in it. ``rows`` are the rows
+    that Spark reads for the attempt, None if the connector reads by itself.
     """
 
     task: TaskContext
@@ -84,7 +84,7 @@ class AttemptContext:
         number: int,
         rows: Iterator[pa.RecordBatch] | None = None,
     ) -> Self:
-        """Make the context of an attempt; ``number`` counts from 1. Nothing is written yet."""
+        """Make the context of an attempt, without writing anything; ``number`` counts from 1."""
         run = task.run
         if task.results is None:
             path = f"{run.staging_dir}/{unit.hash}/{number}-{uuid.uuid4().hex}"
@@ -102,7 +102,7 @@ class AttemptContext:
 
     @property
     def clocks(self) -> Clocks:
-        """Return the time and the chance of the task."""
+        """Return the clocks and the random numbers of the task."""
         return self.task.clocks
 
     def clean(self, text: str) -> str:

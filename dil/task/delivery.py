@@ -1,7 +1,7 @@
-"""The rows that a work unit sends, and what an attempt keeps of sending them (docs/egress.md).
+"""The rows that a work unit sends, and an attempt's records of sending (docs/egress.md).
 
-They are read in the task, and sent twice only where that does no harm, or where it is known which
-of them were taken.
+The rows are read in the task. They are sent again only if that does no harm, or if it is known
+which of them the receiver took.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def must_not_repeat(job: Job) -> bool:
 
 
 def sent_before(run: RunContext, unit: WorkUnit) -> TaskReport | None:
-    """Return the report of a work unit that was sent or may have been, None to send it now.
+    """Return the report of a work unit that was, or may have been, sent; None to send it now.
 
-    The results of a lost execution of this run count as they are. Rows that another execution may
+    The results that a lost execution of this run left count. Rows that another execution may
     have sent are a failure, unless the job asks to send again (rule U22).
     """
     marker = _start_marker(run, unit)
@@ -86,7 +86,7 @@ def payload_batches(job: Job, variables: Mapping[str, JsonValue]) -> Iterator[Js
 class Delivery:
     """What one attempt sends: its rows, and the start marker, refused rows and audit of them.
 
-    ``refused`` keeps rows that the receiver refuses, None where such a row fails the attempt.
+    ``refused`` keeps rows that the receiver refuses, None if such a row fails the attempt.
     """
 
     def __init__(self, attempt: AttemptContext) -> None:
@@ -108,9 +108,9 @@ class Delivery:
         return trail if self._tracker is None else TrackedTrail(trail, self._tracker)
 
     def payload(self) -> PayloadRows | None:
-        """Return the rows to send, None where the job has no payload input.
+        """Return the rows to send, None if the job has no payload input.
 
-        Where rows must not be sent twice, the start marker is written first. The paths of the
+        If rows must not be sent twice, the start marker is written first. The paths of the
         input may use the variables of the first request.
 
         Raises:
@@ -132,7 +132,7 @@ class Delivery:
         return rows
 
     def record(self, session: ByteSession | RowSession) -> ByteSession | RowSession:
-        """Return a session whose requests are recorded as the job asks for it."""
+        """Return the session, which records its requests if the job asks for that."""
         trail = None if self._audit is None or session.audits else self.trail
         if trail is None and self._tracker is None:
             return session
@@ -142,17 +142,17 @@ class Delivery:
         return RecordedRowSession(session, recorder)
 
     def finish(self) -> tuple[StagedFile, ...]:
-        """End the audit and return the files of refused rows, durable.
+        """End the audit, make the files of refused rows durable, and return them.
 
         Raises:
-            WriteError: that failed.
+            WriteError: a file cannot be written.
         """
         if self._audit is not None:
             self._audit.close()
         return () if self.refused is None else self.refused.finish()
 
     def answers(self, warned: Counter[int]) -> tuple[AnswerCount, ...]:
-        """Return the rows that were not just taken, by status; ``warned`` counts warnings."""
+        """Return how many rows were refused or taken with a warning (``warned``), by status."""
         refused = () if self.refused is None else self.refused.counts()
         if not self._sends_rows:
             return refused
@@ -169,7 +169,7 @@ class Delivery:
             self._marker.complete()
 
     def close(self) -> None:
-        """Close what a failed attempt left open; the audit stays."""
+        """Close the files of a failed attempt; the audit stays."""
         if self.refused is not None:
             self.refused.abort()
         if self._audit is not None:
@@ -179,10 +179,10 @@ class Delivery:
                 log.warning("%s", error.message)
 
     def fail(self, failure: Failure) -> Failure:
-        """Note in the start marker how the attempt ended; return the notes for the report.
+        """Note in the start marker how the attempt failed; return the failure for the report.
 
-        After any failure, an attempt whose rows were taken, or may have been, is not repeated
-        if its rows must not be: neither by the next attempt nor by the next run.
+        If rows must not be sent twice, and some were or may have been taken, then neither another
+        attempt nor the next run repeats this attempt.
         """
         if self._marker is None or self._tracker is None or not self._has_begun:
             return failure
@@ -196,7 +196,7 @@ class Delivery:
             took = f"the receiver took the rows of {counted(unkept, 'request')} before that"
             reasons.append(f"{took}, and they are not sent again")
         if self._tracker.is_open and not is_unknown:
-            reasons.append("what became of the last request is not known")
+            reasons.append("it is not known whether the receiver took the last request")
         final = replace(
             failure,
             error="; ".join(reasons),
@@ -216,7 +216,7 @@ class Delivery:
 
 
 def _start_marker(run: RunContext, unit: WorkUnit) -> StartMarker | None:
-    """Return the marker of a work unit, None if nothing is sent, or if rows may be sent twice."""
+    """Return the start marker of a work unit; None if it sends nothing, or may send rows twice."""
     if not must_not_repeat(run.job):
         return None
     return StartMarker(filesystem_for(run.staging_dir), run, unit)

@@ -1,4 +1,4 @@
-"""Whether it makes sense to begin another work unit, by the reports of the finished ones."""
+"""Decides by the reports of finished work units whether another one should begin."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _EVIDENCE = 3
 
 
 def quota_spent(why: str, fix: str = "") -> Failure:
-    """Return why a run ended before its last work unit began."""
+    """Return the failure of a run that ended before its last work unit began."""
     return Failure(QuotaError.code, f"no further work unit was begun: {why}", fix=fix)
 
 
 class EarlyStop:
-    """Looks at reports as they come in, at each of them once.
+    """Looks at each report once, as reports come in.
 
-    A spent quota ends the run at once: nothing more is to be had before it opens again. A source
+    A spent quota ends the run at once: the source gives nothing more before it is renewed. A source
     that refuses every work unit ends it early (rule P37): the first reports all failed, all
     for credentials, or for the same unreachable source.
     """
@@ -33,7 +33,7 @@ class EarlyStop:
     def look(self, reports: Sequence[TaskReport]) -> Failure | None:
         """Return why the remaining work units would fail like these, None while there is hope.
 
-        ``reports`` are those of the look before, and others behind them.
+        ``reports`` begin with the reports of the last look; new ones follow.
         """
         for report in reports[self._seen :]:
             self._seen += 1

@@ -1,4 +1,4 @@
-"""Rows of one attempt by their event time: refused, late, tallied.
+"""Judges and tallies the rows of one attempt by their event time.
 
 Only jobs with an event column import this.
 """
@@ -37,7 +37,7 @@ from dil.writing.system_columns import without_own
 LATE, LATENESS = "_late", "_lateness_ms"
 _COLUMN, _PARTITIONS = "ms.event.column", "ms.event.partition.column"
 _NAMES = 20
-# Pages are small, and a tally costs by the number of streams: rows of several wait for it.
+# Pages are small, and each tally costs more with more streams: several pages share one.
 _ROWS_AT_ONCE = 262_144
 _NOTHING = pa.scalar(0, pa.int64())
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -54,8 +54,8 @@ class NoColumnError(ConversionError):
 class EventRows:
     """Judges the rows of one attempt, and tallies them.
 
-    A row of a work unit that was published before is not judged: in time once, it never becomes
-    late because it is read again.
+    Rows of a work unit that was published before are not judged: a row that came in time does not
+    become late because it is read again.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class EventRows:
         known_schema: str = "",
         late: LateRows | None = None,
     ) -> None:
-        """Take the judge of rows; ``now_ms`` is the run's now, epoch ms UTC.
+        """Keep the settings by which rows are judged; ``now_ms`` is the run's now, epoch ms UTC.
 
-        ``known_schema`` is the dataset's: rows may lack a column of it. ``late`` is where late rows
-        go under ms.late.action=side_table.
+        ``known_schema`` is the dataset's: rows may lack a column of it. ``late`` takes late rows
+        under ms.late.action=side_table.
         """
         self._spec = spec
         self._effective = context.effective
@@ -89,19 +89,19 @@ class EventRows:
         self._late = self._most_late = self._dropped = self._put_beside = 0
 
     def measure_by(self, new: NewRows | None) -> None:
-        """Let how late the new rows come be measured; call it before the first batch."""
+        """Measure the lateness of new rows with ``new``; call this before the first batch."""
         self._new = new
 
     @property
     def put_aside(self) -> int:
-        """Return how many rows were refused, or left out because they were late."""
+        """Return how many rows were refused, or left out as late."""
         return self._refused + self._dropped
 
     def judged(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield batches as they are to be written.
 
         Raises:
-            ConversionError: there is no such column, it holds no times, or rows are late and
+            ConversionError: the event column is missing or holds no times, or rows are late and
                 ms.late.action is fail.
         """
         try:
@@ -122,7 +122,7 @@ class EventRows:
         """Return the sum of the rows so far.
 
         Raises:
-            ConversionError: they are of too many partitions, or of one without delay.
+            ConversionError: rows are of too many partitions, or of one without a delay.
         """
         self._tally_waiting()
         return EventTally(
@@ -173,7 +173,7 @@ class EventRows:
         return self._flagged(batch, late, times)
 
     def _times(self, batch: pa.RecordBatch) -> pa.Int64Array:
-        """Return the event times of rows; without the column, which is sparse, they have none."""
+        """Return the event times of rows; all null in a batch that lacks a sparse column."""
         column = self._spec.column
         try:
             times = event_times(batch, column)
@@ -187,7 +187,7 @@ class EventRows:
         return times
 
     def _take(self, batch: pa.RecordBatch, times: pa.Int64Array) -> None:
-        """Tally times; rows that name no partition move none."""
+        """Tally times; rows without a partition move no watermark."""
         spec = self._spec
         if not spec.strategy.keeps_streams:
             return
@@ -198,13 +198,13 @@ class EventRows:
                 taken = pc.and_(taken, names.is_valid())
                 names = names.filter(taken)
             times = times.filter(taken)
-        self._waiting.append((pc.add(times, _NOTHING), names))  # a copy: a page leaves memory
+        self._waiting.append((pc.add(times, _NOTHING), names))  # a copy frees the page
         self._waiting_rows += len(times)
         if self._waiting_rows >= _ROWS_AT_ONCE:
             self._tally_waiting()
 
     def _tally_waiting(self) -> None:
-        """Tally the rows of the batches that were not tallied yet."""
+        """Tally the waiting rows of all batches."""
         waiting, self._waiting, self._waiting_rows = self._waiting, [], 0
         if not waiting:
             return
@@ -233,7 +233,7 @@ class EventRows:
         if unknown is not None:
             raise ConversionError(
                 f"ms.event.delay has no delay of the partition {json.dumps(unknown)}",
-                f"Give it one; those that have one are: {', '.join(sorted(delays))}.",
+                f"Give it a delay; the partitions with one are: {', '.join(sorted(delays))}.",
             )
         if len(self._streams) > spec.most_streams:
             raise ConversionError(
@@ -289,7 +289,8 @@ class EventRows:
     def _too_late(self) -> ConversionError:
         at = iso(self._effective)
         fix = (
-            "The watermark never goes back, so another run fails as well. Set ms.late.action=flag,"
+            "The watermark never goes back, so that another run fails as well. Set"
+            " ms.late.action=flag,"
             " which publishes and marks such rows, or drop, which leaves them out."
         )
         return ConversionError(
@@ -307,7 +308,7 @@ class TimesOfRows:
 
     @property
     def column(self) -> str:
-        """Return the column that the times are in."""
+        """Return the name of the event column."""
         return str(compile_path(self.path).steps[0]) if is_jsonpath(self.path) else self.path
 
     def __call__(self, batch: pa.RecordBatch) -> pa.Int64Array:
@@ -318,7 +319,7 @@ class TimesOfRows:
 def new_rows_of(
     job: Job, context: EventContext, unit: WorkUnit, known_schema: str
 ) -> NewRows | None:
-    """Return the measure of the new rows of a work unit, None if the run measures none."""
+    """Return the measure of a work unit's new rows; None if the run does not measure lateness."""
     if job.events is None or context.meter is None:
         return None
     return NewRows(
@@ -333,7 +334,7 @@ def new_rows_of(
 def is_read_again(spec: EventTimeSpec, context: EventContext, unit: WorkUnit) -> bool:
     """Return whether rows of a work unit may have been published before.
 
-    If the job asks the source from the low watermark on, rows after the last reading are new.
+    If requests begin at the low watermark, all rows after the last reading are new.
     """
     if unit.reason is Reason.BACKFILL or unit.signature in context.known:
         return True
@@ -346,7 +347,7 @@ def event_times(batch: pa.RecordBatch, column: str) -> pa.Int64Array:
     """Return the event times of rows, epoch ms UTC, rounded down.
 
     Raises:
-        ConversionError: there is no such column, or it holds no times.
+        ConversionError: the column is missing, or holds no times.
     """
     found = _column(batch, _COLUMN, column)
     times = _as_ms(found)
@@ -363,11 +364,11 @@ def event_times(batch: pa.RecordBatch, column: str) -> pa.Int64Array:
             fix += (
                 " Inside a column of JSON texts only whole numbers, epoch milliseconds, are read."
             )
-    raise ConversionError(f'{_COLUMN} is "{column}", which holds {found.type}, and no times', fix)
+    raise ConversionError(f'{_COLUMN} is "{column}", which holds {found.type}, not times', fix)
 
 
 def _column(batch: pa.RecordBatch, key: str, text: str) -> pa.Array:
-    """Return the column that a property names, or a member of a nested one or of JSON texts."""
+    """Return the values that a property names: a column, a nested field or a path in JSON."""
     try:
         found = _inside_texts(batch, text) if is_jsonpath(text) else None
         found = find_column(batch, text) if found is None else found
@@ -378,7 +379,7 @@ def _column(batch: pa.RecordBatch, key: str, text: str) -> pa.Array:
     names = batch.schema.names
     shown = ", ".join(names[:_NAMES]) + (", ..." if len(names) > _NAMES else "")
     raise NoColumnError(
-        f'{key} is "{text}", which the rows do not have; their columns are: {shown}',
+        f'{key} is "{text}", but the rows have no such column; their columns are: {shown}',
         suggestion(text, names) or f"Name one of their columns in {key}.",
     )
 
@@ -416,7 +417,7 @@ def _follow(value: object, steps: Iterable[Step]) -> object:
 
 
 def _as_ms(times: pa.Array) -> pa.Int64Array | None:
-    """Return times in epoch ms UTC, rounded down; None for what holds no times."""
+    """Return times in epoch ms UTC, rounded down; None for a column that holds no times."""
     kind = times.type
     if pa.types.is_dictionary(kind):
         return _as_ms(times.dictionary_decode())
@@ -425,13 +426,13 @@ def _as_ms(times: pa.Array) -> pa.Int64Array | None:
     if pa.types.is_date32(kind):
         return pc.multiply(times.cast(pa.int32()).cast(pa.int64()), pa.scalar(DAY_MS, pa.int64()))
     if pa.types.is_date64(kind) or pa.types.is_null(kind) or pa.types.is_integer(kind):
-        # What is beyond 64 bits is beyond every time as well, and refused as such.
+        # Numbers beyond 64 bits are beyond every time, too, and are refused like such times.
         return times.cast(pa.int64(), safe=kind != pa.uint64())
     return None
 
 
 def _scaled(values: pa.Int64Array, per_second: int) -> pa.Int64Array:
-    """Return instants that are counted in parts of a second as ms."""
+    """Convert instants, counted in parts of a second, to ms."""
     if per_second == 1:
         most = pa.scalar(FARTHEST // 1000 + 1, pa.int64())
         least = pa.scalar(-(FARTHEST // 1000) - 1, pa.int64())
@@ -445,6 +446,6 @@ def _scaled(values: pa.Int64Array, per_second: int) -> pa.Int64Array:
     lowest = pc.min(values).as_py()
     if lowest is None or lowest >= 0:
         return whole
-    # Division rounds towards zero: before 1970 that is up.
+    # Division rounds towards zero, which is up for times before 1970.
     is_above = pc.greater(pc.multiply(whole, size), values)
     return pc.subtract(whole, is_above.cast(pa.int64()))

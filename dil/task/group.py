@@ -1,7 +1,7 @@
 """The work units that one Spark task carries, several of them at a time.
 
 A small work unit costs less than Spark's work for a task, and mostly waits for its source. Each
-keeps its own attempts, failure and report (rule P39).
+work unit keeps its own attempts, failure and report (rule P39).
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def run_group(
     *,
     is_repeated: bool = False,
 ) -> list[TaskReport]:
-    """Run work units, ``lanes`` of them at a time; return the reports in the order of their ends.
+    """Run work units, ``lanes`` at a time; return the reports, in the order of completion.
 
-    Work units are left out when the quota is spent, when the source refuses all, and when
-    ``SLICE_S`` are over: the driver learns which are done, and gives the others to other tasks.
-    With ``is_repeated``, the executor that ran them was lost; its complete results count.
+    No further work unit begins when the quota is spent, when the source refuses all, or after
+    ``SLICE_S`` seconds: the driver gives the remaining ones to other tasks. With ``is_repeated``,
+    the executor that ran the work units was lost; its complete results count.
     """
     has_log = len(units) > 1 and _may_share_a_folder(run.job)
     with closing(TaskContext(run, clocks, has_log=has_log)) as task:
@@ -72,7 +72,7 @@ def run_group(
 
 
 def _completed(task: TaskContext, units: Sequence[WorkUnit]) -> dict[str, TaskReport]:
-    """Return the reports, by signature, of the durable results of these work units."""
+    """Return the reports of work units with durable results, by signature."""
     wanted = {unit.signature for unit in units}
     results = read_results(task.filesystem, task.run.staging_dir)
     return {
@@ -81,17 +81,17 @@ def _completed(task: TaskContext, units: Sequence[WorkUnit]) -> dict[str, TaskRe
 
 
 def _unless_lost(report: TaskReport, failure: Failure | None) -> TaskReport:
-    """Return a report, or that of a work unit whose result could not be written."""
+    """Return the report; as a failed one if its result could not be written."""
     if failure is None:
         return report
     return replace(report, files=(), quarantined=(), refused=(), schema="", failure=failure)
 
 
 def _may_share_a_folder(job: Job) -> bool:
-    """Return whether results may wait for each other.
+    """Return whether several work units may share a folder and a result log.
 
-    Not if rows are sent: a later execution looks for them in the folder of the attempt. Nor
-    if pages are kept for a later attempt, or files are copied as they are.
+    They may not if rows are sent, because a later execution looks for results in the folder of the
+    attempt; nor if pages are kept for a later attempt, or files are copied as they are.
     """
     return not (
         job.has_input("payload") or job.running.page_commit_s is not None or job.writing.file_name
@@ -115,7 +115,7 @@ class _Group:
         self._lock = threading.Lock()
 
     def work(self) -> None:
-        """Run one work unit after the other until none is to begin."""
+        """Run one work unit after the other until no other should begin."""
         try:
             has_begun = False
             while (unit := self._next(has_begun=has_begun)) is not None:
@@ -130,23 +130,23 @@ class _Group:
             self.broken = self.broken or error
 
     def run_alone(self) -> None:
-        """Run once more, one by one, those that ran out of memory while others took of it, too."""
+        """Repeat, one by one, the work units that ran out of memory while others used it, too."""
         for unit in self._cramped:
             gc.collect()
-            log.warning("%s: it ran out of memory beside others; once more, alone", unit.signature)
+            log.warning("%s: ran out of memory beside others; runs again alone", unit.signature)
             self.reports.append(self._run(unit))
 
     def _run(self, unit: WorkUnit) -> TaskReport:
         try:
             return run_in_task(self._task, unit)
-        except MemoryError as error:  # between two attempts, because of others
+        except MemoryError as error:  # cramped by other work units between two attempts
             clear_frames(error.__traceback__)
             self._task.cramped.add(unit.signature)
             failure = Failure.of(out_of_memory(self._task.run.job))
             return TaskReport(unit.signature, unit.low, unit.high, 1, failure=failure)
 
     def _next(self, *, has_begun: bool) -> WorkUnit | None:
-        """Take the next work unit; each lane gets one, however long the others took."""
+        """Take the next work unit; each lane gets at least one, even if time is up."""
         task = self._task
         if coordination.is_spent(task.run, task.shared):
             return None

@@ -1,4 +1,4 @@
-"""Work units that need more memory than their worker may take."""
+"""The errors of work units that need more memory than their worker may take."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dil.model.job import Job
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
-    """Return whether a lack of memory is behind an error: libraries and plug-ins may rename it."""
+    """Return whether a lack of memory caused an error: libraries may wrap MemoryError."""
     found: BaseException | None = error
     seen: set[int] = set()
     while found is not None and id(found) not in seen:
@@ -22,12 +22,12 @@ def ran_out_of_memory(error: BaseException) -> bool:
 
 
 def out_of_memory(job: Job) -> SourceContractError:
-    """Return the error of a work unit that needs too much memory; another attempt would, too."""
+    """Return the error of a work unit that needs too much memory; a retry would not help."""
     given = memory_words(job.extraction.memory_bytes, "a worker")
     source = job.source.uri or job.source.connector.qualname
     error = SourceContractError(
-        f"{source}: what the source sent needs more than {given}",
-        "A source that you do not trust may have made it for that. Else ask for smaller pages,"
+        f"{source}: the data that the source sent needs more than {given}",
+        "An untrusted source may have sent such data on purpose. Otherwise ask for smaller pages,"
         " files or rows, or raise ms.task.memory.max.bytes as far as the machine has memory"
         " for taskexecutor.threadpool.size work units.",
     )

@@ -1,8 +1,7 @@
-"""How late the rows of one attempt come that were never published before.
+"""Measures how late the new rows of one attempt come: those that were never published.
 
-It reads the published rows from the dataset's files, only the columns by which rows are
-distinguished. A measure never fails a work unit: rows that cannot be compared are counted as
-unmeasured.
+The published rows are read from the dataset's files, and only the columns that distinguish rows. A
+measure never fails a work unit: rows that cannot be compared are counted as unmeasured.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class NewRows:
         self._histogram = Histogram()
         self._in_time = self._unmeasured = 0
         published = meter.published.get(signature, ())
-        # Which rows a merge inserts and which it updates, the merge alone knows; or a database.
+        # Only the merge itself, or a database, knows which rows it inserts and which it updates.
         is_merge = job.publishing.mode is PublishMode.MERGE
         is_in_database = not job.publishing.keeps_files
         is_open = meter.largest is not None and (is_in_database or not is_merge)
@@ -85,13 +84,13 @@ class NewRows:
             self._unmeasured += rows
         elif self._compared is not None:
             self._unmeasured += self._compared.take(batch, times)
-        elif lowest >= before:  # as most rows of most batches are
+        elif lowest >= before:  # the usual case
             self._in_time += rows
         else:
             self._histogram = merge([self._histogram, histogram_of(times, before)])
 
     def finish(self) -> None:
-        """Compare what was taken with what was published."""
+        """Compare the taken rows with the published rows."""
         if self._compared is not None and self._meter.largest is not None:
             found, unmeasured = self._compared.lateness(self._meter.largest)
             self._histogram = merge([self._histogram, found])
@@ -115,7 +114,7 @@ class NewRows:
 
 
 class _PublishedComparison:
-    """Rows of a work unit beside those that were published of it."""
+    """Compares the rows of a work unit with its published rows."""
 
     def __init__(self, job: Job, published: Sequence[PublishedRows], known_schema: str) -> None:
         self._published = published
@@ -166,7 +165,7 @@ class _PublishedComparison:
         return rows
 
     def _open(self, schema: pa.Schema) -> Identity:
-        """Open the published files, and return what distinguishes their rows."""
+        """Open the published files, and return the columns that distinguish their rows."""
         known, files = parse_schema(self._known), self._dataset_files.filesystem
         opened: dict[str, RowFile] = {}
         for each in self._published:
@@ -199,10 +198,10 @@ class _PublishedComparison:
 
 
 def _identity(job: Job, read: pa.Schema, published: pa.Schema) -> Identity:
-    """Return what distinguishes rows: the key, or else all that comes from the source alone.
+    """Return the columns that distinguish rows: the key, or else all that depend on no run.
 
     Raises:
-        DilError: nothing does.
+        DilError: no columns do.
     """
     keys = job.extraction.primary_keys
     passing = {each.name for each in job.conversion.derived_fields if _is_of_the_run(each.formula)}
@@ -226,7 +225,7 @@ def _identity(job: Job, read: pa.Schema, published: pa.Schema) -> Identity:
 
 
 def _is_of_the_run(formula: Formula) -> bool:
-    """Return whether a derived field may differ each time a row is read, as the time of the run."""
+    """Return whether a derived field, such as the run's time, may differ at each reading."""
     source = formula.source.strip().upper()
     is_date = source == "CURRENTDATE" or (source.startswith("P") and source[1:-1].isdecimal())
     return (is_date and formula.type.lower() == "epoc") or "{{" in source + formula.value
@@ -271,7 +270,7 @@ class _SpillingTables:
         yield from self._tables
 
     def close(self) -> None:
-        """Forget all of it."""
+        """Forget the tables and delete the file."""
         self._tables = []
         if self._file is not None:
             with suppress(OSError):

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 class Outputs:
     """The writers of one attempt.
 
-    ``staged`` is the writer that checkpoints are made of: jobs that have them write through it.
+    ``staged`` is the writer that makes checkpoints: jobs with checkpoints write through it.
     """
 
     def __init__(self, attempt: AttemptContext) -> None:
@@ -75,11 +75,11 @@ class Outputs:
             self._closed = _closed_label_rows(attempt, self.late)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append converted rows, or pieces of files.
+        """Write converted rows, or pieces of files.
 
         Raises:
             WriteError: the file system refused.
-            ConversionError: rows do not fit what the job chose, each other, or the format.
+            ConversionError: rows do not fit the job's schema, each other, or the format.
         """
         if self._closed is not None and batch.num_rows:
             self._sink.write(self._closed.left(batch))
@@ -90,7 +90,7 @@ class Outputs:
         """Finish and return the files to publish.
 
         Raises:
-            WriteError: the file system refused, or a file could not be where it has to be.
+            WriteError: the file system refused, or a file could not be put in its place.
             ConversionError: rows do not fit each other.
         """
         attempt, job = self._attempt, self._attempt.job
@@ -104,10 +104,10 @@ class Outputs:
         return files
 
     def finish_late(self) -> tuple[StagedFile, ...]:
-        """Finish and return the files of late rows, which go beside the dataset.
+        """Finish and return the files of late rows, which go to the side table.
 
         Raises:
-            WriteError: the file system refused, or a file could not be where it has to be.
+            WriteError: the file system refused, or a file could not be put in its place.
             ConversionError: rows do not fit each other.
         """
         files = () if self.late is None else self.late.finish()
@@ -115,7 +115,7 @@ class Outputs:
         return files
 
     def closed_rows(self) -> ClosedRows | UnsetType:
-        """Return the rows that came for closed timelabels, unset where none is closed."""
+        """Return the counts of rows for closed timelabels, unset if none is closed."""
         books = self._attempt.run.books
         if self._closed is None or books is None:
             return UNSET
@@ -131,9 +131,9 @@ class Outputs:
         self.quarantine.abort()
 
     def discard(self, *, also_earlier: bool = False) -> None:
-        """Delete the files of a failed attempt; its result first, which alone makes it count.
+        """Delete the files of a failed attempt, first its result, which makes the attempt count.
 
-        With ``also_earlier`` what other attempts of this run left of the work unit goes, too.
+        With ``also_earlier``, files of the work unit's other attempts in this run are deleted, too.
         """
         folder = self._attempt.folder
         try:

@@ -1,7 +1,6 @@
-"""The rows of a work unit as they would be written, for a reader in place of a writer.
+"""Reads the rows of a work unit as they would be written, without writing them.
 
-Nothing is staged and nothing is kept: no attempt can resume another, and rows that a run would put
-aside are left out.
+No file is staged and no progress is kept. Rows that a run would put aside are left out.
 """
 
 from __future__ import annotations
@@ -41,10 +40,11 @@ def read_rows(
 ) -> Generator[pa.RecordBatch, None, None]:
     """Yield the converted rows of a work unit, page by page; runs on an executor.
 
-    Close it: the session is open until then. ``clean`` masks the job's secrets in a text.
+    Close the generator: the session is open until then. ``clean`` masks the job's secrets in a
+    text.
 
     Raises:
-        DilError: the source refuses, or its rows are not what the job says.
+        DilError: the source refuses, or its rows do not fit the job's declarations.
     """
     job, counters = run.job, WalkCounters()
     chain = build_chain(

@@ -1,7 +1,7 @@
 """Sessions whose requests are recorded: in the audit, and for rows that must not be repeated.
 
-Whatever fails after an answer, its conversion or a full disk, a row that the receiver took is not
-sent again without anybody knowing.
+Whatever fails after an answer, such as its conversion or a full disk: the records show that the
+receiver took the row, so that no row is sent again unnoticed.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 class DeliveryTracker:
     """The state of the requests of one attempt that carry rows.
 
-    ``count_kept`` counts the requests that a later attempt need not repeat, because their answers
-    are in the page log; those of earlier attempts, too. ``is_open``: a request is out, and it is
-    not known yet what became of it.
+    ``count_kept`` returns how many requests, including those of earlier attempts, have their
+    answers in the page log, so that a later attempt need not repeat them. ``is_open``: a request
+    was sent, and its outcome is not known yet.
     """
 
     count_kept: Callable[[], int]
@@ -44,7 +44,7 @@ class DeliveryTracker:
     _last_was_refused: bool = False
 
     def begin(self) -> None:
-        """Note that a request goes out."""
+        """Note that a request is being sent."""
         if self._kept_before is None:
             self._kept_before = self.count_kept()
         self.is_open = True
@@ -71,7 +71,7 @@ class DeliveryTracker:
 
 
 class TrackedTrail(AuditTrail):
-    """An audit trail that reports requests which it could not record to a tracker; none is sent."""
+    """An audit trail that reports unrecorded requests to a tracker; such requests are not sent."""
 
     def __init__(self, trail: AuditTrail, tracker: DeliveryTracker) -> None:
         self._trail = trail
@@ -92,7 +92,7 @@ class TrackedTrail(AuditTrail):
 
 @dataclass(slots=True)
 class _Call:
-    """One call of a session: the status of its answer, and whether any of it came."""
+    """One call of a session: the status of its answer, and whether any part of it came."""
 
     status: int = 0
     has_answer: bool = False
@@ -100,7 +100,7 @@ class _Call:
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """Records the calls of a session; either part may be missing.
+    """Records the calls of a session in an audit trail and a tracker; each may be None.
 
     ``trail`` is the audit of a session that does not audit its requests itself.
     """
@@ -111,10 +111,10 @@ class Recorder:
 
     @contextmanager
     def recording(self, values: RequestValues) -> Iterator[_Call]:
-        """Record the request, then what became of it when the block ends.
+        """Record the request, and its outcome when the block ends.
 
         Raises:
-            WriteError: the audit cannot be written, and the job asks for it.
+            WriteError: the audit that the job asks for cannot be written.
         """
         call = _Call()
         if self.tracker is not None:
@@ -142,7 +142,7 @@ class Recorder:
 
 
 class RecordedByteSession(ByteSession):
-    """A session whose requests are recorded; its answers are its own."""
+    """Records the requests of a byte session; the answers pass unchanged."""
 
     audits: ClassVar[bool] = True
 
@@ -163,7 +163,7 @@ class RecordedByteSession(ByteSession):
 
 
 class RecordedRowSession(RowSession):
-    """The same for a row protocol; a request is answered when its last row has come."""
+    """Records the requests of a row session; a request is answered when its last row has come."""
 
     audits: ClassVar[bool] = True
 
@@ -187,8 +187,8 @@ class RecordedRowSession(RowSession):
 def _is_refusal(error: Exception) -> bool:
     """Return whether a connector's error says that the receiver did nothing.
 
-    An answer that breaks the contract came from a receiver that may have taken the row, and
-    nothing is known of what a plug-in raises that is no error of ours.
+    False for an answer that breaks the contract, because its receiver may have taken the row, and
+    for exceptions of plug-ins that are not DilErrors, because their meaning is unknown.
     """
     in_doubt = (UnknownOutcomeError, SourceContractError)
     return isinstance(error, SourceError | ConfigError) and not isinstance(error, in_doubt)

@@ -1,4 +1,4 @@
-"""How a run shows its requests: whole, their secrets masked part by part, also as curl lines."""
+"""Logs the requests of a run in full, with secrets masked part by part, also as curl lines."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ log = logging.getLogger(__name__)
 def request_log(
     clean: Callable[[str], str], *, shows_curl: bool
 ) -> Callable[[Session, RequestValues], None]:
-    """Return what logs the requests of an attempt, with -v or where their curl lines are shown.
+    """Return the function that logs requests, with -v or if curl lines are shown.
 
-    ``clean`` masks secrets. A log masks the rest of a line behind a credential, and so hides what
-    follows it: the parts of a request are masked one by one.
+    ``clean`` masks secrets. The log would mask the rest of a line behind a credential, so the parts
+    of a request are masked one by one.
     """
     level = logging.INFO if shows_curl else logging.DEBUG
 
     def write(session: Session, values: RequestValues) -> None:
         if not log.isEnabledFor(level):
             return
-        with suppress(DilError):  # which sending it raises as well
+        with suppress(DilError):  # sending the request raises the same error
             view = session.describe(values)
             if view is None:
                 return

@@ -1,8 +1,8 @@
-"""The results of the work units of one task, made durable several at a time (rule C28).
+"""Makes the results of one task's work units durable, several at a time (rule C28).
 
-An attempt alone in its task writes its own result, and waits for the disk. With many small work
-units, each would wait longer than it works. So their files are in one folder, and results go into a
-log: ``results-<n>.jsonl`` are written after the files that they name are durable.
+An attempt that is alone in its task writes its own result, and waits for the disk. With many small
+work units, each would wait longer than it works. So the work units of one task share a folder and a
+result log: each file ``results-<n>.jsonl`` is written when the files that it names are durable.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ LONGEST_S = 0.2
 
 
 class ResultLog:
-    """Takes results of complete attempts; once it is closed they are durable, or among ``lost``.
+    """Takes results of complete attempts; after ``close`` each is durable, or in ``lost``.
 
-    ``folder`` is where the task stages. A separate thread writes the collected results after
-    ``LONGEST_S``, or as soon as it is ``MOST_UNITS``, so that a slow work unit keeps no other
-    waiting. ``lost`` are failures by signature.
+    ``folder`` is the task's staging folder. A separate thread writes the collected results after
+    ``LONGEST_S`` seconds, or when there are ``MOST_UNITS``, so that a slow work unit does not delay
+    the others. ``lost`` has the failures by signature.
     """
 
     def __init__(self, run: RunContext, filesystem: Filesystem) -> None:
@@ -50,12 +50,13 @@ class ResultLog:
             if not self._waiting:
                 self._due_at = time.monotonic() + LONGEST_S
             self._waiting.append(result)
-            # Between the first one and the last there is nothing to do but to wait.
+            # The writer waits from the first result until the batch is full: only these two wake
+            # it.
             if len(self._waiting) in {1, MOST_UNITS}:
                 self._changed.notify()
 
     def close(self) -> None:
-        """Write the rest."""
+        """Write the remaining results."""
         with self._changed:
             self._is_closing = True
             self._changed.notify()
@@ -74,7 +75,7 @@ class ResultLog:
                 self.lost.update((each.work_unit.signature, failure) for each in results)
 
     def _next(self) -> list[StagedResult]:
-        """Wait for results that are due; none when the log is closed and there are no more."""
+        """Wait for results to write, and return them; empty when the log is closed and done."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._is_closing)
             while len(self._waiting) < MOST_UNITS and not self._is_closing:

@@ -1,4 +1,4 @@
-"""How secondary inputs are read, on the driver and in tasks alike."""
+"""Readers of secondary inputs, for the driver and for tasks."""
 
 from __future__ import annotations
 

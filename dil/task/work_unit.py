@@ -1,4 +1,4 @@
-"""A work unit with its retries: attempts until one succeeds, none can help, or none is left."""
+"""Runs a work unit with retries until an attempt succeeds, none can help, or none is left."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dil.text.zones import iso
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# What the same source and the same code bring about again; a server may recover meanwhile.
+# Errors that the same source and code cause again; a server may recover meanwhile.
 _REPEATED_ALIKE = {SourceContractError.code, PluginFailureError.code}
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ def run_in_task(task: TaskContext, unit: WorkUnit) -> TaskReport:
 def run_attempt_over(
     rows: Iterator[pa.RecordBatch], run: RunContext, unit: WorkUnit, number: int
 ) -> TaskReport:
-    """Run one attempt over rows that Spark reads; for ``repeat_attempts``, with rows anew."""
+    """Run one attempt over rows that Spark reads; each attempt needs a new reading."""
     with _logged(run, unit, number), closing(TaskContext(run)) as task, masking(task.clean):
         context = AttemptContext.of(task, unit, number, rows)
         return run_attempt(context, ResumeFrom.NOTHING)
@@ -78,7 +78,7 @@ def repeat_attempts(
     attempt: Callable[[int], TaskReport],
     clocks: Clocks,
 ) -> TaskReport:
-    """Make attempts, from 1 on, until one succeeds, no other can help, or none is left.
+    """Call ``attempt`` with 1, 2 and so on, until one succeeds, none can help, or none is left.
 
     Returns:
         The report of the last attempt, with the counters of all attempts.
@@ -93,10 +93,10 @@ def repeat_attempts(
             report = replace(report, counters=spent)
             if report.failure is None:
                 return report
-            # The line of log on a micro-batch says why it failed.
+            # The log line of a micro-batch says why it failed.
             level = logging.WARNING if run.job.stream is None else logging.INFO
             log.log(level, "attempt %d failed: %s", number, report.failure.error)
-            # Too few rows are waited for: there may be more of them in a while.
+            # After too few rows, a retry is worth the wait: more may come.
             is_short = report.counters.rows_read < run.job.extraction.min_records
             is_lasting = not is_short and _is_lasting(report.failure, before)
             if not report.failure.retryable or is_lasting:
@@ -109,7 +109,7 @@ def repeat_attempts(
 
 
 def _logged(run: RunContext, unit: WorkUnit, attempt: int) -> AbstractContextManager[None]:
-    """Let lines of the log say which attempt of which work unit they are about."""
+    """Add the work unit and the number of the attempt to log lines."""
     begins = iso(unit.partition.low) if run.job.planning.is_dated else None
     return bind(
         job=run.job.name, run_id=run.run_id, unit=unit.signature, begins=begins, attempt=attempt
@@ -117,7 +117,7 @@ def _logged(run: RunContext, unit: WorkUnit, attempt: int) -> AbstractContextMan
 
 
 def _is_lasting(failure: Failure, before: Failure | None) -> bool:
-    """Return whether an attempt failed just as the one before, in a way that waiting mends not."""
+    """Return whether an attempt failed like the one before, in a way that waiting does not mend."""
     if before is None or failure.code not in _REPEATED_ALIKE:
         return False
     return (failure.code, failure.error) == (before.code, before.error)
@@ -150,7 +150,7 @@ def _wait_for_retry(run: RunContext, retry: int, clocks: Clocks) -> float:
 
 
 def _add(before: Counters, last: Counters) -> Counters:
-    """Return the counters of all attempts: costs add up, rows are those of the last one."""
+    """Return the counters of all attempts: summed costs, and the rows of the last attempt."""
     return replace(
         last,
         requests=before.requests + last.requests,

@@ -1,8 +1,8 @@
-"""What the framework relies on in a destination, as tests for yours; they need pytest.
+"""The framework's requirements on a destination, as tests for yours; they need pytest.
 
 Subclass ``DestinationContract`` in a test module and give it a fixture ``store``: a
-``DestinationHarness`` that opens your destination and says which rows readers see. pytest runs the
-rest::
+``DestinationHarness`` that opens your destination and returns the rows that readers see. pytest
+runs the rest::
 
     class TestArchive(DestinationContract):
         @pytest.fixture
@@ -48,15 +48,15 @@ _ROWS = 10
 
 
 class DestinationHarness(ABC):
-    """Your destination in the hands of the tests: each test has a new one, with no row in it.
+    """The tests' access to your destination: each test has a new one, without rows.
 
-    ``kind`` is your class, in a module that can be imported. ``modes`` are the publish modes that
-    are tested, unset those of the class. ``mistakes`` are properties of your
-    job, each with a text that must be refused, empty where the property is needed. ``secrets`` are
-    texts that no name and no message may show. ``code`` is what the paths of the files begin with
-    that are killed at their lines, the file of your class where it is empty, and ``every`` at each
-    so manieth line. ``can_fork`` is False where a library of yours cannot be used in a child of
-    the process that used it before; its own tests have to show then what a kill does.
+    ``kind`` is your class, in a module that can be imported. ``modes`` are the publish modes to
+    test; unset, those of the class. ``mistakes`` are properties of your job, each with a text that
+    must be refused, empty if the property is needed. ``secrets`` are texts that no name and no
+    message may show. ``code`` is the path prefix of the files at whose lines the tests kill a
+    commit, by default the file of your class; with ``every`` = n, only each n-th line counts.
+    ``can_fork`` is False if a library of yours cannot be used in a child of the process that
+    used it before; its own tests have to show then what a kill does.
     """
 
     kind: type[Destination]
@@ -86,14 +86,14 @@ class DestinationHarness(ABC):
         """
 
     def gone(self) -> Mapping[str, str]:
-        """Take the store away, or return other properties with which there is none."""
+        """Take the store away, or return properties of a store that does not exist."""
         pytest.skip("this store cannot be taken away")
 
     def job(self, mode: PublishMode, **changes: str) -> Job:
         """Load a job that publishes here; of changes, ``__`` in a name is a dot.
 
         Raises:
-            ConfigError: it is wrong.
+            ConfigError: the job is wrong.
         """
         given = {
             "source.class": few_rows.NAME,
@@ -154,7 +154,7 @@ class Opened:
         return Intent(commit, 1, dataset_dir(spec), number, described(spec, self.files))
 
     def publish(self, run_id: str, signature: str, *ids: int) -> Intent:
-        """Publish rows of one work unit; earlier ones go as the publish mode says."""
+        """Publish rows of one work unit; earlier rows are removed as the publish mode says."""
         live = self.destination.live()
         removes = {
             _REPLACE: live,
@@ -171,13 +171,13 @@ class DestinationContract:
 
     @pytest.fixture
     def store(self) -> DestinationHarness:
-        """Return your destination; your subclass has to bring this fixture."""
+        """Return your destination; your subclass has to define this fixture."""
         pytest.fail("give your subclass a fixture `store`")
 
     # Publishing
 
     def test_what_is_published_is_there_once(self, store: DestinationHarness) -> None:
-        """Nothing is there before ``carry_out``, and every row after it."""
+        """Readers see no row before ``carry_out``, and every row after it."""
         opened = store.open()
         opened.destination.check()
         intent = opened.intent(
@@ -213,7 +213,7 @@ class DestinationContract:
         assert not opened.destination.has_landed(second)
 
     def test_numbers_grow(self, store: DestinationHarness) -> None:
-        """``landed`` has the number of the newest commit, if it says any."""
+        """``landed`` returns the number of the newest commit, if it returns numbers."""
         before = store.open().destination.landed("dil/trial")
         first = store.open().publish("run-1", "a", 1)
         landed = store.open().destination.landed("dil/trial")
@@ -228,7 +228,7 @@ class DestinationContract:
     # Modes
 
     def test_a_replace_leaves_its_own_rows_alone(self, store: DestinationHarness) -> None:
-        """With ``replace`` nothing of earlier commits stays, also where there are no new rows."""
+        """With ``replace`` no row of earlier commits stays, even if there are no new rows."""
         _require(store, _REPLACE)
         store.open(_REPLACE).publish("run-1", "a", 1, 2)
         store.open(_REPLACE).publish("run-2", "b", 3)
@@ -247,7 +247,7 @@ class DestinationContract:
         assert _ids(store) == [3], "a work unit without rows has none"
 
     def test_a_replace_is_repeated(self, store: DestinationHarness) -> None:
-        """What a commit took away is not looked for again."""
+        """A repeated commit does not look again for the rows that it removed."""
         mode = _WINDOW if _WINDOW in _modes(store) else _REPLACE
         _require(store, mode)
         store.open(mode).publish("run-1", "a", 1, 2)
@@ -304,7 +304,7 @@ class DestinationContract:
         assert store.open().destination.lost(intent) == ()
 
     def test_what_is_given_up_lands_no_more(self, store: DestinationHarness) -> None:
-        """A driver that wakes up after ``fence`` brings nothing in."""
+        """A driver that wakes up after ``fence`` publishes nothing."""
         if store.kind.fence is Destination.fence:
             pytest.skip("this destination has no fence")
         store.open().publish("run-0", "a", 0)
@@ -332,7 +332,7 @@ class DestinationContract:
     # Names and messages
 
     def test_a_destination_has_one_name(self, store: DestinationHarness) -> None:
-        """An intent is finished only where ``uri`` says the same, and no secret is in it."""
+        """An intent is finished only if ``uri`` is the same, and ``uri`` has no secret."""
         first, second = store.open(), store.open()
         name = described(first.job.publishing, first.files)
         assert name == described(second.job.publishing, second.files), "it changes from run to run"
@@ -394,7 +394,7 @@ class DestinationContract:
 
 
 class _CrashError(BaseException):
-    """What no code catches."""
+    """An exception that no code catches."""
 
 
 def _ids(store: DestinationHarness) -> list[int]:

@@ -1,4 +1,4 @@
-"""A source of a few rows, for tests of what comes behind a source."""
+"""A source of a few rows, for tests of later steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME = f"{__name__}:FewRows"
 
 @dataclass(frozen=True, slots=True)
 class FewRowsSection(Section):
-    """Which rows there are."""
+    """The rows of the source."""
 
     first: Int = prop("ms.x.few.rows.first", "The id of the first row.", default=0)
     rows: Int = prop("ms.x.few.rows.count", "How many rows there are.", default=10)

@@ -35,7 +35,7 @@ class InProcessExecutor:
         self._clocks = clocks
 
     def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
-        """Run until the end, or until ``watch`` or a spent quota says stop."""
+        """Run all work units, or stop when ``watch`` or a spent quota asks for it."""
         reports: list[TaskReport] = []
         with coordinated(run, BindAddress()) as shared:
             for unit in units:

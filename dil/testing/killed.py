@@ -1,4 +1,4 @@
-"""A call that is killed at each line of it, one after the other."""
+"""Kills a call at each of its lines, one after the other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def killed_at_each_line(call: Callable[[], object], folder: str, every: int = 1)
 
     The n-th child is killed by SIGKILL before the n-th line that it would run of the Python files
     whose paths begin with ``folder``, so nothing of it is cleaned up: no ``finally``, no rollback,
-    no buffer. With ``every`` only each so manieth line is one to be killed at.
+    no buffer. With ``every`` = n, only at each n-th line.
 
     Yields:
         The number of lines that ran.

@@ -1,4 +1,4 @@
-"""What the framework relies on in a secret resolver, as tests for yours; they need pytest.
+"""The framework's requirements on a secret resolver, as tests for yours; they need pytest.
 
 Subclass ``SecretResolverContract`` in a test module and give it a fixture ``store``: a
 ``SecretHarness`` that keeps secrets in your store, and takes the store away. pytest runs the rest::
@@ -46,7 +46,7 @@ data.publisher.final.dir=lake
 
 
 class SecretHarness(ABC):
-    """Your store in the hands of the tests: each test has a new one, and may fill and break it.
+    """The tests' access to your store: each test has a new one, and may fill and break it.
 
     ``kind`` is your class, in a module that can be imported. ``environ`` is the environment that
     it reads its settings from. ``malformed`` are references that ``check`` must refuse, none where
@@ -68,7 +68,7 @@ class SecretHarness(ABC):
 
     @abstractmethod
     def gone(self) -> None:
-        """Take the store away; what is asked of it from now on fails."""
+        """Take the store away; all later requests to it fail."""
 
     def refusing(self) -> Mapping[str, str]:
         """Return another environment, with which the store refuses the resolver."""
@@ -80,7 +80,7 @@ class SecretResolverContract:
 
     @pytest.fixture
     def store(self) -> SecretHarness:
-        """Return your store; your subclass has to bring this fixture."""
+        """Return your store; your subclass has to define this fixture."""
         raise NotImplementedError("give the test class a fixture `store`")
 
     @pytest.mark.parametrize("text", _TEXTS, ids=range(len(_TEXTS)))

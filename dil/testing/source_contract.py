@@ -1,4 +1,4 @@
-"""What the framework relies on in a source, as tests for your connector; they need pytest.
+"""The framework's requirements on a source, as tests for your connector; they need pytest.
 
 Subclass ``SourceContract`` in a test module and give it a fixture ``source``: a ``SourceHarness``
 that fills your source with rows, and breaks it. pytest runs the rest::
@@ -50,14 +50,14 @@ _NO_NAMES = (
 
 
 class SourceHarness(ABC):
-    """Your source in the hands of the tests: each test has a new one, and may fill and break it.
+    """The tests' access to your source: each test has a new one, and may fill and break it.
 
-    ``mistakes`` are properties of your job, each with a text that must be refused, empty where the
+    ``mistakes`` are properties of your job, each with a text that must be refused, empty if the
     property is needed. ``secrets`` are texts that no message may show: passwords and tokens, the
     right ones and the wrong ones. ``elsewhere`` are names for ``named`` that would lead to rows of
     ``fill`` or others if they were taken for more than a name, such as ``../other/rows``.
 
-    What a source cannot do is left out: the tests of it are skipped.
+    Leave out the methods for abilities that your source lacks: their tests are skipped.
     """
 
     mistakes: Collection[tuple[str, str]]
@@ -75,7 +75,7 @@ class SourceHarness(ABC):
 
     @abstractmethod
     def gone(self) -> Mapping[str, str]:
-        """Take the source away, or return other properties with which there is none."""
+        """Take the source away, or return properties of a source that does not exist."""
 
     def refusing(self) -> Mapping[str, str]:
         """Return other properties, with which the source refuses the login."""
@@ -100,18 +100,18 @@ class SourceContract:
 
     @pytest.fixture
     def source(self) -> SourceHarness:
-        """Return the source under test; yours."""
+        """Return your source; your subclass has to define this fixture."""
         pytest.fail("give your subclass a fixture `source`")
 
     @pytest.fixture
     def trial(self, tmp_path: Path) -> Trial:
-        """Return what runs the job."""
+        """Return the runner of the job."""
         return Trial(tmp_path / "trial")
 
     # Rows
 
     def test_a_run_publishes_every_row_once(self, source: SourceHarness, trial: Trial) -> None:
-        """Whatever the pages, batches and files are in which rows come."""
+        """Every row is published once, in whatever pages, batches and files rows come."""
         report = trial.run(trial.job(source.fill(ROWS)))
         assert report.failures == (), report.failures
         _check_each_once(trial)
@@ -156,7 +156,7 @@ class SourceContract:
     def test_the_job_travels_to_a_task(self, source: SourceHarness, trial: Trial) -> None:
         """The parsed values of your properties pickle; the class is found there by its name.
 
-        Of the connector itself nothing travels: a task makes its own, without arguments.
+        The connector itself does not travel: a task makes its own, without arguments.
         """
         job = trial.job(source.fill(1))
         arrived: Job = pickle.loads(pickle.dumps(job))  # noqa: S301 - our own bytes
@@ -246,7 +246,7 @@ class SourceContract:
         assert _rows_of(trial, properties, _NAME) == 1, "the job must find what has the name"
         strayed = []
         for name in (*_NO_NAMES, *source.elsewhere):
-            with suppress(DilError):  # to refuse a name is as good as to find nothing
+            with suppress(DilError):  # a refused name is as good as an unknown one
                 if _rows_of(trial, properties, name):
                     strayed.append(name)
         assert strayed == [], f"these are no names of rows, and brought some: {strayed}"

@@ -1,4 +1,4 @@
-"""One job in a folder of its own, run in this process without Spark, and what it published."""
+"""Runs one job in its own folder, in this process without Spark, and reads its dataset."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _JOB = {
 
 
 class Trial:
-    """A job with one work unit, the day before ``NOW_MS``; no wait before a retry is waited for.
+    """A job with one work unit, the day before ``NOW_MS``; retries begin without a wait.
 
     ``without`` are properties that its jobs do not have unless they are given.
     """
@@ -58,7 +58,7 @@ class Trial:
         self._base = {name: text for name, text in _JOB.items() if name not in without}
 
     def job(self, properties: Mapping[str, str], **changes: str) -> Job:
-        """Write the job file anew and load it; of changes, ``__`` in a name is a dot.
+        """Write a new job file and load it; of changes, ``__`` in a name is a dot.
 
         Raises:
             ConfigError: with everything that is wrong.

@@ -82,7 +82,7 @@ _COLUMNS: Mapping[str, tuple[pa.DataType, Sequence[object]]] = {
 
 
 class WriterHarness(ABC):
-    """Files of your format in the hands of the tests.
+    """The tests' access to files of your format.
 
     ``kind`` is your class, in a module that can be imported. ``refused`` are the types, of those
     that the tests are named by, that your format does not have: writing them has to fail.
@@ -119,7 +119,7 @@ class WriterHarness(ABC):
         """Load a job that writes such files; of changes, ``__`` in a name is a dot.
 
         Raises:
-            ConfigError: it is wrong.
+            ConfigError: the job is wrong.
         """
         given = {
             "source.class": few_rows.NAME,
@@ -136,7 +136,7 @@ class WriterContract:
 
     @pytest.fixture
     def form(self) -> WriterHarness:
-        """Return your format; your subclass has to bring this fixture."""
+        """Return your format; your subclass has to define this fixture."""
         pytest.fail("give your subclass a fixture `form`")
 
     # Values

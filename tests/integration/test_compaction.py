@@ -90,7 +90,7 @@ def test_work_units_that_window_replace_reads_again_keep_files_of_their_own(tmp_
     story.run(day(3))
     outcome = compacted(story, target_bytes=1 << 20, is_dry_run=True)
     assert outcome.plan.groups == ()
-    assert "only files of the same one are put together" in " ".join(outcome.plan.notes)
+    assert "are joined only with each other" in " ".join(outcome.plan.notes)
 
     job = story.job()
     cut = replace(job, writing=replace(job.writing, row_group_rows=1, target_bytes=100))
@@ -253,7 +253,7 @@ def test_work_of_a_crashed_run_is_published_first(tmp_path, source):
     story.run(day(2))
     source.faults.append(failing(2, "b"))
     assert story.run(day(3)).status.value == "failed"
-    with pytest.raises(StateError, match="waits in staging"):
+    with pytest.raises(StateError, match="wait in staging"):
         compacted(story)
     source.faults.clear()
     story.run(day(3))

@@ -61,9 +61,9 @@ def test_rows_among_others_are_not_read_again_unless_that_is_fine(story):
     story.drop_units()
     story.run(day(3))
     for decision in (FileDecision.UNDECIDED, FileDecision.WITHDRAW):
-        with pytest.raises(StateError, match="put together"):
+        with pytest.raises(StateError, match="into one file"):
             acting(story, forgetting(0, decision))
-    with pytest.raises(StateError, match="put together"):
+    with pytest.raises(StateError, match="into one file"):
         acting(story, lambda session: propose_rewind(session, 0, FileDecision.WITHDRAW))
     # A work unit that came after it has files of its own.
     acting(story, forgetting(2, FileDecision.WITHDRAW))
@@ -87,7 +87,7 @@ def test_a_rewind_over_a_compaction_is_refused_unless_doubled_rows_are_fine(stor
     compact(story)
     compacted = int(story.head()["sequenceNumber"])
     story.run(day(3))
-    with pytest.raises(StateError, match="which rows came before it") as caught:
+    with pytest.raises(StateError, match="which rows are older than") as caught:
         acting(story, lambda session: propose_rewind(session, 0))
     assert f"Rewind to block {compacted} or later" in caught.value.fix
     # Of the work units that came after it nothing was put together.

@@ -278,7 +278,7 @@ def test_an_auto_job_reads_back_by_what_it_measured_and_the_14th_run_probes(
     assert days.meter().runs_since_probe == 13
     probe = plan_job(days.job(), now_ms=START + 14 * DAY)
     assert (probe.plan.grace_ms, len(probe.plan.work_units)) == (9 * DAY, 10)
-    assert "a probe, which each run of 14 is" in str(probe.plan.grace_why)
+    assert "a probe, one run in 14" in str(probe.plan.grace_why)
     days.put(13, 1)
     days.put(6, 1)
     days.run(14)

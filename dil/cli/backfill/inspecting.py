@@ -29,7 +29,7 @@ def list_backfills(call: JobCall) -> int:
     return 0
 
 
-@click.command(short_help="Compare a backfill with what is live.")
+@click.command(short_help="Compare a backfill with the live rows.")
 @job_command()
 @now_option
 @backfill_id_argument
@@ -57,7 +57,7 @@ def diff(call: JobCall, *, now: str | None, backfill_id: str, rows_only: bool) -
     return 0
 
 
-@click.command(short_help="Delete what a backfill holds.")
+@click.command(short_help="Delete the rows of a backfill.")
 @job_command()
 @backfill_id_argument
 @click.option("--yes", is_flag=True, help="Do it. Without it only the preview is shown.")

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from dil.operator.backfill.status import BackfillStatus
 
 
-@act_command("publish", "Publish what a backfill holds.")
+@act_command("publish", "Publish the rows of a backfill.")
 @backfill_id_argument
 @click.option("--append", is_flag=True, help="Add the rows beside those of the same work units.")
-@click.option("--replace", "is_replace", is_flag=True, help="Put the rows in the place of those.")
-@click.option("--partial", is_flag=True, help="Leave out for good what was not read, or is stale.")
+@click.option("--replace", "is_replace", is_flag=True, help="Replace those rows.")
+@click.option("--partial", is_flag=True, help="Leave out for good unread and stale work units.")
 def publish(
     request: Request, *, backfill_id: str, append: bool, is_replace: bool, partial: bool
 ) -> int:
@@ -104,7 +104,7 @@ def undo(request: Request, *, backfill_id: str) -> int:
 
 
 def _row_decision(job: Job, *, append: bool, is_replace: bool) -> RowDecision:
-    """Return what the operator decided about rows.
+    """Return the operator's decision about rows.
 
     Raises:
         ConfigError: both are given, or the publish mode leaves nothing to decide.
@@ -133,8 +133,8 @@ def _has_consent(request: Request, found: Publication) -> bool:
     """Return whether the operator agrees to a publication that nothing speaks against.
 
     Raises:
-        ConfigError: it is agreed to and not decided how.
-        StateError: it is agreed to and refused.
+        ConfigError: --yes is given without a decision.
+        StateError: --yes is given, but the publication is refused.
     """
     refusal = found.refusal
     if refusal is None:

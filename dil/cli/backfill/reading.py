@@ -1,4 +1,4 @@
-"""``dil backfill JOB.conf --from --to`` and ``resume``: read a range, go on with it."""
+"""``dil backfill JOB.conf --from --to`` and ``resume``: read a range, and resume it."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def resume(
     parallelism: int | None,
     pause_s: int | None,
 ) -> int:
-    """Read what of a backfill is not read yet, failed work units once more."""
+    """Read the unread work units of a backfill, and failed ones again."""
     found: list[BackfillDefinition] = []
 
     def go_on() -> RunReport:

@@ -155,7 +155,7 @@ def _count(rows: int | None) -> str:
 
 
 def publication_json(found: Publication, *, act_id: str | None, is_done: bool) -> dict[str, object]:
-    """Return what publishing a backfill changes, or has changed, as JSON members."""
+    """Return the changes of a backfill's publication as JSON members."""
     status = found.status
     return {
         "job": status.definition.job,

@@ -1,4 +1,4 @@
-"""``dil state``: what is remembered of a job, and what operators may do to it."""
+"""``dil state``: shows the state of a job, and lets operators change it."""
 
 from __future__ import annotations
 

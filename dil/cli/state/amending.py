@@ -1,4 +1,4 @@
-"""What every verb that amends state does: lease, preview, consent, one commit."""
+"""The common steps of verbs that amend state: lease, preview, consent, one commit."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def conclude(request: Request, session: OperatorSession, preview: Preview) -> in
     """Show what would change, apply it with the operator's consent, and return the exit code.
 
     Raises:
-        ConfigError: it is agreed to, but not decided what becomes of published files.
+        ConfigError: --yes is given without a decision about published files.
         StateError: the act is refused.
     """
     from dil.operator.amendments import apply

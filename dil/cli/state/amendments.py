@@ -132,7 +132,7 @@ def relist(request: Request) -> int:
 
 
 def _decision(*, keep: bool, withdraw: bool) -> FileDecision:
-    """Return what the flags say of published files.
+    """Return the decision about published files that the flags mean.
 
     Raises:
         ConfigError: both are given.

@@ -1,4 +1,4 @@
-"""``dil state gaps``: which stretches of time were read of each unit, and which were not."""
+"""``dil state gaps``: shows the read and the unread stretches of time of each unit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``dil state import``: go on from the high watermarks that another store kept."""
+"""``dil state import``: imports the high watermarks that another store kept."""
 
 from __future__ import annotations
 

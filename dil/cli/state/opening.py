@@ -105,7 +105,7 @@ def block_line(block: JsonObject, job: Job, *, newer: JsonObject | None = None) 
 
 
 def _act(event: JsonObject, newer: JsonObject | None) -> Iterator[str]:
-    """Yield what an operator's act says: verb and id, files, reason."""
+    """Yield texts about an operator's act: verb and id, files, reason."""
     from dil.observe.logs import one_line
 
     yield f"{event.get('act')} {event.get('actId')}"

@@ -95,7 +95,7 @@ def _watermark(proposal: Proposal) -> str:
 
 
 def _labels(proposal: Proposal) -> dict[str, object]:
-    """Return the timelabels that an amendment closes and reopens, nothing where there are none."""
+    """Return the timelabels that an amendment closes and reopens, nothing if there are none."""
     found = {"closed": proposal.closes, "reopened": proposal.reopens}
     if not any(found.values()):
         return {}

@@ -150,7 +150,7 @@ def _events(job: Job, view: _View) -> EventSummary | None:
 
 
 def _books(job: Job, view: _View) -> Books | None:
-    """Return which timelabels are closed now; an earlier block does not name them all."""
+    """Return the closed timelabels; only of the present, because earlier blocks do not name all."""
     if view.at is not None:
         return None
     from dil.run.books import kept_books
@@ -166,7 +166,7 @@ def _books_json(books: Books) -> JsonObject:
 
 
 def _books_lines(books: Books) -> Iterator[str]:
-    """Yield which periods are closed, and which of them were reopened."""
+    """Yield lines that name closed and reopened periods."""
     from dil.text.zones import find_zone, moment
 
     utc = find_zone("UTC")

@@ -1,4 +1,4 @@
-"""``dil state verify``: recheck what is remembered, and the published files."""
+"""``dil state verify``: rechecks the state of a job, and its published files."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _lost_inputs(job: Job, chains: Mapping[str, InputChain], report: ChainReport
 
 
 def _newer_dataset(job: Job, store: StateStore) -> Iterator[str]:
-    """Yield what is wrong where the dataset was published to from a newer state."""
+    """Yield a problem if a newer state has published to the dataset."""
     from dil import publishing
     from dil.storage import filesystem_for
 
@@ -171,7 +171,7 @@ def _newer_dataset(job: Job, store: StateStore) -> Iterator[str]:
 
 
 def _misfits(job: Job) -> Iterator[str]:
-    """Yield the shared files of which the manifest does not say of each row once whose it is."""
+    """Yield a problem for each shared file whose manifest does not give each row one work unit."""
     from dil import publishing
     from dil.publishing.layout import META
     from dil.publishing.shared_files import misfit
@@ -191,7 +191,7 @@ def _misfits(job: Job) -> Iterator[str]:
 
 
 def _size_on(place: str) -> Callable[[str], int | None]:
-    """Return what finds a file's size by its URI; each folder is listed once."""
+    """Return a function that finds a file's size by URI; each folder is listed once."""
     from dil.storage import filesystem_for
 
     filesystem = filesystem_for(place)
@@ -211,7 +211,7 @@ def _size_on(place: str) -> Callable[[str], int | None]:
 
 
 def _hash_on(place: str) -> Callable[[str], str]:
-    """Return what reads a file by its URI and returns its SHA-256."""
+    """Return a function that reads a file by URI and returns its SHA-256."""
     import hashlib
 
     from dil.storage import filesystem_for

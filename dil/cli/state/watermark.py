@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "--undo", is_flag=True, help="Take the last --set back, while no run was judged by it."
 )
 def watermark(request: Request, *, to: str | None, undo: bool) -> int:
-    """Show the watermark of event time, set it, or take back what was set.
+    """Show the watermark of event time, set it, or undo the last change.
 
     It judges the rows of the next run, and never goes back once a run was judged by it.
     """

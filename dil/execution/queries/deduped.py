@@ -1,4 +1,4 @@
-"""Leaves out the rows of a query that repeat published ones, or each other, on Spark."""
+"""Removes rows of a query that repeat published rows or each other, on Spark."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _PLACES = StructType([StructField(PLACE, LongType())])
 class Deduped:
     """The rows of a query without repeats; ``frame`` is a DataFrame.
 
-    ``span`` is that of the times of all its rows, repeats too; None where none has a time. The rows
-    are computed once and kept until ``release``.
+    ``span`` is the span of the times of all rows, including repeats; None if no row has a time. The
+    rows are computed once and kept until ``release``.
     """
 
     frame: Any
@@ -49,7 +49,7 @@ def without_repeats(
     published: Published,
     frame_of: ViewFrame,
 ) -> Deduped:
-    """Leave out of the rows of a DataFrame what repeats others.
+    """Return the rows of a DataFrame without repeats.
 
     ``published`` gives the published rows that may be near the times of a span, and ``frame_of``
     their DataFrame. Rows without a key or a time stay: nobody knows what they repeat.

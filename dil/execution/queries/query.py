@@ -1,4 +1,4 @@
-"""What a query of a derived dataset is to whoever runs it; knows no Spark."""
+"""The contract of a derived dataset's query with its executor; knows no Spark."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The rows of one input that a query reads, by the name of their view; pickles.
+    """The rows of one input that a query reads, with the name of their view; pickles.
 
-    ``tasks`` are what each task reads, in the order of the offsets. ``has_op`` says that rows of
-    which no changelog says what happened to them came. ``known`` is the schema of the dataset, of
-    which ``columns`` are read, empty for all of them. ``may_match`` says by the statistics of a row
-    group of Parquet whether a row of it is wanted.
+    ``tasks`` has the rows of each task, in the order of the offsets. With ``has_op``, rows without
+    an operation get the one of new rows. ``known`` is the schema of the dataset, of which
+    ``columns`` are read, all if empty. ``may_match`` decides by the statistics of a Parquet row
+    group whether it may have a wanted row.
     """
 
     name: str
@@ -46,15 +46,15 @@ class View:
 
     @property
     def wanted(self) -> pa.Schema:
-        """Return the schema of what is read."""
+        """Return the schema of the rows that are read."""
         return pa.schema([self.known.field(name) for name in self.columns or self.known.names])
 
     def rows(self, task: int, target: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one task in a schema.
+        """Yield the rows of one task in the schema ``target``.
 
         Raises:
-            StateError: a file is gone, or is not what was published.
-            WriteError: it is damaged.
+            StateError: a file is gone, or differs from the published one.
+            WriteError: a file is damaged.
         """
         reading = DatasetReading(self.dataset_files, self.known, target, self.may_match)
         for each in self.tasks[task]:
@@ -74,18 +74,18 @@ def view_of(name: str, rows: InputRows, writing: WritingSpec) -> View:
 
 
 def _with_op(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of which those came whose ``op`` says nothing."""
+    """Return the rows with a null ``op`` replaced by the operation of new rows."""
     at = batch.schema.get_field_index(OP)
     return batch.set_column(at, batch.schema.field(at), pc.fill_null(batch.column(at), 0))
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query over views; ``unit`` is the work unit that it is, in the report and in names.
+    """A query over views; ``unit`` is its work unit, for the report and for names.
 
     Each part of the result, which one task writes, is a work unit of its own, see ``part_of``.
-    ``closing`` says which windows are emitted, of a query that has any. ``published`` gives, of one
-    that leaves out repeats, the published rows whose times are near a span, None for none.
+    ``closing`` are the windows to emit, for a query with windows. For a query that leaves out
+    repeats, ``published`` returns the published rows whose times are near a span, None for none.
     """
 
     spec: QuerySpec
@@ -97,9 +97,9 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """The parts of a result in the order of its rows, each with what was staged of it.
+    """The parts of a result in the order of its rows, each with its staged files.
 
-    ``span`` is that of the times of all rows that the query gave, where repeats were left out.
+    ``span`` is the span of the times of all rows of the query; set if repeats are left out.
     """
 
     units: tuple[WorkUnit, ...]
@@ -112,7 +112,7 @@ class QueryExecutor(Protocol):
     """Runs queries."""
 
     def query(self, run: RunContext, query: Query, watch: Watch) -> QueryResult:
-        """Run a query and stage what it gives; at least one part comes back, maybe without rows.
+        """Run a query and stage its rows; the result has at least one part, which may be empty.
 
         Raises:
             QueryError: the query is wrong, or failed.
@@ -120,7 +120,7 @@ class QueryExecutor(Protocol):
         """
 
     def differing(self, one: View, other: View) -> int:
-        """Return how many rows of one view the other lacks, each as often as it is there.
+        """Return how many rows of one view the other lacks; equal rows are counted one by one.
 
         Raises:
             QueryError: the rows cannot be read, or not be compared.
@@ -129,12 +129,12 @@ class QueryExecutor(Protocol):
 
 
 def part_of(unit: WorkUnit, number: int) -> WorkUnit:
-    """Return the work unit of a part of the result, from 0."""
+    """Return the work unit of a part of the result; ``number`` counts from 0."""
     return structs.replace(unit, signature=f"{unit.signature}.{number}")
 
 
 def in_order(unit: WorkUnit, reports: dict[int, TaskReport]) -> QueryResult:
-    """Return the parts in order; a result of no part has one without rows."""
+    """Return the parts in order; a result without parts gets one without rows."""
     found = reports or {0: TaskReport(unit.signature, unit.low, unit.high, 1)}
     units = tuple(part_of(unit, number) for number in sorted(found))
     ordered = (

@@ -1,4 +1,4 @@
-"""Rows that repeat one that is published, or an earlier one of the same query; knows no Spark.
+"""Finds rows that repeat a published row or an earlier row of the same query; knows no Spark.
 
 Whether a row is left out depends on the rows before it alone, so it is the same however the rows
 were cut into runs.
@@ -18,17 +18,17 @@ from dil.errors import QueryError
 from dil.model.dedupe import COLUMN, KEYS, DedupeSpec, TimeSpan
 from dil.reshaping.dataset_reading import Statistics
 
-# The place of a row among those of a query; what is published already comes before all of them.
+# The place of a row among the rows of a query; published rows have places before all of them.
 PLACE, TIME = "__dil_place", "__dil_time"
 PUBLISHED = -1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def require_columns(schema: pa.Schema, spec: DedupeSpec) -> None:
-    """Refuse a result that lacks a key or the time, or whose keys cannot be compared.
+    """Refuse a result that lacks a key or time column, or whose keys cannot be compared.
 
     Raises:
-        QueryError: a column is not there, or its values have parts.
+        QueryError: a column is missing, or its values are nested.
     """
     named = [*((name, KEYS) for name in spec.keys), (spec.column, COLUMN)]
     for name, key in named:
@@ -50,7 +50,7 @@ def micros(times: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return times as whole microseconds since 1970 in UTC: timestamps, dates, or epoch ms.
 
     Raises:
-        QueryError: they are no times.
+        QueryError: the values are no times.
     """
     kind = times.type
     if pa.types.is_timestamp(kind):
@@ -67,7 +67,7 @@ def micros(times: pa.ChunkedArray) -> pa.ChunkedArray:
 
 @dataclass(frozen=True, slots=True)
 class NearSpan:
-    """Says of a row group of Parquet whether the times of a column may be in a span; pickles."""
+    """Decides whether a Parquet row group may have times of a column in a span; pickles."""
 
     column: str
     span: TimeSpan
@@ -84,7 +84,7 @@ class NearSpan:
 
 
 def _micros(value: object) -> int | None:
-    """Return a time as microseconds since 1970 in UTC, None for a value that is none."""
+    """Return a time as microseconds since 1970 in UTC, None for a value that is no time."""
     match value:
         case datetime():
             aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value
@@ -99,7 +99,7 @@ def _micros(value: object) -> int | None:
 
 @dataclass(slots=True)
 class Repeats:
-    """Finds repeats among rows that come key by key, each in the order of the places.
+    """Finds repeats among rows that are sorted by key, and by place within a key.
 
     Batches have the columns of the keys, then ``TIME``, then ``PLACE``. Times are microseconds.
     """
@@ -131,15 +131,15 @@ class Repeats:
         return pa.array(found, pa.int64())
 
     def _is_near(self, at: int) -> bool:
-        """Return whether a row that is published is near enough."""
+        """Return whether a published row is near enough in time."""
         place = bisect_left(self._known, at - self.within)
         return place < len(self._known) and self._known[place] <= at + self.within
 
 
 def _changes(keys: Sequence[pa.Array], last: Sequence[pa.Array]) -> list[bool]:
-    """Return for each row whether it has another key than the row before.
+    """Return for each row whether its key differs from that of the row before.
 
-    ``last`` is the row before the first one, empty where there is none.
+    ``last`` is the row before the first one, empty if there is none.
     """
     before = last or [column.slice(0, 1) for column in keys]
     rows = len(keys[0])

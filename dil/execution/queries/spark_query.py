@@ -1,4 +1,4 @@
-"""A query of a derived dataset on Spark: files to views, Spark SQL, and its rows to staged files.
+"""Runs a derived dataset's query on Spark: files to views, Spark SQL, rows to staged files.
 
 Rows come from files by our own reader and go to files by our own writers, both inside of tasks, so
 that types, file systems and formats are those of every other run.
@@ -46,10 +46,10 @@ from dil.task.work_unit import run_attempt_over
 log = logging.getLogger(__name__)
 
 _LONGEST = 600
-# Where Spark sees a mistake; lines count from 1, characters from 0.
+# Spark's place of a mistake; lines count from 1, characters from 0.
 _POSITION = re.compile(r"\bline ([0-9]+),? pos ([0-9]+)")
 _RESULT = StructType([StructField("part", IntegerType()), StructField("report", BinaryType())])
-# Nodes of Spark's plans whose result over new rows alone is not what it is over all of them.
+# Nodes of Spark's plans whose result over new rows is not the new part of the whole result.
 _NOT_BY_ROW = {
     "Aggregate": "aggregates rows",
     "Join": "joins datasets",
@@ -81,7 +81,7 @@ _NOT_BY_ROW = {
         "calls a function for groups of rows",
     ),
 }
-# Leaves of a plan that have no rows of their own: what they name is elsewhere in the plan.
+# Leaves of a plan without rows of their own: they refer to other parts of the plan.
 _WITHOUT_ROWS = frozenset({"CTERelationRef"})
 
 
@@ -150,7 +150,7 @@ def _result(
     query: Query,
     kept: ExitStack,
 ) -> tuple[Any, TimeSpan | None]:
-    """Return the rows to be published, and the span of their times where repeats are left out."""
+    """Return the rows to publish, and the span of their times if repeats are left out."""
     spec = query.spec
     frames = {view.name: frame_of(session, view) for view in query.views}
     windows, closing = spec.windows, query.closing
@@ -173,21 +173,21 @@ def _result(
 
 
 def _selected(session: Any, spec: QuerySpec) -> Any:  # noqa: ANN401 - a DataFrame
-    """Return what the SQL of the job makes of the views; nothing but a query is run."""
+    """Return the DataFrame of the job's SQL over the views; only queries are run."""
     parser = session._jsparkSession.sessionState().sqlParser()  # noqa: SLF001 - it has no public way
     try:
         parser.parseQuery(spec.text)
     except ParseException:
-        parser.parsePlan(spec.text)  # refuses what is no SQL at all, with its own words
+        parser.parsePlan(spec.text)  # Spark itself refuses invalid SQL
         raise QueryError(
             "the SQL is no query, but a statement that changes something",
-            f"Write a SELECT in {_place(spec)}; what it gives is published.",
+            f"Write a SELECT in {_place(spec)}; its rows are published.",
         ) from None
     return session.sql(spec.text)
 
 
 def _called(spec: QuerySpec, frames: dict[str, Any]) -> Any:  # noqa: ANN401 - a DataFrame
-    """Return what the job's own function makes of the inputs."""
+    """Return the DataFrame that the job's own function makes of the inputs."""
     from pyspark.sql import DataFrame
 
     function = spec.function
@@ -208,7 +208,7 @@ def _called(spec: QuerySpec, frames: dict[str, Any]) -> Any:  # noqa: ANN401 - a
     if not isinstance(found, DataFrame):
         raise QueryError(
             f"{function} returned {type(found).__name__}, and a DataFrame is needed",
-            "Let ms.query.function return what it makes of its inputs.",
+            "Let ms.query.function return a DataFrame made of its inputs.",
         )
     return found
 
@@ -229,25 +229,25 @@ def _refuse_more_than_rows(frame: Any) -> None:  # noqa: ANN401 - a DataFrame
         found = "looks rows up in a subquery"
     if found:
         raise QueryError(
-            f"the query {found}, and ms.query.mode=append gives it the new rows alone",
+            f"the query {found}, but ms.query.mode=append gives it only the new rows",
             "Set ms.query.mode=full, which runs it over the whole inputs and replaces the dataset;"
             " append is for queries that choose and change rows one by one.",
         )
 
 
 def _more_than_rows(node: Any) -> str:  # noqa: ANN401 - a node of a plan in the JVM
-    """Return what a node does that is not row by row; empty where it does nothing of that sort."""
+    """Return what a node does that is not row by row, as text; empty if it works row by row."""
     name = str(node.getClass().getSimpleName()).rstrip("$")
     if name in _NOT_BY_ROW:
         return _NOT_BY_ROW[name]
     if node.children().size() or name in _WITHOUT_ROWS:
         return ""
-    # Such rows would come once more with every run.
+    # Such rows would be added again by every run.
     return f"has rows that are not of its inputs ({name})"
 
 
 def _nodes(plan: Any) -> Iterator[Any]:  # noqa: ANN401 - nodes of a plan in the JVM
-    """Yield the nodes of a plan, but for what is below the views of the inputs."""
+    """Yield the nodes of a plan, without the nodes below the views of the inputs."""
     if _is_input(plan):
         return
     yield plan
@@ -277,7 +277,7 @@ def _place(spec: QuerySpec) -> str:
 
 
 def _at(spec: QuerySpec, error: Exception) -> str:
-    """Return which line of a file holds what Spark refuses; empty where it does not say."""
+    """Return the place that Spark names in an error, as text; empty if it names none."""
     if not spec.places or not isinstance(error, PySparkException):
         return ""
     offsets = [
@@ -300,7 +300,7 @@ def _said(error: PySparkException) -> str:
 
 
 def _failure(error: Exception) -> str:
-    """Return what Spark says of a value that made a query fail; empty for other failures."""
+    """Return Spark's text about a value that made a query fail; empty for other failures."""
     if not isinstance(error, PySparkException):
         return ""
     named = error.getCondition() if hasattr(error, "getCondition") else None
@@ -308,7 +308,7 @@ def _failure(error: Exception) -> str:
 
 
 def _with_plain_names(frame: Any) -> Any:  # noqa: ANN401 - a DataFrame
-    """Return the same rows under names that need no quotes."""
+    """Return the same rows with column names that need no quotes."""
     return frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
 
 
@@ -336,8 +336,8 @@ class _ReadBody:
 class _Body:
     """Stages the rows of one partition of the result; ``names`` are those of its columns.
 
-    Of rows that broke off in the middle it stages what came. That is never published: the task
-    has failed then, and what was staged counts only by the report of a task that succeeded.
+    If rows break off, the rows so far are staged, but never published: the task has failed, and
+    staged files count only by the report of a task that succeeded.
     """
 
     run: RunContext

@@ -1,7 +1,7 @@
-"""Windows of event time on Spark: the rows that they are over, and which of them are emitted.
+"""Windows of event time on Spark: selects their rows, and the windows to emit.
 
-No state is kept between runs. A window is computed once, when it is closed, from all rows that the
-input has then: they are in its files, and what Spark would keep of them is not needed.
+No state is kept between runs. A window is computed once, when it closes, from all rows that the
+input has then: the rows are in its files, so that Spark need not keep them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from dil.sections.windows import COLUMN
 
 
 def with_event_time(frame: Any, windows: WindowSpec, closing: Closing) -> Any:  # noqa: ANN401 - DataFrames
-    """Return the rows that may be in windows which are emitted, with their event time.
+    """Return the rows that may be in emitted windows, with their event time.
 
     Raises:
-        QueryError: there is no such column, or it holds no times.
+        QueryError: the column is missing, or holds no times.
     """
     from pyspark.sql.functions import expr
 
@@ -32,10 +32,10 @@ def with_event_time(frame: Any, windows: WindowSpec, closing: Closing) -> Any:  
 
 
 def event_time_of(frame: Any, column: str, key: str) -> str:  # noqa: ANN401 - a DataFrame
-    """Return the expression of a column's times as timestamps; ``key`` is what names the column.
+    """Return the SQL expression of a column as timestamps; the property ``key`` names the column.
 
     Raises:
-        QueryError: there is no such column, or it holds no times.
+        QueryError: the column is missing, or holds no times.
     """
     field = next((each for each in frame.schema.fields if each.name == column), None)
     if field is None:
@@ -57,7 +57,7 @@ def event_time_of(frame: Any, column: str, key: str) -> str:  # noqa: ANN401 - a
 
 
 def emitted(frame: Any, closing: Closing) -> Any:  # noqa: ANN401 - DataFrames
-    """Return the windows that are closed now, and were not before."""
+    """Return the windows that the present watermark closes and the earlier one did not."""
     found = frame.where(f"{END} <= timestamp_millis({closing.until_ms})")
     if closing.after_ms is None:
         return found

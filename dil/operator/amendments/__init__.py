@@ -1,7 +1,7 @@
 """Amendments of a job's state by an operator: proposed, previewed, applied under the job's lease.
 
 ``open_session`` takes the lease, a ``propose_...`` function returns a ``Preview``, and ``apply``
-does it. Nothing changes before that.
+commits it. Nothing changes before ``apply``.
 """
 
 from dil.operator.amendments.books import (

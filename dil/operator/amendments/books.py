@@ -1,4 +1,4 @@
-"""Closing and reopening the books of timelabels by hand (rule T33), and which there are."""
+"""Closes and reopens timelabels by hand (rule T33), and lists them."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _MISSING = (*OPEN, SKIPPED)
 
 
 def propose_close(session: OperatorSession, labels: Sequence[str], *, force: bool) -> Preview:
-    """Close labels whose rows are all there; with ``force`` whatever is missing.
+    """Close labels whose rows have all been read; with ``force`` also incomplete labels.
 
     Raises:
-        ConfigError: the job closes no labels, or a text is no label of it.
-        StateError: a label is not complete, and it is not forced.
+        ConfigError: the job never closes labels, or a text is no label of the job.
+        StateError: a label is not complete, and ``force`` is off.
     """
     spec, books = _require_books(session.job, session.store)
     windows = windows_of(spec)
@@ -46,7 +46,8 @@ def propose_close(session: OperatorSession, labels: Sequence[str], *, force: boo
     if missing and not force:
         raise StateError(
             f"{counted(len(missing), 'reason')} not to close: {'; '.join(missing)}",
-            "Run the job until it has read all of it. --force closes what is there, as final.",
+            "Run the job until it has read all rows of the label. --force closes the label with"
+            " the rows that it has.",
         )
     notes = tuple(f"closed although {what}" for what in missing)
     return preview_of(session, Proposal("close", notes=notes, closes=tuple(chosen)))
@@ -56,22 +57,22 @@ def propose_reopen(session: OperatorSession, labels: Sequence[str]) -> Preview:
     """Open closed labels again, for the next run that reads them.
 
     Raises:
-        ConfigError: the job closes no labels, or a text is no label of it.
+        ConfigError: the job never closes labels, or a text is no label of the job.
     """
     spec, books = _require_books(session.job, session.store)
     chosen = [each for each in _named(labels, windows_of(spec)) if books.is_closed(each)]
     notes = (
-        "work units that are not due are not read for that; `dil state forget` makes them due",
-        "jobs that read this dataset are not run again by that",
+        "this makes no work unit due: `dil state forget` does, so that the next run reads it again",
+        "jobs that read this dataset do not run again because of this",
     )
     return preview_of(session, Proposal("reopen", notes=notes, reopens=tuple(chosen)))
 
 
 def closed_labels(job: Job, store: StateStore, labels: Sequence[str]) -> list[str]:
-    """Return those of some labels that are closed.
+    """Return the closed labels among ``labels``.
 
     Raises:
-        ConfigError: the job closes no labels, or a text is no label of it.
+        ConfigError: the job never closes labels, or a text is no label of the job.
     """
     job = with_schedules(job, store)
     spec, books = _require_books(job, store)
@@ -80,7 +81,7 @@ def closed_labels(job: Job, store: StateStore, labels: Sequence[str]) -> list[st
 
 @dataclass(frozen=True, slots=True)
 class LabelListing:
-    """The labels of a job, oldest first, and where its rows are."""
+    """The labels of a job, oldest first, and the place of its rows."""
 
     place: str
     entries: tuple[LabelEntry, ...]
@@ -141,7 +142,7 @@ def _closed_labels(books: Books, windows: Windows) -> Iterator[str]:
 
 
 def _closed_at(store: StateStore) -> dict[str, int]:
-    """Return when labels were closed last, epoch ms UTC."""
+    """Return when each label was last closed, epoch ms UTC."""
     found: dict[str, int] = {}
     for block in store.blocks_of_kind(CLOSE_BOOKS):
         event = block["event"]
@@ -155,7 +156,7 @@ def _require_books(job: Job, store: StateStore) -> tuple[TimelabelSpec, Books]:
     if books is None or spec is None:
         raise ConfigError.single(
             "ms.timelabel.close",
-            "is never: the job keeps no books of its timelabels",
+            "is never: the job closes no timelabels",
             "Set ms.timelabel.close=manual, or auto, and ms.late.after.close.",
             job.properties.origin("ms.timelabel.close"),
         )
@@ -183,7 +184,7 @@ def _named(labels: Sequence[str], windows: Windows) -> list[LabelWindow]:
 
 
 def _missing(session: OperatorSession, window: LabelWindow) -> Iterator[str]:
-    """Yield why a label is not complete, in words."""
+    """Yield a text for each reason why a label is not complete."""
     utc, label = find_zone("UTC"), window.label
     if window.high > session.now_ms:
         yield f"the period of {label} ends at {moment(window.high, utc)} UTC"

@@ -1,8 +1,8 @@
 """The verb ``expire``: published files that are older than ``ms.retention`` allows are deleted.
 
-A file is as old as the block of the chain that added it, so that what a run or `dil compact` wrote
-again is young again. It leaves the dataset as a replace takes files away, in one commit; no copy
-is kept, because that would keep the rows.
+A file is as old as the block of the chain that added it, so that a file that a run or `dil compact`
+wrote again is young again. One commit removes the files from the dataset; no copy is kept, because
+a copy would keep the rows.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _TAKEN_OUT = (
 class DueFiles:
     """The published files that are older than the job's retention allows.
 
-    ``files`` are live, and are in the dataset's folder. ``strays`` say of other live ones why they
-    are left, and ``elsewhere`` are URIs that the chain has and the dataset does not, in a folder
-    that is not the dataset's: it was moved.
+    ``files`` are live, and are in the dataset's folder. ``strays`` say why other live files stay.
+    ``elsewhere`` are URIs of the chain that lie in another folder than the dataset's, because the
+    dataset was moved.
     """
 
     files: tuple[PublishedFile, ...]
@@ -50,7 +50,7 @@ class DueFiles:
 def due_files(
     job: Job, live: Iterable[PublishedFile], old: frozenset[str], filesystem: Filesystem
 ) -> DueFiles:
-    """Return which of the dataset's live files are old enough.
+    """Return the live files of the dataset that are old enough to be deleted.
 
     Args:
         job: The job.
@@ -72,7 +72,7 @@ def due_files(
 
 
 def published_until(store: StateStore, instant: int) -> frozenset[str]:
-    """Return the URIs that blocks up to an instant (epoch ms UTC) added, and none took away.
+    """Return the URIs that blocks up to an instant (epoch ms UTC) added and did not remove.
 
     Raises:
         StateError: the chain is damaged.
@@ -83,7 +83,7 @@ def published_until(store: StateStore, instant: int) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class ExpiringFiles:
-    """How much `dil state expire` would delete: files published up to an instant, epoch ms UTC."""
+    """The amount that `dil state expire` would delete: files published up to an epoch ms UTC."""
 
     files: int
     bytes: int
@@ -93,7 +93,7 @@ class ExpiringFiles:
 def expiring_files(job: Job, store: StateStore, now_ms: int) -> ExpiringFiles | None:
     """Return how much is due for deletion, None if nothing is; opens no table.
 
-    For a table it reads the dataset's manifest, which has the files of the job's last publish.
+    For a table, the dataset's manifest is read, which has the files of the job's last publish.
 
     Raises:
         StateError: the chain or the manifest is damaged.
@@ -113,12 +113,12 @@ def expiring_files(job: Job, store: StateStore, now_ms: int) -> ExpiringFiles | 
 
 
 def _period_of(job: Job) -> int | None:
-    """Return how long published files are kept, in ms; None where no period is given."""
+    """Return how long published files are kept, in ms; None without a period."""
     return job.properties.section(StateSection).retention.get(PUBLISHED)
 
 
 def _refusal_of(spec: PublishingSpec) -> StateError | None:
-    """Return why nothing may be deleted by age: old files hold rows that count, or do not exist."""
+    """Return why nothing may be deleted by age, else None: old files may have current rows."""
     if not spec.keeps_files:
         return StateError(
             "rows were loaded into a database, and the chain does not know which are old",
@@ -139,10 +139,10 @@ def propose_expiry(session: OperatorSession) -> Preview:
     Their work units stay committed: no run reads them again for this.
 
     Raises:
-        ConfigError: no period is given.
-        StateError: live rows are not those of one reading each, or are in a database; or the
-            deletion would be refused.
-        WriteError: it would be refused.
+        ConfigError: no period is set.
+        StateError: rows are merged or replaced as a whole, or are in a database; or the files may
+            not be deleted.
+        WriteError: the destination would refuse the deletion.
     """
     job, filesystem = session.job, session.filesystem()
     period = _period_of(job)
@@ -175,26 +175,26 @@ def propose_expiry(session: OperatorSession) -> Preview:
 
 
 def _warnings(due: DueFiles, stuck: Sequence[PublishedFile], spec: PublishingSpec) -> Iterator[str]:
-    """Yield which files are old enough and stay all the same, and what to do about that."""
+    """Yield a warning for old files that would stay, with the reason and what to do."""
     if stuck:
         rows = sum(file.rows for file in stuck)
         yield (
             f"WARNING: {counted(len(stuck), 'file')} with {counted(rows, 'row')} old enough would"
             f" stay, such as {stuck[0].uri}: another program marked rows of it as deleted, in a"
-            f" {spec.table.format} table of which dil does not know all features. Let that program"
-            " delete the rest of its rows"
+            f" {spec.table.format} table with features that dil does not know. Let that program "
+            "delete the rest of its rows"
         )
     if due.strays:
         yield (
             f"WARNING: {counted(len(due.strays), 'file')} old enough would stay: {due.strays[0]}."
-            " Where the dataset was moved, move it back, and expire once more"
+            " If the dataset was moved, move it back, and expire once more"
         )
     if due.elsewhere:
         yield (
             f"WARNING: {counted(len(due.elsewhere), 'file')} old enough are recorded in another"
-            f" place and would stay: {due.elsewhere[0]}. Where the dataset was moved, `dil state"
-            " relist` records its files where they are, and their age counts from then on; else"
-            " delete them yourself"
+            f" place and would stay: {due.elsewhere[0]}. If the dataset was moved, `dil state "
+            "relist` records its files at their new place, and their age counts from then on; "
+            "else delete the files yourself"
         )
 
 
@@ -214,12 +214,12 @@ def _elsewhere(uris: Iterable[str], spec: PublishingSpec, filesystem: Filesystem
 def _is_below(uri: str, folder: str, filesystem: Filesystem) -> bool:
     try:
         return is_inside(filesystem.path_of(uri), folder, filesystem)
-    except (ValueError, WriteError):  # of another store
+    except (ValueError, WriteError):  # the URI is of another store
         return False
 
 
 def _named(session: OperatorSession, files: Iterable[PublishedFile]) -> tuple[UnitEntry, ...]:
-    """Return the records of the work units of files: names of shared files name none."""
+    """Return the records of the files' work units; names of shared files name no work unit."""
     signatures = {signature for file in files for signature in file.signatures}
     if not signatures:
         return ()

@@ -1,4 +1,4 @@
-"""Published files whose rows an amendment has read again: kept, or taken away."""
+"""Decides whether published files whose rows will be read again are kept or withdrawn."""
 
 from __future__ import annotations
 
@@ -30,13 +30,12 @@ class FileDecision(Enum):
 class FileChange:
     """The published files that an amendment keeps and takes away.
 
-    ``affected`` are the live files of its work units, and ``fate`` says what happens to them.
-    ``withdrawn`` leave the dataset; ``moves`` bring back files that an earlier act withdrew. A file
-    that also has rows of other work units is here as if it had the rows of these alone.
+    ``affected`` are the live files of the amendment's work units; ``fate`` says what happens to
+    them. ``withdrawn`` leave the dataset; ``moves`` bring back files that an earlier act withdrew.
+    A file that has rows of other work units, too, is listed with only the rows of these units.
     ``quarantine`` moves files of quarantined rows, which are no files of the dataset. ``refusal``
-    is why the amendment is refused until the operator decides. With ``only_records`` the files came
-    and went already, and only the chain changes. With ``is_final`` no copy of withdrawn files is
-    kept.
+    is the error until the operator decides. With ``only_records``, the files were added and removed
+    already, and only the chain changes. With ``is_final``, no copy of withdrawn files is kept.
     """
 
     affected: tuple[PublishedFile, ...] = ()
@@ -50,12 +49,12 @@ class FileChange:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether no file would enter or leave the dataset."""
+        """Return whether no file would be added to or removed from the dataset."""
         return not (self.moves or self.withdrawn or self.quarantine)
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Return the options of which one must be given, none if there is nothing to decide."""
+        """Return the options from which the operator must choose one; empty without a decision."""
         return () if self.refusal is None else DECISIONS
 
 
@@ -66,7 +65,7 @@ NO_FILES = FileChange()
 class LiveFiles:
     """The job's own live files of some work units; ``notes`` mention files of other jobs.
 
-    A file that also has rows of others is here as if it had the rows of these alone.
+    A file that has rows of other work units, too, is listed with only the rows of these units.
     """
 
     files: tuple[PublishedFile, ...] = ()
@@ -86,7 +85,7 @@ def live_files_of(session: OperatorSession, signatures: Collection[str]) -> Live
         for file in session.live_files()
         if not wanted.isdisjoint(file.signatures)
     ]
-    if session.job.publishing.mode is not PublishMode.APPEND:  # then no other job publishes here
+    if session.job.publishing.mode is not PublishMode.APPEND:  # such a dataset has no other job
         return LiveFiles(tuple(found))
     own = session.store.own_files(found)
     others = [file for file in found if file.uri not in own]
@@ -103,31 +102,30 @@ def live_files_of(session: OperatorSession, signatures: Collection[str]) -> Live
 def file_change(
     session: OperatorSession, affected: tuple[PublishedFile, ...], decision: FileDecision
 ) -> FileChange:
-    """Return the fate of files whose rows will be read again, by decision and publish mode.
+    """Return the change for files whose rows will be read again, by decision and publish mode.
 
     A job that only appends would publish their rows a second time, so there the operator must
     decide.
 
     Raises:
-        StateError: files are to be withdrawn whose rows were merged with others, or were loaded
-            into a database.
+        StateError: files cannot be withdrawn, because their rows were merged with other rows or
+            loaded into a database.
     """
     if not affected:
         return NO_FILES
     mode = session.job.publishing.mode
     if decision is FileDecision.WITHDRAW and mode is PublishMode.MERGE:
         raise StateError(
-            "ms.publish.mode is merge, and files cannot be withdrawn there: one lacks the rows "
-            "that later runs wrote again, and its rows took the place of older ones, which are "
-            "gone",
-            "Leave --withdraw-files out: rows that are read again take the place of their earlier "
-            "versions. To begin anew, run once with ms.publish.mode=replace.",
+            "ms.publish.mode is merge, so that files cannot be withdrawn: a file lacks the rows "
+            "that later runs wrote again, and the older rows that it replaced are gone",
+            "Leave --withdraw-files out: rows that are read again replace their earlier versions. "
+            "To start over, run once with ms.publish.mode=replace.",
         )
     if decision is FileDecision.WITHDRAW and not session.job.publishing.keeps_files:
         raise StateError(
             "rows were loaded into a database, and cannot be withdrawn from there",
-            "Give --keep-files, once you deleted them yourself; with ms.publish.mode=window_replace"
-            " the next reading takes their place.",
+            "Delete the rows yourself, then give --keep-files; with "
+            "ms.publish.mode=window_replace the next reading replaces them.",
         )
     if decision is FileDecision.WITHDRAW:
         return withdrawal_of(affected)
@@ -141,7 +139,7 @@ def file_change(
             "would stay, and ms.publish.mode is append: the next run would publish these rows a "
             "second time",
             "Give --withdraw-files to take them out of the dataset, which undo brings back, or "
-            "--keep-files if the files are gone otherwise or doubled rows are fine.",
+            "--keep-files if you removed the files yourself or accept doubled rows.",
         )
     return FileChange(affected, refusal=refusal)
 
@@ -152,17 +150,17 @@ def with_late_rows(
     forgotten: Collection[str] = (),
     since: Collection[str] | None = None,
 ) -> FileChange:
-    """Return a change of files that takes late rows along.
+    """Return a change of files with the moves of the late rows that belong to it.
 
-    Late rows of ``forgotten`` work units, and those that were published with files that are
-    withdrawn, go aside: the next reading would publish them a second time. Those that went aside
-    with files that come back come back, too.
+    Late rows of ``forgotten`` work units, and late rows that were published with withdrawn files,
+    are moved aside: the next reading would publish them a second time. Late rows that were moved
+    aside with files that come back are moved back, too.
 
     Args:
         session: The operator's session.
-        change: What becomes of the dataset's files.
+        change: The change of the dataset's files.
         forgotten: The signatures of work units that are read again.
-        since: The URIs of the late rows that go with ``forgotten``, None for all of theirs.
+        since: The URIs of the late files to move with ``forgotten``, None for all of them.
     """
     filesystem, spec = session.filesystem(), session.job.publishing
     act_id = session.act_id or ""
@@ -185,13 +183,13 @@ def late_taken(
     units: Collection[str],
     runs: Collection[str] | None = None,
 ) -> tuple[Move, ...]:
-    """Return the moves that take the job's own late rows of some work units aside.
+    """Return the moves that put the job's own late rows of some work units aside.
 
-    Of those of some runs, by their ids, unless ``runs`` is None.
+    Only late rows of ``runs``, by their ids; of all runs if it is None.
     """
     filesystem, spec = session.filesystem(), session.job.publishing
     if spec.warehouse is not None:
-        return ()  # their rows are in a table, where no act takes any away
+        return ()  # late rows are in a table, from which no act removes rows
     moves = set_aside.late_taken(filesystem, spec, act_id, units, runs)
     if spec.mode is not PublishMode.APPEND or not moves:
         return moves

@@ -1,4 +1,4 @@
-"""The verb ``import``: go on from the high watermarks that another store kept (rule P32)."""
+"""The verb ``import``: the job continues from another store's high watermarks (rule P32)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _JOBS_SHOWN = 5
 def propose_import(
     session: OperatorSession, path: str, form: str, *, replaces: bool = False
 ) -> Preview:
-    """Record the high watermarks of a file, so that a job that comes from DIL does not start over.
+    """Record the high watermarks of a file, so that a job moved from DIL does not start over.
 
     Args:
         session: The operator's session.
@@ -39,7 +39,7 @@ def propose_import(
 
 
 def _spelling(session: OperatorSession) -> Callable[[str], str]:
-    """Return how to read ``%2F``: as ``/``, except in units of the job that hold it literally."""
+    """Return the function that reads ``%2F`` as ``/``, except in units that hold it literally."""
     literal = {encoded(unit): unit for unit in session.job.planning.units or () if "%2F" in unit}
 
     def spelled(text: str) -> str:
@@ -74,7 +74,7 @@ def _notes(session: OperatorSession, found: ImportFile) -> tuple[str, ...]:
         notes.append(f"left out: {others} of {counted(len(found.others), 'other job')}")
     if found.unsuccessful:
         units = counted(found.unsuccessful, "work unit")
-        notes.append(f"never succeeded and not recorded: {units}")
+        notes.append(f"left out, because they never succeeded: {units}")
     planned = _planned(session, found)
     if found.highs and not planned:
         notes.append(

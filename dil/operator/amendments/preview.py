@@ -1,4 +1,4 @@
-"""A previewed amendment: what it would change, what the next run would do, and applying it."""
+"""Previews an amendment, with its changes and the next run's plan, and applies it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from dil.state.amendments.operations import Proposal
 class Preview:
     """A proposal with its consequences.
 
-    ``leftovers`` would be deleted, which nothing brings back. ``plan`` is what a run would do after
-    the amendment; where it is None, ``no_plan`` says why.
+    ``leftovers`` would be deleted for good. ``plan`` is the plan of a run after the amendment; if
+    it is None, ``no_plan`` says why.
     """
 
     job: Job
@@ -67,7 +67,7 @@ class Preview:
 def preview_of(
     session: OperatorSession, proposal: Proposal, files: FileChange = NO_FILES
 ) -> Preview:
-    """Return a proposal with what the next run would do after it."""
+    """Return a proposal with the plan of the next run after it."""
     if proposal.is_empty and files.is_empty:
         return Preview(session.job, proposal, no_plan="nothing changes")
     plan, no_plan = _next_plan(session, proposal)
@@ -75,10 +75,10 @@ def preview_of(
 
 
 def _next_plan(session: OperatorSession, proposal: Proposal) -> tuple[Plan | None, str]:
-    """Return what a run would do after a proposal, or why that is unknown."""
+    """Return the plan of a run after a proposal, or the reason why it is unknown."""
     spec = session.job.planning
     if session.job.query is not None:
-        return None, "it takes what is new in its inputs, as `dil plan JOB.conf` shows"
+        return None, "it takes the new rows of its inputs, as `dil plan JOB.conf` shows"
     try:
         history = AmendedHistory(session.store.history(), proposal)
         recorded = session.store.recorded_shape()
@@ -122,12 +122,12 @@ def _on_one_line(text: str) -> str:
 
 
 def require_applicable(session: OperatorSession, preview: Preview) -> None:
-    """Raise what ``apply`` would raise of files that leave for good, while nothing is decided.
+    """Raise the errors that ``apply`` would raise for files that are to be deleted for good.
 
     Raises:
-        StateError: the chain or the dataset lets none of them leave.
+        StateError: the state of the chain or the dataset allows no deletion.
         WriteError: a file is not the job's to delete.
-        CommitConflictError: another program took one out.
+        CommitConflictError: another program removed one.
     """
     if not preview.files.is_final:
         return
@@ -158,19 +158,19 @@ def _commit_of(session: OperatorSession, preview: Preview, act_id: str, reason: 
 
 
 def apply(session: OperatorSession, preview: Preview, reason: str = "") -> JsonObject | None:
-    """Commit what a preview of this session shows, published as a run's commit would be.
+    """Commit the changes of a preview of this session, and publish them as a run does.
 
     Args:
         session: The session that the preview was made in.
-        preview: What is to be done.
-        reason: Why, kept in the chain; the verb unless given.
+        preview: The previewed amendment.
+        reason: The reason that the chain keeps, by default the verb.
 
     Returns:
         The last block of the amendment, None when it needs none.
 
     Raises:
-        StateError: it is not decided what becomes of published files, or a file is not what was
-            published.
+        StateError: the operator has not decided about published files, or a file differs from the
+            published one.
         CommitConflictError: another writer changed the same work units or files meanwhile.
         LeaseLostError: the lease was taken over.
     """

@@ -1,4 +1,4 @@
-"""The verbs of operators: what forget, rewind, undo and prune would change."""
+"""Proposes the changes of the operators' verbs forget, rewind, undo and prune."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from dil.state.work_units.signatures import parts_of_signature
 def propose_forget(
     session: OperatorSession, selection: Selection, decision: FileDecision = FileDecision.UNDECIDED
 ) -> Preview:
-    """Make work units as if they had never been read: the next run reads them as new.
+    """Forget work units, so that the next run reads them like new ones.
 
     Raises:
         StateError: a signature was named that the index does not know.
@@ -64,7 +64,7 @@ def propose_forget(
 
 
 def _unrecorded(session: OperatorSession, selection: Selection) -> Iterator[str]:
-    """Yield a note where `state show` lists failures of which there is no record to forget."""
+    """Yield a note if `state show` lists failures that have no record to forget."""
     lows = (
         (each.signature, parts_of_signature(each.signature))
         for each in standing_failures(session.store)
@@ -72,18 +72,18 @@ def _unrecorded(session: OperatorSession, selection: Selection) -> Iterator[str]
     count = sum(1 for name, parts in lows if parts and selection.takes(name, parts.low))
     if count:
         yield (
-            f"{counted(count, 'work unit')} failed in the last run that tried, which published"
-            " nothing (job.commit.policy=full). Such a run leaves the records as they were; the"
-            " next one reads what is due"
+            f"{counted(count, 'work unit')} failed in the last run that tried them, which "
+            "published nothing (job.commit.policy=full). Such a run leaves the records unchanged; "
+            "the next run reads the due work units"
         )
 
 
 def propose_rewind(
     session: OperatorSession, sequence: int, decision: FileDecision = FileDecision.UNDECIDED
 ) -> Preview:
-    """Make all work units as they were just after a block; what runs did since is due again.
+    """Reset all work units to their state after a block; later readings become due again.
 
-    Files that left the dataset since come back, or their rows are read again (``restore_rows``).
+    Files that were removed since come back, or their rows are read again (``restore_rows``).
 
     Raises:
         StateError: the chain is damaged, or the block is one of several of an act.
@@ -94,7 +94,8 @@ def propose_rewind(
         raise StateError(
             f"block {sequence} is in the middle of an act, which takes the blocks {act[0]} to "
             f"{act[-1]}",
-            f"Name {act[0] - 1}, the state before it, or {act[-1]}, that after it.",
+            f"Name block {act[0] - 1} for the state before the act, or {act[-1]} for the state"
+            " after it.",
         )
     proposal = operations.rewind(
         store.unit_entries(),
@@ -117,7 +118,7 @@ def propose_rewind(
 
 
 def propose_undo(session: OperatorSession) -> Preview:
-    """Take back the last act of an operator; once more, to do it again.
+    """Take back the last act of an operator; a second undo does the act again.
 
     Raises:
         StateError: there is none, runs committed over it since, or files of it are gone.
@@ -127,7 +128,7 @@ def propose_undo(session: OperatorSession) -> Preview:
     if last is None:
         raise StateError(
             f"there is nothing to undo: no operator changed the state of {session.job.name}",
-            "What runs recorded is taken back by `dil state rewind`.",
+            "Use `dil state rewind` to take back the records of runs.",
         )
     refuse_undo_of_files(last)
     then = tuple(store.unit_entries(as_of=last.sequence - 1))
@@ -147,11 +148,11 @@ def propose_undo(session: OperatorSession) -> Preview:
 
 
 def propose_prune(session: OperatorSession) -> Preview:
-    """Delete records that are older than ms.retention's state.store and out of the job's range.
+    """Delete records older than state.store of ms.retention that are out of the job's range.
 
-    Records in the range stay, and so do failed ones and the chain. The rows of runs older than its
-    log go as well, except that of the newest run. With ``aside`` in ms.retention so does what acts
-    and runs put aside so long ago, unless undo asks for it.
+    Records in the range stay, and so do failed ones and the chain. Records of runs that are older
+    than its log are deleted as well, except that of the newest run. With ``aside`` in ms.retention,
+    files that acts and runs put aside so long ago are deleted, too, unless undo needs them.
 
     Raises:
         StateError: the job's range is not known.
@@ -179,7 +180,7 @@ def propose_prune(session: OperatorSession) -> Preview:
 
 
 def _old_leftovers(session: OperatorSession, period: int | None) -> tuple[Leftovers, ...]:
-    """Return what was put aside longer ago than a period in ms, none where none is given."""
+    """Return the files put aside longer ago than a period in ms; empty without a period."""
     if period is None:
         return ()
     job, filesystem = session.job, session.filesystem()
@@ -199,7 +200,7 @@ def _signatures(proposal: Proposal) -> frozenset[str]:
 
 
 def _with_lower_watermark(session: OperatorSession, proposal: Proposal) -> Proposal:
-    """Lower the dataset's watermark to the first work unit whose rows are taken out of it."""
+    """Lower the dataset's watermark to the first work unit whose rows are withdrawn."""
     reached = session.watermark()
     first = min(change.before.low for change in proposal.changes if change.before)
     if reached is None or first >= reached:
@@ -208,7 +209,7 @@ def _with_lower_watermark(session: OperatorSession, proposal: Proposal) -> Propo
 
 
 def _quarantine_notes(session: OperatorSession, moves: tuple[Move, ...]) -> tuple[str, ...]:
-    """Return how many files of quarantined rows go away, and how many come back."""
+    """Return notes on how many files of quarantined rows are moved aside or brought back."""
     filesystem = session.filesystem()
     away = sum(f"/{META}/" in filesystem.path_of(move.target.uri) for move in moves)
     counts = ((away, "taken away, too"), (len(moves) - away, "brought back, too"))
@@ -220,7 +221,7 @@ def _quarantine_notes(session: OperatorSession, moves: tuple[Move, ...]) -> tupl
 
 
 def _undone_files(session: OperatorSession, last: LastAct, proposal: Proposal) -> FileChange:
-    """Return the change that brings back the files an act took out, and takes out what it brought.
+    """Return the change that brings back the files an act removed, and removes those it added.
 
     Raises:
         StateError: runs have read or merged the same rows since.

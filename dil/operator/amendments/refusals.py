@@ -1,7 +1,7 @@
-"""Amendments that would lose or double rows, and are refused.
+"""Refuses amendments that would lose or double rows.
 
-The work-unit index shows which work units changed since an act. Files show the rest: which rows
-`dil compact` wrote among those of other work units, and which files runs have replaced since.
+The work-unit index shows which work units changed since an act. The files show which rows `dil
+compact` wrote together with other work units, and which files runs have replaced since.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from dil.state.amendments.last_act import LastAct
 def refuse_compacted_units(
     session: OperatorSession, signatures: Collection[str], decision: FileDecision
 ) -> None:
-    """Refuse to read work units again whose rows lie in one file with those of others.
+    """Refuse to read work units again whose rows share a file with other work units.
 
-    Only where the work units of rows are unknown, and a run appends: elsewhere the rows that are
+    This applies only if the work units of rows are unknown and runs append: otherwise rows that are
     read again replace the earlier ones.
 
     Raises:
@@ -41,20 +41,19 @@ def refuse_compacted_units(
     found = sorted(each for each in signatures if unit_hash(each) in compacted)
     if found:
         raise StateError(
-            f"the rows of {found[0]} are in a file with those of other work units, which"
-            " `dil compact` put together: they cannot be withdrawn, and the next run would publish"
-            " them a second time",
-            "Read everything anew with ms.publish.mode=replace, or give --keep-files if the rows"
-            " are gone otherwise or doubled rows are fine. Nothing was changed.",
+            f"`dil compact` wrote the rows of {found[0]} into one file with rows of other work "
+            "units: they cannot be withdrawn, and the next run would publish them a second time",
+            "Read everything again with ms.publish.mode=replace, or give --keep-files if you "
+            "removed the rows yourself or accept doubled rows. Nothing was changed.",
         )
 
 
 def refuse_rewritten_units(
     session: OperatorSession, signatures: Collection[str], decision: FileDecision
 ) -> None:
-    """Refuse to read work units again whose rows another program may have written elsewhere.
+    """Refuse to read work units again whose rows another program may have rewritten.
 
-    Only where a run appends: elsewhere the run itself looks.
+    This applies only if runs append: otherwise the run itself checks for such rows.
 
     Raises:
         StateError: rows would be doubled, and the operator did not accept that by KEEP.
@@ -65,20 +64,21 @@ def refuse_rewritten_units(
     if refusal is not None:
         raise StateError(
             refusal.message,
-            f"{refusal.fix} Give --keep-files if the rows are gone otherwise or doubled rows are"
-            " fine.",
+            f"{refusal.fix} Give --keep-files if you removed the rows yourself or accept doubled "
+            "rows.",
         )
 
 
 def refuse_rewind_over_compaction(
     session: OperatorSession, signatures: Collection[str], sequence: int, decision: FileDecision
 ) -> None:
-    """Refuse to go back to a block before a compaction that put rows of these work units together.
+    """Refuse to go back to a block before a compaction that joined rows of these work units.
 
-    Only where a run appends: the new file does not say which of its rows came before the block.
+    This applies only if runs append: the new file does not show which rows precede the block.
 
     Raises:
-        StateError: there is one, and the operator did not accept doubled rows by KEEP.
+        StateError: there is such a compaction, and the operator did not accept doubled rows by
+            KEEP.
     """
     if session.job.publishing.mode is not PublishMode.APPEND or decision is FileDecision.KEEP:
         return
@@ -92,11 +92,11 @@ def refuse_rewind_over_compaction(
         number = int(str(block["sequenceNumber"]))
         if number > sequence and is_compaction(str(event.get("act"))):
             raise StateError(
-                f"`dil compact` put files together since block {sequence} (block {number}), and the"
-                " new ones do not show which rows came before it",
+                f"`dil compact` joined files after block {sequence} (in block {number}), and the "
+                f"new files do not show which rows are older than block {sequence}",
                 f"Rewind to block {number + int(event['dataBlocks'])} or later, or let single work"
-                " units be read again by `dil state forget`. --keep-files is for rows that are gone"
-                " otherwise, or that may be doubled. Nothing was changed.",
+                " units be read again by `dil state forget`. Give --keep-files if you removed the "
+                "rows yourself or accept doubled rows. Nothing was changed.",
             )
 
 
@@ -114,7 +114,7 @@ def _compacted_units(blocks: Iterable[JsonObject]) -> frozenset[str]:
 
 
 def refuse_undo_of_files(last: LastAct) -> None:
-    """Refuse to undo a compaction, or a list of files: those before it are gone, and no row is.
+    """Refuse to undo a compaction, relist or expire: old files are gone, or no row changed.
 
     Raises:
         StateError: the last act was one.
@@ -127,14 +127,13 @@ def refuse_undo_of_files(last: LastAct) -> None:
     if last.verb == EXPIRY:
         raise StateError(
             f"the last act deleted published files that were too old ({last.act_id}), for good",
-            "There is nothing to take back. Acts before it cannot be undone any more; `dil state"
+            "There is nothing to take back. Earlier acts cannot be undone any more; `dil state"
             " rewind` goes back to an earlier state.",
         )
     if is_compaction(last.verb):
         raise StateError(
-            f"the last act put small files together ({last.act_id}), and the files before it are"
-            " gone",
-            "There is nothing to take back, because that act kept every row. Acts before it cannot"
+            f"the last act joined small files ({last.act_id}), and the files before it are gone",
+            "There is nothing to take back, because that act kept every row. Earlier acts cannot"
             " be undone any more; `dil state rewind` goes back to an earlier state.",
         )
 
@@ -144,7 +143,7 @@ def refuse_superseded_undo(
 ) -> None:
     """Refuse to undo an act if runs have changed its files since.
 
-    The index does not say where an act left its rows as they were, as publishing a backfill does.
+    The index does not show acts that left its rows unchanged, such as publishing a backfill.
 
     Args:
         job: The job.
@@ -158,18 +157,18 @@ def refuse_superseded_undo(
     mode = job.publishing.mode
     if mode is PublishMode.MERGE and last.has_files_since:
         raise StateError(
-            f"{last.verb} {last.act_id} cannot be taken back: runs have merged rows since, with "
-            "those that it published or instead of them",
+            f"{last.verb} {last.act_id} cannot be taken back: since then, runs have merged rows "
+            "with the rows that it published",
             "Nothing was changed. Read the range again with a new backfill.",
         )
     if not job.publishing.keeps_files and mode is PublishMode.APPEND:
         return
     here = list(live)
-    # Whatever the mode is now: runs may have replaced files before it was changed.
+    # This is checked in every mode: runs may have replaced files before the mode changed.
     gone = last.added.difference(file.uri for file in here)
     newer: set[str] = set()
     if mode in (PublishMode.WINDOW_REPLACE, PublishMode.REPLACE):
-        newer.update(last.read_since.intersection(returning))  # also where they found no row
+        newer.update(last.read_since.intersection(returning))  # also runs that found no row
         for file in here:
             if file.uri not in last.added:
                 newer |= file.signatures.intersection(returning) - last.signatures
@@ -177,6 +176,6 @@ def refuse_superseded_undo(
         example = min(newer or gone)
         raise StateError(
             f"{last.verb} {last.act_id} cannot be taken back: runs have published "
-            f"{len(newer) or len(gone)} of its work units or files anew since ({example})",
-            "Nothing was changed: the newer rows stand.",
+            f"{len(newer) or len(gone)} of its work units or files again since ({example})",
+            "Nothing was changed: the newer rows stay.",
         )

@@ -1,7 +1,7 @@
-"""The verb ``relist``: the chain is given the live files that the dataset has.
+"""The verb ``relist``: records the live files of the dataset in the chain.
 
-Where runs merged or replaced rows and their state was lost, an older copy of the state names files
-that are gone and does not know some that are live. The rows are right; only the list is not.
+If the state of a job that merges or replaces rows was lost, an older copy of it names files that
+are gone and lacks some that are live. The rows are right; only the list is wrong.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ VERB = "relist"
 
 
 def propose_relist(session: OperatorSession) -> Preview:
-    """Record the live files as the dataset's manifest lists them; no file is touched.
+    """Record the live files that the dataset's manifest lists; no file is touched.
 
-    A file that the manifest lists and that is gone stays in the chain: its rows are lost.
+    A file that the manifest lists but that is gone stays in the chain: its rows are lost.
 
     Raises:
         StateError: rows are in a database, other jobs publish to the dataset, or nothing was
@@ -41,8 +41,8 @@ def propose_relist(session: OperatorSession) -> Preview:
     others = publishing.owning_jobs(filesystem, folder) - {job.name}
     if others:
         raise StateError(
-            f"the dataset has rows of other jobs ({', '.join(sorted(others))}), and its manifest"
-            " does not say whose a file is",
+            f"the dataset has rows of other jobs ({', '.join(sorted(others))}), and its manifest "
+            "does not say which job published a file",
             "Nothing was changed.",
         )
     if not publishing.recorded_schema(session.store):

@@ -1,7 +1,8 @@
-"""The rest of published files when an act withdraws the rows of some of their work units.
+"""Writes the rest of published files when an act withdraws rows of some of their work units.
 
-It is written beside the copies that the act keeps, and takes the place of the whole file in
-the act's one commit. Cut off before, it is left there as the copies are, and no run reads it.
+The rest is written next to the copies that the act keeps, and replaces the whole file in the act's
+commit. If the act breaks off before its commit, the rest stays there like the copies, and no run
+reads it.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ def whole_files(
     """Return live files with the rows of all their work units.
 
     Raises:
-        StateError: one is not live any more, or has rows that no work unit has; the latter may go
-            where all of them leave for good.
+        StateError: a file is not live any more, or has rows without a work unit, which may only be
+            deleted for good.
     """
     live = {file.uri: file for file in session.live_files()}
     gone = [file.uri for file in files if file.uri not in live]
     if gone:
         raise StateError(
             f"{gone[0]} is not in the dataset any more",
-            "Another program took it out since. Nothing was changed; try again.",
+            "Another program removed it since. Nothing was changed; try again.",
         )
     whole = tuple(live[file.uri] for file in files)
     if not is_final:
@@ -50,7 +51,7 @@ def staged_remainders(
     Args:
         session: The session of the act.
         act_id: The act.
-        leaving: The files, each as if it had only the rows that leave it.
+        leaving: The files, each with only the rows that are withdrawn from it.
         whole: The same files with all their rows.
 
     Raises:

@@ -1,9 +1,9 @@
 """Restore work units as they were, without claiming rows that are gone.
 
 After an amendment, a work unit that is COMMITTED has the live files that its last success
-published, or never had any. Where a rewind gives back a success whose files have left the dataset
-since, they come back from the folders of the acts that withdrew them; if they are not there, the
-work unit becomes PENDING and is read again.
+published, or never had any. If a rewind restores a success whose files were removed since, the
+files come back from the folders of the acts that withdrew them. If they are not there, the work
+unit becomes PENDING and is read again.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def restore_rows(
     since: FilesSince,
     decision: FileDecision,
 ) -> tuple[Proposal, FileChange]:
-    """Return a proposal that claims no success without its rows, and the fate of files.
+    """Return a proposal in which each success has its rows, and the change of files.
 
     Args:
         session: The operator's session.
         proposal: Rows of the index as they were just after a block.
         live: The live files of its work units.
         since: The changes of files after that block.
-        decision: The fate of live files that came since.
+        decision: The decision about live files that were added since.
     """
     files = _UnitFiles.of(session, live, since, decision)
     moves: list[Move] = []
@@ -64,7 +64,7 @@ def restore_rows(
 def _affected(
     files: Iterable[PublishedFile], came: Collection[str], hashes: Collection[str]
 ) -> Iterator[PublishedFile]:
-    """Yield the files that came since, and the rows in others of work units that are read again."""
+    """Yield the files added since, and the rows of units that are read again in other files."""
     for file in files:
         again = {each for each in file.signatures if unit_hash(each) in hashes}
         if file.uri in came:
@@ -77,8 +77,8 @@ def _affected(
 class _UnitFiles:
     """Files by the work unit's hash in their names: live ones, and URIs that are ``gone``.
 
-    ``shared`` are the work units with rows in lost files of several work units, None if not
-    all are known. ``copies`` are files that acts withdrew, by URI. ``came`` are URIs that came
+    ``shared`` are the work units with rows in lost files of several work units, None if not all are
+    known. ``copies`` are files that acts withdrew, by URI. ``came`` are the URIs that were added
     since.
     """
 
@@ -123,15 +123,15 @@ class _UnitFiles:
         )
 
     def returning(self, change: RowChange) -> Sequence[Move] | None:
-        """Return the moves that bring a success's rows back, none if they are there already.
+        """Return the moves that bring the rows of a success back; empty if they are live already.
 
-        None where they cannot be brought back, so that the work unit must be read again.
+        None if they cannot be brought back, so that the work unit must be read again.
         """
         if change.after is None or change.after.high is None:
             return ()
         name = unit_hash(change.signature)
         gone = self.gone.get(name, ())
-        # What was among the rows of others does not come back as a file.
+        # Rows in a file shared with other work units do not come back as a file.
         was_shared = self.shared is None or name in self.shared
         if not gone and not was_shared:
             return ()
@@ -140,13 +140,13 @@ class _UnitFiles:
         is_kept = not was_shared and all(uri in self.copies for uri in gone)
         if not newer_stay and is_kept:
             return [self.copies[uri] for uri in gone]
-        # A later run read rows in the place of those that are gone.
+        # A later run read new rows in place of the removed ones.
         is_replaced = newer_stay or not (has_newer or self.is_append)
         return () if is_replaced and _reaches(change) else None
 
 
 def _reaches(change: RowChange) -> bool:
-    """Return whether a work unit is read now as far as the amendment would have it."""
+    """Return whether a work unit has been read up to the end that the amendment records."""
     before, after = change.before, change.after
     if before is None or before.high is None or after is None or after.high is None:
         return False

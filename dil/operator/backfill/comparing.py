@@ -1,4 +1,4 @@
-"""Compares a backfill with what is live: rows by work unit, and by key where the job has keys."""
+"""Compares a backfill with the live rows: by work unit, and by key if the job has keys."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class UnitDifference:
     """One work unit of a backfill.
 
-    ``status`` is read, failed, not read, or stale: the job went on with it since. ``before`` and
-    ``after`` are rows, None if they are unknown. ``by_key`` is None without keys.
+    ``status`` is read, failed, not read, or stale, which means that the job read it since.
+    ``before`` and ``after`` count rows, None if unknown. ``by_key`` is None without keys.
     """
 
     work_unit: WorkUnit
@@ -40,7 +40,7 @@ class UnitDifference:
 class Difference:
     """A backfill compared with the live rows; ``total`` is by key, None without keys.
 
-    ``notes`` say why something was not compared.
+    ``notes`` say which comparison was left out, and why.
     """
 
     publication: Publication
@@ -55,9 +55,9 @@ def compare(
 ) -> Difference:
     """Return what publishing a backfill would change for readers; changes nothing.
 
-    The rows of one work unit are in memory at once, as they are and as they would be. Where rows
-    are merged or compacted, live files belong to no work unit, and all rows of the backfill are
-    compared together.
+    The live and the new rows of one work unit are in memory at once. If rows are merged or
+    compacted, live files belong to no single work unit, and all rows of the backfill are compared
+    together.
 
     Args:
         session: The job's session; it needs no lease.
@@ -65,7 +65,7 @@ def compare(
         by_key: Whether rows are read and compared by ``extract.primary.key.fields``.
 
     Raises:
-        ConfigError: it is published, so that it holds nothing to compare.
+        ConfigError: the backfill is published, so that it has no rows to compare.
         ConversionError: a file cannot be read back.
     """
     publication = propose_publication(session, definition, RowDecision.REPLACE)
@@ -109,7 +109,7 @@ def compare(
 class _Sides:
     """The files of each work unit that are live, ``before``, and those of the backfill, ``after``.
 
-    Where live files are shared (``has_shared``), they belong to no single work unit.
+    If live files are shared (``has_shared``), they belong to no single work unit.
     """
 
     def __init__(self, session: OperatorSession, publication: Publication) -> None:

@@ -26,9 +26,9 @@ _NAME = "backfill.json"
 class BackfillDefinition:
     """A backfill of one job; times are epoch ms UTC.
 
-    ``low`` and ``high`` bound the range that was asked for; ``units`` are the units that were asked
-    for, all if empty. ``digest`` is that of the job's configuration, ``plan`` what is to be read.
-    ``head`` is the hash of the newest block that the job's chain had then, empty without one.
+    ``low`` and ``high`` bound the requested range; ``units`` are the requested units, all if empty.
+    ``digest`` is that of the job's configuration; ``plan`` has the work units to read. ``head`` is
+    the hash of the newest block of the job's chain when the backfill began, empty without one.
     """
 
     format: int
@@ -49,7 +49,7 @@ def act_prefix(backfill_id: str) -> str:
 
 
 def folder_of(spec: PublishingSpec, backfill_id: str) -> str:
-    """Return the folder of a backfill, which readers of the dataset skip."""
+    """Return the path of a backfill's folder, which readers of the dataset skip."""
     return join(backfills_dir(spec), backfill_id)
 
 
@@ -58,7 +58,7 @@ def backfill_job(
 ) -> Job:
     """Return the job that reads a backfill: the same source and rows, another folder and chain.
 
-    It keeps each work unit that succeeds, whatever happens to the others.
+    The job keeps each work unit that succeeds, whatever happens to the others.
 
     Args:
         job: The job whose range is read again.
@@ -99,7 +99,7 @@ def backfill_job(
 
 
 def configuration_changed(definition: BackfillDefinition) -> ConfigError:
-    """Return why a backfill of another configuration is neither resumed nor published."""
+    """Return the error for a backfill of another configuration: no resume, no publish."""
     return ConfigError.single(
         "ID",
         f"{definition.id} began with another configuration: the job file, what it includes, or a "
@@ -141,7 +141,7 @@ def find_backfill(job: Job, backfill_id: str) -> BackfillDefinition:
 
 
 def _read(filesystem: Filesystem, path: str) -> BackfillDefinition | None:
-    """Return a definition, None where there is none that can be read.
+    """Return the definition in a file; None if the file is missing or unreadable.
 
     Raises:
         StateError: a newer version wrote it.

@@ -17,7 +17,7 @@ from dil.types.schema_text import merged_text, parse_schema
 from dil.types.widening import conform
 from dil.writing.system_columns import EXTRACTED_AT, RUN_ID, SIGNATURE, TIMELABEL
 
-# They describe the reading, not the row.
+# These columns describe the reading, not the row.
 _NOT_COMPARED = frozenset({EXTRACTED_AT, RUN_ID, SIGNATURE, TIMELABEL})
 _BEFORE, _AFTER = "before row", "after row"
 
@@ -57,7 +57,7 @@ class KeyComparison:
     def replaced(
         self, before: Iterable[PublishedFile], after: Iterable[PublishedFile]
     ) -> KeyCounts | None:
-        """Compare files with those that replace them; None where a file lacks a key column."""
+        """Compare files with the files that replace them; None if a file lacks a key column."""
         old, new = self._table(before), self._table(after)
         if old is None or new is None:
             return None
@@ -82,7 +82,7 @@ class KeyComparison:
         return _compare(old, new, self._keys)
 
     def _table(self, files: Iterable[PublishedFile]) -> pa.Table | None:
-        """Return the rows of files, None where a key column is missing."""
+        """Return the rows of files, None if a key column is missing."""
         if any(name not in self._target.names for name in self._keys):
             return None
         tables = [_nullable(self._target, self._keys).empty_table()]
@@ -106,7 +106,7 @@ def _nullable(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
 
 
 def _compare(before: pa.Table, after: pa.Table, keys: Sequence[str]) -> KeyCounts:
-    """Compare two tables; the last row of a key counts."""
+    """Compare two tables by key; of several rows with one key, the last one counts."""
     pairs = _last(before, keys, _BEFORE).join(
         _last(after, keys, _AFTER), list(keys), join_type="full outer"
     )
@@ -137,7 +137,7 @@ def _last(table: pa.Table, keys: Sequence[str], name: str) -> pa.Table:
 
 
 def _column(table: pa.Table, name: str, other: pa.Table) -> pa.Array:
-    """Return a column in one piece; nulls where only the other table has it."""
+    """Return a column as one array; all nulls if only the other table has it."""
     if name not in table.column_names:
         return pa.nulls(table.num_rows, other.schema.field(name).type)
     column = table[name].combine_chunks()

@@ -1,4 +1,4 @@
-"""What publishing a backfill would change, and why it may be refused; changes nothing."""
+"""Proposes the publication of a backfill, or the reason to refuse it; changes nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EXAMPLES = 3
 
 
 class RowDecision(Enum):
-    """Whether a job that only appends gets rows beside its earlier ones, or in their place."""
+    """Whether rows are added to the earlier rows of a job that only appends, or replace them."""
 
     UNDECIDED = "undecided"
     APPEND = "append"
@@ -38,14 +38,14 @@ class RowDecision(Enum):
 class Publication:
     """The changes that publishing a backfill would make.
 
-    ``work_units`` are published. ``stale`` ones are left out, because the job went on with them
-    since the backfill began. ``removed`` are the live files that leave as a whole; not those that a
-    merge rewrites, or that keep rows of other work units. ``late`` moves files of late rows aside,
-    whose rows the backfill has in the dataset. ``records`` are the rows that the job's
-    index shall have of ``work_units``, and ``changed`` are those which differ from what it has.
-    ``shared_file`` is the URI of a live shared file whose work units are unknown, empty
-    without one. ``refusal`` is why the backfill cannot be published so, and ``needs`` are the
-    options of which one lifts that.
+    ``work_units`` are published. ``stale`` work units are left out, because the job has read them
+    since the backfill began. ``removed`` are the live files that are removed as a whole, without
+    files that a merge rewrites or that keep rows of other work units. ``late`` moves files of late
+    rows aside, because the backfill publishes these rows in the dataset. ``records`` are the new
+    index rows of ``work_units``; ``changed`` are those that differ from the present ones.
+    ``shared_file`` is the URI of a live shared file whose work units are unknown, empty without
+    one. ``refusal`` is the reason against this publication, and each of the options in ``needs``
+    removes it.
     """
 
     status: BackfillStatus
@@ -83,7 +83,7 @@ def propose_publication(
         is_partial: Whether work units that are not read, or stale, may be left out permanently.
 
     Raises:
-        ConfigError: the destination differs from the job file, so that nothing could be published.
+        ConfigError: the dataset's destination differs from the job file.
     """
     job = session.job
     publishing.destination_for(job.publishing, session.filesystem()).check()
@@ -133,7 +133,7 @@ def propose_publication(
 
 
 def _publish_mode(job: Job, decision: RowDecision) -> PublishMode:
-    """Return how files are published: a backfill replaces nothing but its own work units."""
+    """Return the publish mode: a backfill replaces only its own work units."""
     mode = job.publishing.mode
     is_append = mode is PublishMode.APPEND
     if mode is PublishMode.REPLACE or (is_append and decision is RowDecision.REPLACE):
@@ -146,7 +146,7 @@ def _is_undecided(job: Job, decision: RowDecision) -> bool:
 
 
 def _is_fresh(unit: WorkUnit, entry: UnitEntry | None) -> bool:
-    """Return whether the job still counts a work unit as tried, and has read it no further."""
+    """Return whether the job still has the record of a work unit, and has read it no further."""
     return (
         entry is not None
         and entry.status != PENDING
@@ -157,7 +157,7 @@ def _is_fresh(unit: WorkUnit, entry: UnitEntry | None) -> bool:
 def _as_read(entry: UnitEntry, unit: WorkUnit) -> UnitEntry:
     """Return the index row of a published work unit: a failed or skipped one counts as read.
 
-    Unless it failed to reach an end that the backfill did not reach either.
+    It stays failed if neither the job nor the backfill reached its end.
     """
     if entry.status not in {FAILED, SKIPPED} or entry.expected_high > unit.high:
         return entry
@@ -166,9 +166,9 @@ def _as_read(entry: UnitEntry, unit: WorkUnit) -> UnitEntry:
 
 def _unknown_rows(uri: str) -> StateError:
     return StateError(
-        f"{uri} holds rows of several work units, which `dil compact` or a merge put together: "
-        "which of them the backfill would replace is unknown, and they would be there twice",
-        "Read everything anew once with ms.publish.mode=replace; a job that appends can also take "
+        f"{uri} has rows of several work units, which `dil compact` or a merge joined: it is "
+        "unknown which of them the backfill replaces, so that rows would be doubled",
+        "Read everything again once with ms.publish.mode=replace; a job that appends can also take "
         "the rows as another version with --append.",
     )
 
@@ -181,7 +181,7 @@ def _refusal(
     *,
     is_partial: bool,
 ) -> DilError | None:
-    """Return why a backfill cannot be published, None where it can."""
+    """Return why a backfill cannot be published, None if it can."""
     definition, phase = status.definition, status.phase
     name = definition.id
     if phase in (Phase.PUBLISHED, Phase.UNDONE):
@@ -194,21 +194,21 @@ def _refusal(
             f"backfill {name} is not complete: {counted(missing, 'work unit')} of "
             f"{len(definition.plan.work_units):,} not read, {len(status.failed):,} of "
             "them failed",
-            f"`dil backfill resume {shlex.quote(job.path)} {name}` goes on; --partial publishes "
-            "what is there, and the rest stays out for good.",
+            f"`dil backfill resume {shlex.quote(job.path)} {name}` reads the rest; --partial "
+            "publishes the work units that were read, and leaves the others out for good.",
         )
     if stale and not is_partial:
         examples = ", ".join(stale[:_EXAMPLES])
         return StateError(
             f"{counted(len(stale), 'work unit')} of backfill {name} changed in the job since it "
-            f"began ({examples}): runs read them anew or further, another backfill was published, "
-            "or an operator let them be forgotten. Published, rows would be lost or doubled",
+            f"began ({examples}): runs read them again or further, another backfill was "
+            "published, or an operator forgot them. To publish them would lose or double rows",
             "Begin a new backfill of the range, or leave these work units out with --partial.",
         )
     if _is_undecided(job, decision):
         return StateError(
-            "ms.publish.mode is append: it must be said whether the rows take the place of those "
-            "that the same work units have, or come beside them as another version",
+            "ms.publish.mode is append: say whether the rows replace those that the same work "
+            "units have, or are added to them as another version",
             "Give --replace or --append.",
         )
     return None
@@ -230,9 +230,9 @@ def units_changed_since(blocks: Iterable[JsonObject], head: str) -> frozenset[st
         event: Any = block["event"]
         if event["kind"] == "ResetState":
             if is_compaction(str(event.get("act"))):
-                after = set()  # the data block behind this one is the compaction's
+                after = set()  # the data block after this one is that of the compaction
             elif count := int(event.get("dataBlocks", 0)):
-                found.update(*failed[-count:])  # an act names work units that it has changed
+                found.update(*failed[-count:])  # an act names the work units that it changed
             failed.clear()
         found |= after
         if block["hash"] == head:
@@ -244,7 +244,7 @@ def units_changed_since(blocks: Iterable[JsonObject], head: str) -> frozenset[st
 
 
 def _units_changed_in(event: Any) -> tuple[set[str], set[str]]:  # noqa: ANN401 - the JSON edge
-    """Return the hashes of the work units in one block: of the others, and of those that failed."""
+    """Return the hashes of a block's work units in two sets: changed ones, and failed ones."""
     state = event.get("newSourceState")
     delta = state["value"].get("delta", ()) if state else ()
     found: set[str] = set()

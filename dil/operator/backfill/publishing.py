@@ -1,8 +1,8 @@
 """Publishes the files of a backfill, as one act in the job's chain, or drops them.
 
-Files of its work units take the place of live ones, or are merged or added as the publish mode
+Its files replace the live files of the same work units, or are merged or added, as the publish mode
 says. The job's watermark stays; work units that had failed count as read. ``dil state undo`` takes
-the act back like any other.
+the act back like any other act.
 """
 
 from __future__ import annotations
@@ -92,12 +92,12 @@ def publish(
 
     Args:
         session: The session that the publication was proposed in.
-        publication: What is to be published.
-        options: The clock, and what runs the tasks of a large merge.
-        reason: Why, kept in the chain.
+        publication: The proposed publication.
+        options: The clock, and the executor for tasks of a large merge.
+        reason: The reason that the chain keeps.
 
     Raises:
-        StateError: it is refused, or a live file is not what was published.
+        StateError: the publication is refused, or a live file differs from the published one.
         ConversionError: rows do not fit each other, or the keys that they are merged by.
         CommitConflictError: another writer changed the same work units or files meanwhile.
         LeaseLostError: a lease was taken over.
@@ -130,7 +130,7 @@ def publish(
     act = OperatorAct(
         VERB,
         reason or f"publishes backfill {backfill_id}",
-        # All of them: where rows leave a shared file, no name of a file shows their work unit.
+        # All records: if rows leave a shared file, no file name shows their work unit.
         changed=tuple(
             replace(entry, is_on_grid=partition_ends.get(entry.low) == entry.expected_high)
             for entry in publication.records
@@ -156,9 +156,9 @@ def publish(
 
 
 def _rejecting(job: Job) -> Job:
-    """Return the job with closed labels left as they are, unless they are reopened.
+    """Return the job so that it rejects rows for closed labels that are not reopened.
 
-    Files that an operator compared with the dataset are published in it, or not at all.
+    An operator compared these files with the dataset, so no rows go to a side table.
     """
     labels = job.planning.timelabel
     if labels is None or labels.after_close is AfterClose.REOPEN:
@@ -189,13 +189,13 @@ def _target(
 
 
 def _finished_units(job: Job, publication: Publication) -> tuple[Finished, ...]:
-    """Return the work units of a publication with their files, as a run would have staged them."""
+    """Return the work units of a publication with their files, in the form of a run's results."""
     status = publication.status
     own = backfill_job(job, status.definition.id).publishing
     filesystem = filesystem_for(own.final_dir)
     base = publishing.dataset_dir(own)
     files: dict[str, list[StagedFile]] = defaultdict(list)
-    for file in publication.files:  # in the order of reading, by which a merge goes
+    for file in publication.files:  # in the order of reading, which a merge needs
         path = filesystem.path_of(file.uri)
         files[file.signature].append(
             StagedFile(
@@ -228,7 +228,7 @@ def _finished_units(job: Job, publication: Publication) -> tuple[Finished, ...]:
 
 
 def _schema(status: BackfillStatus, files: Sequence[StagedFile], filesystem: Filesystem) -> str:
-    """Return the schema of a work unit's files; that of all where they all have the same."""
+    """Return the schema of a work unit's files; the backfill's if all its files have the same."""
     if not files or not status.has_schemas:
         return status.schema if files else ""
     from dil.reshaping.files import row_file
@@ -258,12 +258,12 @@ def _sweep_staging(job: Job, backfill_id: str, filesystem: Filesystem) -> None:
 
 
 def drop(job: Job, definition: BackfillDefinition, clock: Callable[[], int]) -> None:
-    """Delete the folder of a backfill; its published files and its chain stay.
+    """Delete the folder of a backfill; published files and the backfill's chain stay.
 
-    After a crash, drop it again: its definition is deleted last.
+    After a crash, call it again: the definition is deleted last.
 
     Raises:
-        LeaseHeldError: it is being read or published.
+        LeaseHeldError: the backfill is being read or published.
         StateError: its publish is unfinished and needs the files.
     """
     own = backfill_job(job, definition.id)
@@ -275,9 +275,8 @@ def drop(job: Job, definition: BackfillDefinition, clock: Callable[[], int]) -> 
         intent = store.pending_intent()
         if intent is not None and intent.commit.run_id.startswith(f"{act_prefix(definition.id)}-"):
             raise StateError(
-                f"backfill {definition.id} was not published to the end, and its files are needed "
-                "for that",
-                "It is finished by the next `dil run`, or by `dil backfill publish`; drop it then.",
+                f"backfill {definition.id} is partly published, and finishing needs its files",
+                "Finish it with `dil run` or `dil backfill publish`; then drop it.",
             )
         filesystem = filesystem_for(job.publishing.final_dir)
         folder = folder_of(job.publishing, definition.id)

@@ -1,4 +1,4 @@
-"""Reads a range again into a backfill's own folder; a killed reading resumes where it stopped."""
+"""Reads a range again into a backfill's own folder; a killed reading can be resumed."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ log = logging.getLogger(__name__)
 def plan_backfill(
     job: Job, store: StateStore, window: Interval, units: Collection[str], *, now_ms: int
 ) -> Plan:
-    """Return what a backfill of a range would read; changes nothing.
+    """Return the plan of a backfill of a range; changes nothing.
 
     Args:
         job: The job.
         store: The job's store.
         window: The range, epoch ms UTC.
-        units: The wanted units as compact JSON; all of them when empty.
+        units: The wanted units as compact JSON; all units if empty.
         now_ms: The now of planning, epoch ms UTC.
 
     Raises:
-        ConfigError: the job cannot have backfills, or the range or a unit is not the job's.
+        ConfigError: the job cannot have backfills, or does not have the range or a unit.
         PlanningError: the units are not known.
         SourceError: the source cannot be asked for its units.
     """
@@ -91,7 +91,7 @@ def begin(
     units: Collection[str],
     created: int,
 ) -> BackfillDefinition:
-    """Define a backfill and keep it; ``created`` is of the real clock, epoch ms UTC."""
+    """Define and save a backfill; ``created`` is the real time, epoch ms UTC."""
     head = store.head()
     definition = BackfillDefinition(
         format=FORMAT,
@@ -117,11 +117,11 @@ def read(
     parallelism: int | None = None,
     pause_s: int | None = None,
 ) -> RunReport:
-    """Read the work units of a backfill that are not read yet, and resume what crashed.
+    """Read the unread work units of a backfill; resume those of a crashed reading.
 
     Raises:
-        ConfigError: the configuration changed since it began, it is published, or the job's
-            destination would refuse its rows.
+        ConfigError: the configuration changed since the backfill began, the backfill is published,
+            or the job's destination would refuse its rows.
         LeaseHeldError: this backfill is being read now; a run of the job may be under way.
         DilError: as for ``run_job``.
     """
@@ -149,7 +149,7 @@ def read(
 
 
 def _forget(own: Job, lost: Collection[str], options: RunOptions) -> None:
-    """Let work units of a backfill be read again, because files of theirs are gone."""
+    """Make work units of a backfill due again, because some of their files are gone."""
     log.warning("%s of the backfill lost files: read again", counted(len(lost), "work unit"))
     selection = Selection(signatures=frozenset(map(encoded, lost)))
     with (
@@ -177,10 +177,10 @@ def _next_step(job: Job, status: BackfillStatus) -> tuple[str, ...]:
 
 
 def _refuse_unfit(job: Job) -> None:
-    """Refuse jobs whose rows cannot be read aside, or cannot replace others.
+    """Refuse jobs whose rows cannot be read into another folder, or cannot replace rows.
 
     Raises:
-        ConfigError: names the property that is the reason.
+        ConfigError: a property of the job, which the error names, excludes backfills.
     """
     spec = job.publishing
     is_apart = spec.table.format is TableFormat.ICEBERG and spec.table.partition_fields
@@ -188,26 +188,26 @@ def _refuse_unfit(job: Job) -> None:
         (
             "state.store.enabled",
             not job.state.enabled,
-            "is off: it is not known what runs have read",
+            "is off, so that it is unknown which work units runs have read",
             "Run the job with ms.backfill=true and a range of its own.",
         ),
         (
             spec.place_key,
             not spec.keeps_files,
-            "is set, and the rows of a database cannot be distinguished by work unit",
-            "Let the work units be forgotten with `dil state forget`, and run the job.",
+            "is set, but rows in a database cannot be distinguished by work unit",
+            "Forget the work units with `dil state forget`, and run the job.",
         ),
         (
             "ms.writer.class",
             job.writing.own is not None,
             "is set, and files of a class of the job's own are not read back",
-            "Let the work units be forgotten with `dil state forget`, and run the job.",
+            "Forget the work units with `dil state forget`, and run the job.",
         ),
         (
             "ms.extractor.target.file.name",
             bool(job.writing.file_name),
-            "is set: a dumped file that is read again takes the place of the one of its name",
-            "Let the work units be forgotten with `dil state forget`, and run the job.",
+            "is set: a dumped file that is read again replaces the file of the same name",
+            "Forget the work units with `dil state forget`, and run the job.",
         ),
         (
             "ms.secondary.input",

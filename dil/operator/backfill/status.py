@@ -1,4 +1,4 @@
-"""How far a backfill is, from its own chain, its folder and the job's chain."""
+"""The progress of a backfill, from its own chain, its folder and the job's chain."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNDO = "undo"
 
 
 class Phase(StrEnum):
-    """How far a backfill is."""
+    """The phase of a backfill."""
 
     READING = "reading"
     UNFINISHED = "unfinished"
@@ -34,12 +34,11 @@ class Phase(StrEnum):
 class BackfillStatus:
     """A backfill as it is now.
 
-    ``done`` and ``failed`` are signatures of work units of its plan, ``lost`` are those that were
-    read and have lost a file. ``files`` are its files, including lost ones,
-    and ``schema`` fits them all; with ``has_schemas`` some may have been written with an earlier
-    one. ``holder`` is the process that reads it. ``act_id`` is the act that published it, None
-    before; ``is_undone`` says whether that was undone, ``is_last_act`` that no other act followed
-    it.
+    ``done`` and ``failed`` are signatures of work units of its plan; ``lost`` are those of read
+    work units that lost a file. ``files`` are its files, including lost ones, and ``schema`` fits
+    them all; with ``has_schemas``, some files may have an earlier schema. ``holder`` is the process
+    that reads it. ``act_id`` is the act that published it, None before; ``is_undone`` says whether
+    that act was undone, ``is_last_act`` whether no other act followed.
     """
 
     definition: BackfillDefinition
@@ -56,7 +55,7 @@ class BackfillStatus:
 
     @property
     def phase(self) -> Phase:
-        """Return how far it is, in one word."""
+        """Return the phase of the backfill."""
         if self.act_id is not None:
             return Phase.UNDONE if self.is_undone else Phase.PUBLISHED
         if self.holder is not None:
@@ -66,19 +65,19 @@ class BackfillStatus:
 
     @property
     def is_open(self) -> bool:
-        """Return whether it was never published."""
+        """Return whether the backfill was never published."""
         return self.act_id is None
 
     @property
     def rows(self) -> int:
-        """Return the rows that it holds."""
+        """Return how many rows the backfill holds."""
         return sum(file.rows for file in self.files)
 
 
 def read_status(
     job: Job, definition: BackfillDefinition, clock: Callable[[], int]
 ) -> BackfillStatus:
-    """Return how far a backfill of a job is; ``clock`` is the real one, epoch ms UTC.
+    """Return the status of a backfill; ``clock`` is the real clock, epoch ms UTC.
 
     Raises:
         StateError: the state store cannot be read.
@@ -96,7 +95,7 @@ def read_status(
     filesystem = filesystem_for(own.publishing.final_dir)
     folder = publishing.dataset_dir(own.publishing)
     files = publishing.live_files(filesystem, folder)
-    # Publishing moves them away.
+    # Publishing moves the files away.
     is_whole = act.id is not None or is_begun
     lost = frozenset() if is_whole else _units_of_lost(files, folder, filesystem)
     return BackfillStatus(
@@ -123,9 +122,9 @@ def read_status(
 def _units_of_lost(
     files: Iterable[PublishedFile], folder: str, filesystem: Filesystem
 ) -> frozenset[str]:
-    """Return the signatures of the work units of which a file is not in the folder any more.
+    """Return the signatures of work units that have a file which is not in the folder any more.
 
-    Names are compared, because a dataset may have been moved.
+    Only file names are compared, because a dataset may have been moved.
     """
     here = {file.path.rpartition("/")[2] for file in filesystem.files(folder)}
     gone = (file for file in files if file.uri.rpartition("/")[2] not in here)
@@ -134,7 +133,7 @@ def _units_of_lost(
 
 @dataclass(frozen=True, slots=True)
 class _Act:
-    """The act that published a backfill; ``id`` is None where none did."""
+    """The act that published a backfill; ``id`` is None if it was not published."""
 
     id: str | None = None
     is_undone: bool = False

@@ -1,7 +1,8 @@
 """Compacts small live files into larger ones: an operator's act that keeps every row.
 
-Files are rewritten in staging, then published as a run's are: intent, moves, removes, commit. A
-crash before the intent costs nothing; after it, the next run or compaction finishes the commit.
+Files are rewritten in staging, then published like a run's files: intent, moves, removes, commit. A
+crash before the intent changes nothing; after a crash behind it, the next run or compaction
+finishes the commit.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ log = logging.getLogger(__name__)
 class CompactionResult:
     """The result of a compaction, or of a dry run.
 
-    ``added`` are the new files, ``removed`` counts those that they replaced. ``finished`` is the
-    run whose publish was finished first. ``vacuumed`` are paths of files that no version of the
-    table needs any more; a dry run did not delete them.
+    ``added`` are the new files, ``removed`` counts the files that they replaced. ``finished`` is
+    the run whose unfinished publish was completed first. ``vacuumed`` are paths of files that no
+    version of the table needs any more; a dry run did not delete them.
     """
 
     plan: CompactionPlan
@@ -65,9 +66,9 @@ def compact(job: Job, request: CompactionRequest) -> CompactionResult:
         ConfigError: the job publishes no files of rows, or keeps no state.
         LeaseHeldError: a run is under way.
         StateError: complete results of a crashed run wait to be published.
-        ConversionError: a file differs from the published one; nothing was changed since the last
-            commit.
-        WriteError: the store refused.
+        ConversionError: a file differs from the published one; earlier commits of this compaction
+            stay.
+        WriteError: the file store refused.
     """
     _refuse_unfit(job, request)
     with open_store(job.state, job.name, clock=request.clock) as store:
@@ -93,26 +94,26 @@ def _refuse_unfit(job: Job, request: CompactionRequest) -> None:
     if not spec.keeps_files:
         raise ConfigError.single(
             spec.place_key,
-            "is set: the rows are in a database, which keeps its own files",
+            "is set: the rows are in a database, which manages its own files",
             "`dil compact` is for files, Delta and Iceberg tables.",
         )
     if job.writing.own is not None:
         raise ConfigError.single(
             "ms.writer.class",
-            "is set, and files of a class of the job's own are not written anew",
+            "is set, and files of the job's own writer class cannot be rewritten",
             "`dil compact` is for files of the built-in formats.",
         )
     if job.writing.file_name:
         raise ConfigError.single(
             "ms.extractor.class",
-            "dumps files as they are, and what is in them is not known",
+            "dumps files as they are, so that their content is unknown",
             "`dil compact` is for files of rows.",
         )
     if request.vacuum_hours is not None and spec.table.format is TableFormat.FILES:
         raise ConfigError.single(
             "--vacuum-hours",
-            "is for tables that keep earlier versions, and ms.table.format is files",
-            "Leave it out: what is replaced is deleted at once.",
+            "is only for tables that keep earlier versions, and ms.table.format is files",
+            "Leave it out: replaced files are deleted at once.",
         )
 
 
@@ -120,7 +121,7 @@ def _unfinished(store: StateStore) -> tuple[str, ...]:
     intent = store.pending_intent()
     if intent is None:
         return ()
-    return (f"{intent.commit.run_id} began to publish; that is finished first",)
+    return (f"{intent.commit.run_id} began to publish; its publish is finished first",)
 
 
 def _vacuum(destination: Destination, request: CompactionRequest) -> tuple[str, ...]:
@@ -175,7 +176,7 @@ class _Compaction:
         )
 
     def _refuse_staged_work(self) -> None:
-        """Refuse while completed work of a run waits in staging: another commit supersedes it."""
+        """Refuse while complete results of a run wait in staging: a commit would supersede them."""
         spec, recorded = self._job.publishing, self._store.unfinished_runs()
         for run in publishing.own_runs(recorded, spec, self._job.name, self._files):
             is_kept = run.is_open and (
@@ -183,13 +184,13 @@ class _Compaction:
             )
             if is_kept:
                 raise StateError(
-                    f"what run {run.run_id} completed waits in staging, and would have to be read"
-                    " again after a compaction",
-                    "Run the job first, or give it up with `dil runs clean`.",
+                    f"completed results of run {run.run_id} wait in staging, and would have to be "
+                    "read again after a compaction",
+                    "Run the job first, or give the results up with `dil runs clean`.",
                 )
 
     def _sweep_earlier(self) -> None:
-        """Delete what killed compactions left in staging."""
+        """Delete the staged files of killed compactions."""
         root = self._staging.rpartition("/")[0]
         for name in self._files.folders(root):
             if is_compaction(name) and name != self._id:
@@ -197,7 +198,7 @@ class _Compaction:
 
     def _commit(self, act_id: str, groups: Sequence[FileGroup]) -> Commit:
         """Rewrite files in staging, and return the commit that puts them in place."""
-        # Arrow: a dry run needs none.
+        # imported here, because a dry run needs no Arrow
         from dil.reshaping.files import DatasetFiles
         from dil.reshaping.shared_files import SharedFileWriter, shared_file_of
         from dil.types.schema_text import parse_schema
@@ -221,5 +222,5 @@ class _Compaction:
             schema="",
             system_time=now,
             horizon=now,
-            act=OperatorAct(COMPACTION, "small files put together"),
+            act=OperatorAct(COMPACTION, "small files joined"),
         )

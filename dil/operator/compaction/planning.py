@@ -1,4 +1,4 @@
-"""Plans a compaction: which small live files become one, and in which commits."""
+"""Plans a compaction: which small live files are joined, and in which commits."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _UNKNOWN = "unknown"
 class CompactionRequest:
     """An operator's request; ``clock`` is the real clock, epoch ms UTC.
 
-    ``target_bytes`` is how large files should become, None for the job's own target. ``max_bytes``
-    is how much may be read, None for no limit. ``vacuum_hours`` is how long versions of a table
-    can still be read afterwards, None for no vacuum. A dry run changes nothing. One commit takes
-    at most ``files_per_commit`` files.
+    ``target_bytes`` is the size that files should reach, None for the job's own target.
+    ``max_bytes`` is the most to read, None for no limit. ``vacuum_hours`` is how long versions of a
+    table can still be read afterwards, None for no vacuum. A dry run changes nothing. One commit
+    takes at most ``files_per_commit`` files.
     """
 
     clock: Callable[[], int]
@@ -51,14 +51,14 @@ class FileGroup:
 
     @property
     def signature(self) -> str:
-        """Return the signature of the files' work unit, empty if they have several."""
+        """Return the signature of the files' work unit, empty if the files are of several."""
         found = {file.signature for file in self.files}
         return found.pop() if len(found) == 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """Which of the ``live`` files become one; ``left`` counts groups beyond ``max_bytes``."""
+    """The groups of ``live`` files to join; ``left`` counts groups beyond ``max_bytes``."""
 
     target_bytes: int
     live: int
@@ -80,7 +80,7 @@ class CompactionPlan:
 def plan_compaction(
     job: Job, store: StateStore, request: CompactionRequest, destination: Destination
 ) -> CompactionPlan:
-    """Return which files can be compacted, the oldest files first; changes nothing."""
+    """Return the plan of a compaction, with the oldest files first; changes nothing."""
     destination.check()
     live = destination.live()
     target = request.target_bytes or job.writing.target_bytes
@@ -115,22 +115,22 @@ def plan_compaction(
 
 
 def _key(job: Job, file: PublishedFile, again: frozenset[str]) -> tuple[str, str, str]:
-    """Return the key that files must share to become one."""
+    """Return the key that files must share to be joined."""
     folder = file.uri.rpartition("/")[0]
     whose = ""
     if not again.isdisjoint(file.signatures):
         whose = file.signature or file.uri
     elif job.publishing.mode is PublishMode.APPEND and not file.unit_rows:
-        whose = _UNKNOWN  # among others they would make those unknown, too
+        whose = _UNKNOWN  # such files would make the work units of others unknown, too
     return folder, file.timelabel or "", whose
 
 
 def _units_read_again(job: Job, store: StateStore) -> frozenset[str]:
-    """Return the work units that the next runs read again, if their rows are replaced then.
+    """Return the work units whose rows the next runs read again and replace.
 
-    Their rows would leave a file of several work units at once, and the rest be written anew. A
-    unit that is behind the others is taken for as far as they are: this is about work, and no row
-    depends on it.
+    If they shared a file with other work units, their rows would leave it at once, and its rest
+    would be rewritten. A unit that is behind the others is treated as if it were as far as they
+    are: this only saves work, and no row depends on it.
     """
     if job.publishing.mode is not PublishMode.WINDOW_REPLACE:
         return frozenset()
@@ -156,12 +156,12 @@ def _within(groups: Sequence[FileGroup], budget: int | None) -> Iterator[FileGro
 def _left_alone(
     job: Job, keys: Collection[tuple[str, str, str]], others: int, unlike: int, lone: int
 ) -> Iterator[str]:
-    """Yield which small files stay as they are, and why.
+    """Yield a text for each kind of small files that stay as they are, with the reason.
 
     Args:
         job: The job.
         keys: The keys of files, see ``_key``.
-        others: How many files other writers wrote.
+        others: How many files are of other writers.
         unlike: How many have another format than the job's.
         lone: How many have no other file of their key.
     """
@@ -173,13 +173,13 @@ def _left_alone(
     if lone and is_window and any(whose for *_, whose in keys):
         yield (
             f"left as they are: {counted(lone, 'small file')}; ms.publish.mode is window_replace,"
-            " and of a work unit that the next runs may read again only files of the same one are"
-            " put together"
+            " so that files of a work unit that the next runs may read again are joined only with "
+            "each other"
         )
     elif lone and any(label for _, label, _ in keys):
         yield (
-            f"left as they are: {counted(lone, 'small file')}; only files of one timelabel are put"
-            " together, and theirs have no other"
+            f"left as they are: {counted(lone, 'small file')}; only files of one timelabel are "
+            "joined, and their timelabels have no other file"
         )
 
 
@@ -187,14 +187,14 @@ def _unknown(job: Job, groups: Sequence[FileGroup]) -> Iterator[str]:
     unknown = sum(not all(file.unit_rows for file in group.files) for group in groups)
     if unknown and job.publishing.mode is PublishMode.APPEND:
         yield (
-            f"{counted(unknown, 'new file')} with rows whose work units are unknown,"
-            " because an earlier release put them together: `dil state forget` and `rewind` cannot"
-            " withdraw single work units from them"
+            f"{counted(unknown, 'new file')} with rows whose work units are unknown, because an "
+            "earlier release joined them: `dil state forget` and `rewind` cannot withdraw single "
+            "work units from such files"
         )
 
 
 def commits_of(groups: Sequence[FileGroup], most: int) -> Iterator[list[FileGroup]]:
-    """Yield the groups of each commit, each with the most files that it may take."""
+    """Yield the groups of each commit, which takes at most ``most`` files."""
     held: list[FileGroup] = []
     files = size = 0
     for group in groups:

@@ -1,1 +1,1 @@
-"""The steps of a run that differ for a derived dataset: what is planned, and what is executed."""
+"""The steps of a run that differ for a derived dataset: planning, execution and commit."""

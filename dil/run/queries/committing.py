@@ -1,4 +1,4 @@
-"""What the commit of a query says of it, checked against its inputs before anything is visible."""
+"""The record of a query in its commit, checked against the inputs before rows are visible."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dil.types.schema_text import parse_schema
 
 
 def with_query(run: ActiveRun, planned: PlannedQuery, commit: Commit) -> Commit:
-    """Return the commit with the query that made its rows.
+    """Return the commit with the record of the query that made its rows.
 
-    Where the query was not run, because the inputs have no new rows, nothing is touched.
+    If the query was not run, because the inputs have no new rows, no file is read.
 
     Raises:
         StateError: a rule of the chain would break (V30 to V40); nothing is visible.
@@ -41,7 +41,7 @@ def with_query(run: ActiveRun, planned: PlannedQuery, commit: Commit) -> Commit:
 
 
 def _judged(run: ActiveRun) -> Judged | None:
-    """Return by what the rows were judged, None for a job without event column."""
+    """Return the event column and watermark that judged rows; None without event column."""
     spec = run.job.events
     if spec is None:
         return None
@@ -50,7 +50,7 @@ def _judged(run: ActiveRun) -> Judged | None:
 
 
 def _hash_of(run: ActiveRun, commit: Commit) -> str:
-    """Return the hash of the rows that are staged, computed by a task where there are many."""
+    """Return the hash of the staged rows; a task computes it if there are many."""
     work = _Hashing(
         DatasetFiles(run.job.publishing.final_dir, "", run.job.writing),
         commit.schema or publishing.recorded_schema(run.store),

@@ -26,9 +26,9 @@ from dil.state.opening import open_snapshot
 def execute_query(
     run: ActiveRun, planned: PlannedRun, spec: QuerySpec, query: PlannedQuery, watch: Watch
 ) -> tuple[PlannedRun, Execution]:
-    """Run the query; return the plan with a work unit for each part of the result, and reports.
+    """Run the query; return the plan with a work unit per part of the result, and the reports.
 
-    Where no input has new rows, nothing is run: only their places are remembered.
+    If no input has new rows, no query is run: only the places in the inputs are recorded.
 
     Raises:
         QueryError: the query is wrong, or failed.
@@ -57,12 +57,12 @@ def published_near(
     *,
     until: int | None = None,
 ) -> View | None:
-    """Return the published rows that rows of a span may repeat, None for none.
+    """Return the published rows that rows of a span may repeat; None if there are none.
 
-    ``until`` is the last block whose rows count, None for all of them.
+    ``until`` is the last block whose rows count, None for all blocks.
 
     Raises:
-        QueryError: the dataset lacks a column that decides.
+        QueryError: the dataset lacks a column by which repeats are found.
         StateError: the store cannot be read.
     """
     near = span.widened(spec.within_ms)
@@ -82,7 +82,7 @@ def published_near(
     if absent:
         raise QueryError(
             f"the dataset has no column {', '.join(absent)}, by which repeats are found",
-            "Its rows were published by another query, or a converter names columns otherwise."
+            "Another query published its rows, or a converter renames columns."
             " Give the job another job.name and table, or other ms.dedupe.keys.",
         )
     return replace(found, columns=spec.columns, may_match=NearSpan(spec.column, near))
@@ -96,7 +96,7 @@ def _in_parts(planned: PlannedRun, result: QueryResult) -> PlannedRun:
 
 
 def _without_requests(report: TaskReport) -> TaskReport:
-    """Return a report that counts no requests: a query makes none of a source."""
+    """Return a report with no requests, because a query sends none to a source."""
     return replace(report, counters=replace(report.counters, requests=0, pages=0))
 
 

@@ -1,7 +1,7 @@
-"""What a run of a derived dataset takes of its inputs: slices of their chains; reads state alone.
+"""Chooses the slices of input chains that a run of a derived dataset reads; reads only state.
 
-Work grows with the number of inputs and with the blocks that are new in them, never with the length
-of a chain (rule C23).
+The cost grows with the number of inputs and of their new blocks, never with the length of a chain
+(rule C23).
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ Clock = Callable[[], int]
 
 @dataclass(frozen=True, slots=True)
 class PlannedInput:
-    """What is taken of one input.
+    """The slice of one input that a run takes.
 
-    ``first`` and ``last`` are the sequences of the block before the slice, -1 for none, and of its
+    ``first`` is the sequence of the block before the slice, -1 without one; ``last`` is that of its
     last block. ``read`` are the rows that the query reads: new ones, or all of the dataset.
     """
 
@@ -55,12 +55,12 @@ class PlannedInput:
 
     @property
     def rows(self) -> int:
-        """Return how many rows the query reads of it."""
+        """Return how many rows of the input the query reads."""
         return sum(part.count for part in self.read.parts)
 
     @property
     def has_news(self) -> bool:
-        """Return whether the input has blocks that were not taken yet."""
+        """Return whether the slice has blocks that no earlier run took."""
         return self.slice.new_block_hash is not None
 
 
@@ -68,11 +68,11 @@ class PlannedInput:
 class PlannedQuery:
     """The next transaction of a derived dataset.
 
-    ``step`` is None where there is nothing to do. ``runs`` says whether the query is to be run:
-    else only places in the inputs are remembered. ``waits`` say which inputs have nothing new.
-    ``closing`` says which windows are emitted, None where the query has no windows, or none closes.
-    ``left`` is how many blocks the inputs have behind what is taken. ``last_event_ms`` is known
-    when the query has run: the greatest time of its rows, where repeats are left out.
+    ``step`` is None if there is nothing to do. ``runs`` says whether the query has to run; if not,
+    only the places in the inputs are recorded. ``waits`` say which inputs have nothing new.
+    ``closing`` are the windows to emit, None if the query has no windows or none closes. ``left``
+    counts the blocks of inputs that later runs take. ``last_event_ms`` is the greatest event time
+    of the rows if repeats are left out; it is known when the query has run.
     """
 
     step: QueryStep | None = None
@@ -92,10 +92,10 @@ class PlannedQuery:
 def plan_slices(
     job: Job, spec: QuerySpec, clock: Clock, until: Mapping[str, int] | None = None
 ) -> PlannedQuery:
-    """Return what the next run takes; ``until`` are the last blocks of the inputs that it may take.
+    """Return the slices that the next run takes; ``until`` has each input's last allowed block.
 
     Raises:
-        StateError: an input was begun anew since it was read (V40), or takes away rows that were
+        StateError: an input was started over since it was read (V40), or removed rows that were
             read; or a store cannot be read.
     """
     with (
@@ -124,7 +124,7 @@ def _unpublished(item: DatasetInput) -> str:
 
 
 def awaited_slices(job: Job, spec: QuerySpec, options: RunOptions) -> PlannedQuery:
-    """Return what a run takes, when each input has something new or ``ms.query.wait`` is over.
+    """Wait for new blocks of each input, at most ``ms.query.wait``; return the slices to take.
 
     Raises:
         StateError: as ``plan_slices``.
@@ -143,7 +143,7 @@ def awaited_slices(job: Job, spec: QuerySpec, options: RunOptions) -> PlannedQue
 
 @contextmanager
 def input_chains(spec: QuerySpec, clock: Clock) -> Iterator[dict[str, StoredInput]]:
-    """Open the chains, as they are at this moment, of all inputs that have any, by name.
+    """Open the chains of all inputs that have one, in one consistent state each, by input name.
 
     Raises:
         StateError: a store cannot be read.
@@ -186,7 +186,7 @@ def _planned(
         _place(item, taken, chains[item.dataset])
         for item, taken in zip(spec.inputs, slices, strict=True)
     ]
-    # Blocks that only take rows away have no new offset, and are looked at all the same.
+    # Blocks that only remove rows have no new offsets, and count as new all the same.
     runs = again or any(
         _reading(each, chains[each.input.dataset], spec.mode).has_changes() for each in places
     )
@@ -211,7 +211,7 @@ def _planned(
 def _waits(
     places: Iterable[PlannedInput], chains: dict[str, StoredInput], mode: QueryMode
 ) -> Iterator[str]:
-    """Yield which inputs have nothing new, those among them that closed no timelabel."""
+    """Yield a text for each input that has nothing new, or that closed no timelabel."""
     for each in places:
         name = each.input.dataset
         if not each.has_news:
@@ -221,7 +221,7 @@ def _waits(
 
 
 def _is_changed(own: Transaction, name: str, spec: QuerySpec) -> bool:
-    """Return whether the last rows were made by another query, or in another mode."""
+    """Return whether another query, or another mode, made the last rows."""
     before = transform_in_force(own, name)
     return before is not None and before != json.loads(spec.transform)
 
@@ -231,7 +231,7 @@ def _has_rows(chain: StoredInput) -> bool:
 
 
 def _closed(own: Transaction, name: str, plan: QueryPlan, windows: WindowSpec) -> Closing | None:
-    """Return which windows the watermark closes now, None where it closes none."""
+    """Return the windows that the watermark closes now; None if it closes none."""
     until = plan.event.new_watermark
     if until is None:
         return None
@@ -249,7 +249,7 @@ def _place(item: DatasetInput, taken: InputSlice, chain: StoredInput) -> Planned
 
 
 def _with_rows(place: PlannedInput, chain: StoredInput, mode: QueryMode) -> PlannedInput:
-    """Return the place with the rows that the query reads of it."""
+    """Return the slice at a place, with the rows that the query reads."""
     return replace(place, read=_reading(place, chain, mode).rows())
 
 
@@ -269,7 +269,7 @@ def _reading(place: PlannedInput, chain: StoredInput, mode: QueryMode) -> InputR
 
 
 def require_sound(job: Job, spec: QuerySpec, commit: Commit, clock: Clock) -> None:
-    """Check a commit against the inputs, before anything of it becomes visible (V30 to V40).
+    """Check a commit against the inputs before its rows become visible (V30 to V40).
 
     Raises:
         StateError: a rule would be broken.
@@ -284,7 +284,7 @@ def require_sound(job: Job, spec: QuerySpec, commit: Commit, clock: Clock) -> No
 
 
 def as_plan(job: Job, spec: QuerySpec, planned: PlannedQuery, now_ms: int) -> Plan:
-    """Return what is due as a plan of one work unit at most; ``now_ms`` is epoch ms UTC."""
+    """Return the due slices as a plan of at most one work unit; ``now_ms`` is epoch ms UTC."""
     units: tuple[WorkUnit, ...] = ()
     if planned.step is not None:
         whole = Interval(0, max(now_ms, 1))
@@ -300,7 +300,7 @@ def as_plan(job: Job, spec: QuerySpec, planned: PlannedQuery, now_ms: int) -> Pl
 
 
 def _label_of_run(job: Job, now_ms: int) -> str | None:
-    """Return the label of rows without a time, None where rows have no labels."""
+    """Return the timelabel for rows without a time; None if rows have no timelabels."""
     if job.planning.timelabel is None or not job.planning.timelabel.column:
         return None
     from dil.planning.timelabels import timelabels  # few queries have labels
@@ -309,7 +309,7 @@ def _label_of_run(job: Job, now_ms: int) -> str | None:
 
 
 def taken_text(planned: PlannedQuery) -> str:
-    """Return what is taken of the inputs, and what is left, in few words; empty for nothing."""
+    """Return a short text on the blocks that are taken and left; empty if none are taken."""
     new = [each for each in planned.inputs if each.has_news]
     parts = [f"{blocks_text(each.first, each.last)} of {each.input.dataset}" for each in new]
     parts += [f"{counted(planned.left, 'block')} left"] if new and planned.left else []
@@ -336,6 +336,6 @@ def view_of_plan(job: Job, spec: QuerySpec, planned: PlannedQuery, now_ms: int) 
 
 
 def _signature(planned: PlannedQuery) -> str:
-    """Return what names the work unit of a query: the blocks that it takes of each input."""
+    """Return the signature of a query's work unit, which names the blocks taken of each input."""
     places: JsonObject = {each.input.dataset: [each.first, each.last] for each in planned.inputs}
     return f"query.{compact(places)}"

@@ -67,7 +67,7 @@ def test_a_week_of_daily_runs_closes_each_day_and_a_late_row_is_rejected_or_reop
     days.fill(1, rows=4)
     now = ("--now", "2020-01-08T00:30:00Z")
     plan = dil("plan", *now)
-    assert "left as they are, for their timelabels are closed" in plan
+    assert "left as they are, because their timelabels are closed" in plan
     assert json.loads(dil("plan", *now, "--json"))["closed_timelabels"] == [label(1)]
     days.run(7.5)
     assert 103 not in days.ids()

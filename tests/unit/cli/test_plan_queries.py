@@ -117,4 +117,4 @@ def test_prune_says_nothing_of_work_units_that_are_due(lake, capsys):
     assert main(["state", "prune", str(big)]) == 0
     said = capsys.readouterr().out
     assert "2 rows of old runs would be deleted" in said
-    assert "it takes what is new in its inputs, as `dil plan JOB.conf` shows" in said
+    assert "it takes the new rows of its inputs, as `dil plan JOB.conf` shows" in said

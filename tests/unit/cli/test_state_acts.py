@@ -133,7 +133,7 @@ def test_an_unfinished_publish_is_finished_by_a_run_before_any_act(
         patched.setattr(publishing.publisher, "carry_out", broken)
         assert story.run(day(3)).status is RunStatus.FAILED
     act("forget", "--all", "--yes", "--keep-files", code=1)
-    assert "began to publish and was not finished" in act.error
+    assert "began to publish and has not finished" in act.error
 
 
 @pytest.mark.parametrize("options", [(), ("--all", "--unit", "{}"), ("--all", "--failed")])
@@ -425,7 +425,7 @@ def test_a_job_that_comes_from_dil_goes_on_where_it_was(story: Story, act: Act, 
     told = act("import", path)
     assert "6 rows read, 4 high watermarks of this job" in told
     assert "left out: 1 row of 1 other job" in told
-    assert "never succeeded and not recorded: 1 work unit" in told
+    assert "left out, because they never succeeded: 1 work unit" in told
     assert "of the job as it is configured now: 4 work units" in told
     assert "the next run would take 2 work units" in told
     assert not (story.folder / "state").exists()

@@ -220,7 +220,7 @@ def test_periods_are_left_out_only_where_work_units_know_them(name: str, text: s
         "has no effect: work units have no time"
     ]
     (replaced,) = notices({**chosen, "ms.publish.mode": "replace"})
-    assert (replaced.key, "reads everything anew" in replaced.what) == (key, True)
+    assert (replaced.key, "reads everything again" in replaced.what) == (key, True)
 
 
 @pytest.mark.parametrize("text", ["dayly", '{"dayly": ["2020-01-01", "-"]}'])

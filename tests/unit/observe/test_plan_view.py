@@ -99,8 +99,8 @@ def test_the_table_shows_dates_with_offsets_reasons_and_arithmetic() -> None:
     ("spec", "keeps_state", "words"),
     [
         (PlanningSpec(), True, "incremental"),
-        (PlanningSpec(backfill=True), True, "backfill: reads its range anew"),
-        (PlanningSpec(ignore_history=True), True, "every run reads everything anew"),
+        (PlanningSpec(backfill=True), True, "backfill: reads its range again"),
+        (PlanningSpec(ignore_history=True), True, "every run reads everything again"),
         (PlanningSpec(), False, "no state is kept, so every run reads everything"),
     ],
 )

@@ -196,8 +196,8 @@ def test_advice_about_the_state_store_fits_what_is_wrong_with_it() -> None:
     ("code", "fix", "says"),
     [
         ("DIL-CONVERT", "Mend it.", ""),
-        ("DIL-CONVERT", "", "when the cause is mended."),
-        ("DIL-SRC-TRANSIENT", "Look there.", "when the cause is mended."),
+        ("DIL-CONVERT", "", "when the cause is fixed."),
+        ("DIL-SRC-TRANSIENT", "Look there.", "when the cause is fixed."),
         ("DIL-INTERRUPTED", "", "Run the job again."),
     ],
 )
@@ -237,7 +237,7 @@ def test_what_may_have_been_done_is_looked_at_before_the_job_is_run_again(
     )
     text = report_text(run(status, rows=1, failures=failures))
 
-    assert "Look at the receiver first" in text.rpartition("  next  ")[2]
+    assert "Check the receiver first" in text.rpartition("  next  ")[2]
 
 
 def test_one_of_a_kind_is_said_in_the_singular() -> None:

@@ -123,5 +123,5 @@ def test_a_function_that_was_changed_is_not_replayed(lake):
 
 def test_merged_rows_are_not_what_a_query_gave(lake):
     big = lake.derive("big", BIG, ms__publish__mode="merge", extract__primary__key__fields="id")
-    with pytest.raises(ConfigError, match="merged with other rows"):
+    with pytest.raises(ConfigError, match="merges the result with other rows"):
         lake.replayed(big)

@@ -75,7 +75,7 @@ def test_a_replaced_window_says_why_it_starts_early() -> None:
         (
             {"backfill": True},
             {},
-            "backfill: history is not looked at, the whole partition is read",
+            "backfill: history does not count, the whole partition is read",
         ),
         (
             {},

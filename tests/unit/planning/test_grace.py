@@ -48,11 +48,11 @@ def days_back(found: Plan) -> int:
 @pytest.mark.parametrize(
     ("measure", "days", "why"),
     [
-        (None, 2, "as configured, for too little is measured yet"),
+        (None, 2, "as configured, because too few rows are measured yet"),
         (GraceMeasure(None, 5), 2, "as configured"),
         (GraceMeasure(0, 5), 0, "grace period P0D: measured, 99.9 % of new rows"),
         (GraceMeasure(5 * DAY_MS, 12), 5, "grace period P5D: measured"),
-        (GraceMeasure(5 * DAY_MS, 13), 31, "a probe, which each run of 14 is"),
+        (GraceMeasure(5 * DAY_MS, 13), 31, "a probe, one run in 14"),
         (GraceMeasure(None, 20), 31, "a probe"),
     ],
 )

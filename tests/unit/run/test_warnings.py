@@ -51,7 +51,7 @@ def test_a_lost_state_store_appends_rows_once_more_only_where_that_is_accepted(
 
     (record,) = caplog.records
     assert record.levelname == "WARNING"
-    assert "appended once more" in record.getMessage()
+    assert "appended a second time" in record.getMessage()
     assert story.rows() == once + once
     assert story.run(day(2)).status is RunStatus.SUCCESS
     assert story.rows() == once + ids_of("a", "b", days=range(2))

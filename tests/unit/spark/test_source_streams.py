@@ -123,7 +123,7 @@ def test_a_source_whose_units_may_change_meanwhile_is_refused(tmp_path: Path) ->
 
 def test_the_offset_of_another_query_is_refused(tmp_path: Path) -> None:
     stream = reader(tmp_path, "2020-01-03T00:00:00Z")
-    with pytest.raises(DilQueryError, match="none that this dil wrote"):
+    with pytest.raises(DilQueryError, match="not written by this dil"):
         stream.latestOffset({"block": 3})
 
 

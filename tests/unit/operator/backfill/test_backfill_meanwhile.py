@@ -251,7 +251,7 @@ def test_a_work_unit_that_runs_replaced_since_is_not_doubled_by_undo(
     backfills.publish(definition)
     story.run(day(5))
 
-    with pytest.raises(StateError, match="anew since"):
+    with pytest.raises(StateError, match="again since"):
         backfills.undo(definition)
 
     assert story.rows() == ids_of("a", "b", days=range(5))
@@ -267,7 +267,7 @@ def test_rows_that_runs_replaced_since_are_not_doubled_by_undo_under_another_mod
     story.run(day(5))
     story.changes["ms__publish__mode"] = "append"
 
-    with pytest.raises(StateError, match="anew since"):
+    with pytest.raises(StateError, match="again since"):
         backfills.undo(definition)
 
     assert story.rows() == ids_of("a", "b", days=range(5))
@@ -286,7 +286,7 @@ def test_rows_that_come_back_at_the_source_are_not_doubled_by_undo(
     held.times[12:12], held.encoded[12:12] = kept
     story.run(day(5))
 
-    with pytest.raises(StateError, match="anew since"):
+    with pytest.raises(StateError, match="again since"):
         backfills.undo(definition)
 
     assert story.rows() == ids_of("a", "b", days=range(5))
@@ -303,7 +303,7 @@ def test_rows_that_runs_found_deleted_since_do_not_come_back_by_undo(
     story.run(day(5))
     before = story.rows()
 
-    with pytest.raises(StateError, match="anew since"):
+    with pytest.raises(StateError, match="again since"):
         backfills.undo(definition)
 
     assert story.rows() == before

@@ -287,7 +287,7 @@ def test_a_merge_is_not_taken_back_once_runs_merged_more(
     backfills.publish(definition)
     story.run(day(5))
 
-    with pytest.raises(StateError, match="merged rows since"):
+    with pytest.raises(StateError, match="runs have merged rows"):
         backfills.undo(definition)
 
     assert notes_of(story) == source_notes(source, range(5))
