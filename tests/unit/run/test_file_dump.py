@@ -129,7 +129,7 @@ def test_a_folder_that_is_a_dataset_of_its_own_is_left_alone(
     serve(source, x=b"1")
     (tmp_path / "lake" / "other" / "_dil").mkdir(parents=True)
     story = dump_story(tmp_path, source, "x", ms__extractor__target__file__name="other/{{name}}")
-    assert "dataset of its own" in only_failure(story.run(NOW))
+    assert "is another dataset" in only_failure(story.run(NOW))
 
 
 def test_a_name_that_is_too_long_is_cut_keeps_its_ending_and_stays_different_from_others(
