@@ -292,7 +292,7 @@ def test_a_file_that_was_changed_since_is_not_withdrawn(story: Story, act: Act) 
     part.write_bytes(part.read_bytes() + b"x")
     before = story.states()
     act("forget", "--all", "--withdraw-files", "--yes", code=1)
-    assert "is not what was published" in act.error
+    assert "is not the file that was published" in act.error
     assert story.states() == before
 
 
