@@ -210,7 +210,7 @@ def test_what_would_lose_state_is_refused(older, job, tmp_path: Path) -> None:
     mine, theirs = job(one.place.spec), job(two.place.spec)
     with pytest.raises(ConfigError, match="already has state of"):
         state_stores.preview_copy(mine, theirs, CLOCK)
-    with pytest.raises(ConfigError, match="names the store that orders has"):
+    with pytest.raises(ConfigError, match="names the store that orders uses"):
         state_stores.preview_copy(mine, mine, CLOCK)
     backup = tmp_path / "backup.db"
     state_stores.back_up(mine, backup, CLOCK)

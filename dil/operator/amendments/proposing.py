@@ -72,7 +72,7 @@ def _unrecorded(session: OperatorSession, selection: Selection) -> Iterator[str]
     count = sum(1 for name, parts in lows if parts and selection.takes(name, parts.low))
     if count:
         yield (
-            f"{counted(count, 'work unit')} failed in the last run that tried them, which "
+            f"{counted(count, 'work unit')} failed in the last run that tried, which "
             "published nothing (job.commit.policy=full). Such a run leaves the records unchanged; "
             "the next run reads the due work units"
         )

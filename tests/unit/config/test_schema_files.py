@@ -166,7 +166,7 @@ def test_another_schema_in_the_file_is_another_configuration(job_file):
     [
         ("urn:li:registeredSchema:(PEGASUS,draft/com.acme.Order)", "registry"),
         ("none.avsc", "cannot be read"),
-        ("https://registry.test/orders", "no file system"),
+        ("https://registry.test/orders", "not a file system"),
     ],
 )
 def test_a_name_that_is_no_file_is_a_problem(job_file, text, what):

@@ -172,7 +172,7 @@ def test_a_restore_does_not_forget_a_publish_that_was_begun(story, monkeypatch, 
 
     for more in ([], ["--yes"]):
         assert main(["state", "restore", path, backup, *more]) == 1
-        assert "run-2 began to publish and was not finished" in capsys.readouterr().err
+        assert "run-2 began to publish and has not finished" in capsys.readouterr().err
     assert story.run(day(3)).recovered == ("run-2",)
     assert set(story.rows().values()) == {1}
 

@@ -53,7 +53,7 @@ def test_one_of_conf_and_dataset_is_needed() -> None:
 
 
 def test_an_option_of_the_other_kind_is_refused() -> None:
-    assert problem_of({**CONF, "asOf": "3"}).startswith("asOf has no meaning beside conf")
+    assert problem_of({**CONF, "asOf": "3"}).startswith("asOf has no meaning with conf")
     assert problem_of({**DATASET, "history": "true"}).startswith("history has no meaning")
 
 
