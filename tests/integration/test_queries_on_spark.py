@@ -190,7 +190,7 @@ def test_offsets_follow_those_of_the_input_file_by_file(lake):
         ("value", "DIL-QUERY", "the query failed at {folder}/value.sql:2: [CAST_INVALID_INPUT]"),
         ("insert", "DIL-QUERY", "the SQL is no query"),
         ("drop", "DIL-QUERY", "the SQL is no query"),
-        ("sum", "DIL-QUERY", "the query aggregates rows, and ms.query.mode=append"),
+        ("sum", "DIL-QUERY", "the query aggregates rows, but ms.query.mode=append"),
         ("join", "DIL-QUERY", "the query joins datasets"),
         ("in", "DIL-QUERY", "the query looks rows up in a subquery"),
         ("distinct", "DIL-QUERY", "the query looks for distinct rows"),
