@@ -487,7 +487,7 @@ def _unfit_mode(job: Job, mode: QueryMode, item: QueryInput) -> tuple[str, str] 
 
 
 def _unfit_labels(job: Job, how: PublishMode) -> tuple[str, str] | None:
-    """Return why nobody knows which rows of a dataset are of closed timelabels, and what to do."""
+    """Return why the closed timelabels of a dataset are unknown, and what to do."""
     labels = job.planning.timelabel
     if labels is None or not labels.closes:
         return "closes no timelabels", f"Set {CLOSE} there, or leave closed out."

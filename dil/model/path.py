@@ -64,7 +64,7 @@ class Path:
 
     @property
     def name(self) -> str:
-        """Return the name of what is at the path, empty if it has none."""
+        """Return the name of the value at the path, empty if it has none."""
         last = self.steps[-1] if self.is_place and self.steps else ""
         return last if isinstance(last, str) else ""
 

@@ -143,7 +143,7 @@ def _head(plan: Plan, job: Job, notes: Sequence[str]) -> Iterator[str]:
 
 
 def _kind(job: Job) -> str:
-    """Return a text on whether history counts; DIL's word "full" only says what is sent."""
+    """Return a text on whether history counts, which DIL's word "full" leaves open."""
     if job.planning.backfill:
         return "backfill: reads its range again"
     if job.planning.ignore_history:

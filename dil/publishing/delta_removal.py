@@ -48,7 +48,7 @@ def removable(
     wanted: Collection[str],
     uri_of: Callable[[str], str],
 ) -> Mapping[str, JsonObject]:
-    """Return by URI the add actions of those wanted live files that can be removed.
+    """Return the add actions of the wanted live files that can be removed, by URI.
 
     Args:
         table: The table at its newest version.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _CHUNK = 1 << 20
-# Content types of packed bytes; they do not say what is inside.
+# Content types of packed bytes; they do not name the format inside.
 _PACKED = frozenset(
     {
         "application/octet-stream", "binary/octet-stream", "application/gzip",

@@ -94,7 +94,7 @@ def _after(
 def _take_back_others(
     place: TimeseriesTable, tables: MysqlTables, connection: Connection, known: Entries, run_id: str
 ) -> None:
-    """Give labels the tables that the registry names, in place of those of unrecorded runs.
+    """Show each label by the table in the registry, not by the table of an unrecorded run.
 
     The run that finishes such a run renames again. The ``old`` tables of recorded runs are dropped.
     """
