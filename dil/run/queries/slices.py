@@ -187,36 +187,37 @@ def _planned(
         for item, taken in zip(spec.inputs, slices, strict=True)
     ]
     # Blocks that only remove rows have no new offsets, and count as new all the same.
-    runs = again or any(
-        _reading(each, chains[each.input.dataset], spec.mode).has_changes() for each in places
-    )
+    readings = [_reading(each, chains[each.input.dataset], spec.mode) for each in places]
+    changes = [each.has_changes() for each in readings]
+    runs = again or any(changes)
     closed = None
     if spec.windows is not None:
         closed = _closed(own, name, plan, spec.windows)
         runs = closed is not None
     if runs:
-        places = [_with_rows(each, chains[each.input.dataset], spec.mode) for each in places]
+        places = [
+            replace(each, read=reading.rows())
+            for each, reading in zip(places, readings, strict=True)
+        ]
         # A compaction gives new offsets to rows that were read before.
         runs = is_full or any(each.read.parts for each in places)
     return PlannedQuery(
         QueryStep(spec.transform, slices, plan.event.new_watermark),
         runs,
         tuple(places),
-        tuple(_waits(places, chains, spec.mode)),
+        tuple(_waits(places, changes)),
         closed,
         sum(chains[each.input.dataset].sequence - each.last for each in places),
     )
 
 
-def _waits(
-    places: Iterable[PlannedInput], chains: dict[str, StoredInput], mode: QueryMode
-) -> Iterator[str]:
+def _waits(places: Iterable[PlannedInput], changes: Iterable[bool]) -> Iterator[str]:
     """Yield a text for each input that has nothing new, or that closed no timelabel."""
-    for each in places:
+    for each, has_changes in zip(places, changes, strict=True):
         name = each.input.dataset
         if not each.has_news:
             yield f"{name} has nothing new"
-        elif each.input.reads_closed and not _reading(each, chains[name], mode).has_changes():
+        elif each.input.reads_closed and not has_changes:
             yield f"{name} has closed no timelabel since"
 
 
@@ -246,11 +247,6 @@ def _place(item: DatasetInput, taken: InputSlice, chain: StoredInput) -> Planned
     last = None if taken.last_block is None else chain.sequence_of(taken.last_block)
     assert first is not None  # noqa: S101 - plan_query has found it
     return PlannedInput(item, taken, first, first if last is None else last)
-
-
-def _with_rows(place: PlannedInput, chain: StoredInput, mode: QueryMode) -> PlannedInput:
-    """Return the slice at a place, with the rows that the query reads."""
-    return replace(place, read=_reading(place, chain, mode).rows())
 
 
 def _reading(place: PlannedInput, chain: StoredInput, mode: QueryMode) -> InputReading:
