@@ -36,10 +36,16 @@ def rows_since(
     """
     end = dataset.at(sequence)
     after = NONE_YET
+    transform = sequence + 1  # the block of the one in force; older blocks may have another
     for number, event in _newest_first(dataset.chain, sequence):
-        # Where nobody knows the times, or they are of another column, older blocks say no more.
-        if event.last_event_ms is None or _time_column_at(dataset.chain, number) != column:
+        # Times that are unknown, or of another column, show nothing about older blocks.
+        if event.last_event_ms is None:
             break
+        if number < transform:
+            found = dataset.chain.last_until(number, ("SetTransform",))
+            if found is None or _time_column_at(dataset.chain, found) != column:
+                break
+            transform = found
         if event.last_event_ms < instant_ms:
             after = NONE_YET if event.last_offset is None else event.last_offset
             break
@@ -49,9 +55,8 @@ def rows_since(
         return dataset.parts_at(end)
 
 
-def _time_column_at(chain: StoredInput, sequence: int) -> str | None:
-    at = chain.last_until(sequence, ("SetTransform",))
-    event = config_event_at(chain.tx, chain.dataset_id, at)
+def _time_column_at(chain: StoredInput, transform: int) -> str | None:
+    event = config_event_at(chain.tx, chain.dataset_id, transform)
     return None if event is None else time_column(event.body)
 
 
