@@ -56,6 +56,11 @@ class TimeSpan:
     first_ms: int
     last_ms: int
 
+    @classmethod
+    def of_micros(cls, least: int, most: int) -> TimeSpan:
+        """Return the shortest span around two times in epoch microseconds UTC."""
+        return cls(least // 1000, -(-most // 1000))
+
     def widened(self, by_ms: int) -> TimeSpan:
         """Return the span that is longer at both ends."""
         return TimeSpan(self.first_ms - by_ms, self.last_ms + by_ms)

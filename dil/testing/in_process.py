@@ -8,9 +8,10 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
+from dil.errors import QueryError
 from dil.execution.coordinated import BindAddress, coordinated
 from dil.execution.executor import Execution, Watch
-from dil.model.dedupe import DedupeSpec, TimeSpan
+from dil.model.dedupe import COLUMN, DedupeSpec, TimeSpan
 from dil.model.task import RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.task.context import Clocks
@@ -100,7 +101,7 @@ def _without_repeats(
     if not judged.num_rows:
         return rows, None
     ends = pc.min_max(judged[TIME]).as_py()
-    span = TimeSpan(ends["min"] // 1000, -(-ends["max"] // 1000))
+    span = TimeSpan.of_micros(ends["min"], ends["max"])
     before = published(span)
     if before is not None:
         known = _table(before)
@@ -118,7 +119,29 @@ def _without_repeats(
 def _judged(rows: pa.Table, spec: DedupeSpec, places: pa.Array | pa.ChunkedArray) -> pa.Table:
     import pyarrow as pa
 
-    from dil.execution.queries.repeats import PLACE, TIME, micros
+    from dil.execution.queries.repeats import PLACE, TIME
 
-    columns = [*(rows[name] for name in spec.keys), micros(rows[spec.column]), places]
+    columns = [*(rows[name] for name in spec.keys), _micros(rows[spec.column]), places]
     return pa.table(columns, names=[*spec.keys, TIME, PLACE]).drop_null()
+
+
+def _micros(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return times as whole microseconds since 1970 in UTC: timestamps, dates, or epoch ms.
+
+    Raises:
+        QueryError: the values are no times.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = times.type
+    if pa.types.is_timestamp(kind):
+        return times.cast(pa.timestamp("us", kind.tz)).cast(pa.int64())
+    if pa.types.is_date(kind):
+        return times.cast(pa.timestamp("us")).cast(pa.int64())
+    if pa.types.is_integer(kind):
+        return pc.multiply_checked(times.cast(pa.int64()), 1000)
+    raise QueryError(
+        f"{COLUMN} names {kind}, which holds no times",
+        f"{COLUMN} is a timestamp, a date, or whole epoch milliseconds.",
+    )

@@ -63,7 +63,7 @@ def without_repeats(
     if least is None:
         return Deduped(numbered.drop(PLACE), None, release)
     within = spec.within_ms * 1000
-    span = TimeSpan(least // 1000, -(-most // 1000))
+    span = TimeSpan.of_micros(least, most)
     before = published(span)
     if before is not None:
         known = frame_of(before)

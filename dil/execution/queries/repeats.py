@@ -46,25 +46,6 @@ def require_columns(schema: pa.Schema, spec: DedupeSpec) -> None:
             )
 
 
-def micros(times: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return times as whole microseconds since 1970 in UTC: timestamps, dates, or epoch ms.
-
-    Raises:
-        QueryError: the values are no times.
-    """
-    kind = times.type
-    if pa.types.is_timestamp(kind):
-        return times.cast(pa.timestamp("us", kind.tz)).cast(pa.int64())
-    if pa.types.is_date(kind):
-        return times.cast(pa.timestamp("us")).cast(pa.int64())
-    if pa.types.is_integer(kind):
-        return pc.multiply_checked(times.cast(pa.int64()), 1000)
-    raise QueryError(
-        f"{COLUMN} names {kind}, which holds no times",
-        f"{COLUMN} is a timestamp, a date, or whole epoch milliseconds.",
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class NearSpan:
     """Decides whether a Parquet row group may have times of a column in a span; pickles."""
