@@ -103,7 +103,7 @@ def test_files_that_were_begun_are_not_finished_elsewhere(
 
     changed = {name: value.format(folder=tmp_path) for name, value in changes.items()}
     for _ in range(2):
-        with pytest.raises(CommitUnknownError, match="Set back"):
+        with pytest.raises(CommitUnknownError, match="Set the destination back"):
             shop.run(2, **changed)
 
     assert shop.run(3).recovered == ("run-2",)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
+import pyarrow as pa
 import pytest
 
 from connectors.jdbc.session import JdbcSession
@@ -81,33 +81,25 @@ def test_a_connection_that_is_cut_while_rows_come_is_an_error(server: Server, ur
 
 
 def test_a_job_whose_connection_is_cut_publishes_nothing_and_then_each_row_once(
-    server: Server, url: str, tmp_path: Path
+    server: Server, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    sql = f"select big.*, {own_query(server)} as me from ({BIG[kind_of(server)]}) big"
     job = DatabaseJob(
-        tmp_path, url, BIG[kind_of(server)], source__conn__username="admin",
+        tmp_path, url, sql, source__conn__username="admin",
         source__conn__password=password(server),
     )  # fmt: skip
-    if isinstance(server, PostgresqlServer):
-        of_others = "select pid from pg_stat_activity where query like '%%generate_series%%'" \
-            " and pid <> pg_backend_pid()"  # fmt: skip
-    else:
-        of_others = "select id from information_schema.processlist where info like" \
-            " '%seq_1_to_300000%' and id <> connection_id()"  # fmt: skip
-    cut: list[int] = []
+    whole = JdbcSession.read
 
-    def cut_it() -> None:
-        while not cut and not done.is_set():
-            for (number,) in server.execute(of_others.replace("%%", "%")):
-                cut.append(number)
-                kill_connection(server, number)
+    def cut(session: JdbcSession, values: RequestValues) -> Iterator[pa.RecordBatch]:
+        batches = whole(session, values)
+        first = next(batches)
+        kill_connection(server, first.column("me")[0].as_py())
+        yield first
+        yield from batches
 
-    done = threading.Event()
-    cutter = threading.Thread(target=cut_it)
-    cutter.start()
-    report = job.run()
-    done.set()
-    cutter.join()
-    assert cut
+    with monkeypatch.context() as cutting:
+        cutting.setattr(JdbcSession, "read", cut)
+        report = job.run()
     assert [failure.code for failure in report.failures] == ["DIL-SRC-TRANSIENT"]
     assert report.rows == 0
     assert job.run().rows == 300_000
