@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import click
 
+from dil import config
+from dil.cli.arguments import parse_definitions
 from dil.cli.invocation import Invocation
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
-    from dil.config import Loaded
-    from dil.model.job import Job
+from dil.config import Loaded
+from dil.config.table import TABLE
+from dil.errors import ConfigError
+from dil.model.job import Job
 
 now_option = click.option(
     "--now",
@@ -25,12 +25,13 @@ now_option = click.option(
 )
 
 
-def _property_names(
+def property_names(
     context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    from dil.cli.completion import property_names  # a shell asks
-
-    return property_names(context, parameter, incomplete)
+) -> list[str]:
+    """Return the properties that begin with a text, for -D with the sign that follows."""
+    del context
+    end = "=" if "definitions" in (parameter.name or "") else ""
+    return [f"{name}{end}" for name in sorted(TABLE) if name.startswith(incomplete)]
 
 
 # Innermost last: the help text lists them in this order, before a command's own options.
@@ -41,7 +42,7 @@ _PARAMETERS = (
         "definitions",
         metavar="KEY=VALUE",
         multiple=True,
-        shell_complete=_property_names,
+        shell_complete=property_names,
         help="Set a property, whatever the file says. May be given many times.",
     ),
     click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output."),
@@ -70,20 +71,34 @@ class JobCall:
     lenient: bool
     as_json: bool
 
-    def load(self) -> Loaded:
-        """Read and check the job file, secrets included.
+    def load(self, *, secrets: bool = True) -> Loaded:
+        """Read and check the job file; without ``secrets``, one that cannot be read is a notice.
 
         Raises:
             ConfigError: something is wrong with it; all findings at once.
         """
-        return self._load(secrets=True)
+        overrides = parse_definitions(self.definitions)
+        try:
+            loaded = config.load(
+                self.job_file,
+                overrides=overrides,
+                environ=os.environ,
+                lenient=self.lenient,
+                secrets=secrets,
+            )
+        except ConfigError:
+            name = config.peek_name(self.job_file, overrides, os.environ)
+            self.invocation.job_name = name or None
+            raise
+        self.invocation.know(loaded.job)
+        return loaded
 
     def job(self, *, secrets: bool = True) -> Job:
         """Do as ``load``; the notices go to the log.
 
         Without ``secrets`` those of the source need not be there: for commands that never ask it.
         """
-        loaded = self._load(secrets=secrets)
+        loaded = self.load(secrets=secrets)
         self.invocation.log_notices(loaded.notices, loaded.infos)
         return loaded.job
 
@@ -97,11 +112,6 @@ class JobCall:
         refuse_derived(job, command, instead)
         return job
 
-    def _load(self, *, secrets: bool) -> Loaded:
-        return self.invocation.load(
-            self.job_file, self.definitions, lenient=self.lenient, secrets=secrets
-        )
-
 
 def refuse_derived(job: Job, command: str, instead: str) -> None:
     """Refuse a command about a source for a job that reads datasets and has none.
@@ -111,8 +121,6 @@ def refuse_derived(job: Job, command: str, instead: str) -> None:
     """
     if job.query is None:
         return
-    from dil.errors import ConfigError
-
     raise ConfigError.single(
         "ms.query.inputs",
         f"is set: {job.name} reads datasets, and has no source and no stretches of time that"

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 from dil.cli.job_command import JobCall
 from dil.cli.stdout import results_only
 from dil.errors import ConfigError
+from dil.observe.logs import one_line
+from dil.observe.progress import counted
 from dil.run.process import real_clock
+from dil.state import open_store
+from dil.state.blocks.canonical import instant_of
+from dil.text.instants import InstantError, parse_instant
+from dil.text.zones import find_zone, moment
 
 if TYPE_CHECKING:
     from dil.model.job import Job
@@ -25,8 +31,6 @@ def opened(call: JobCall) -> Iterator[tuple[Job, StateStore]]:
     """Load the job and open its store, for as long as the block lasts."""
     with results_only():
         job = call.job(secrets=False)
-        from dil.state import open_store
-
         store = open_store(job.state, job.name, clock=real_clock)
     with store:
         yield job, store
@@ -40,8 +44,6 @@ def instant(text: str, option: str, job: Job, now_ms: int | None = None) -> int:
     Raises:
         ConfigError: it is none of these.
     """
-    from dil.text.instants import InstantError, parse_instant
-
     try:
         zone = job.planning.zone
         now = real_clock() if now_ms is None else now_ms
@@ -106,16 +108,12 @@ def block_line(block: JsonObject, job: Job, *, newer: JsonObject | None = None) 
 
 def _act(event: JsonObject, newer: JsonObject | None) -> Iterator[str]:
     """Yield texts about an operator's act: verb and id, files, reason."""
-    from dil.observe.logs import one_line
-
     yield f"{event.get('act')} {event.get('actId')}"
     yield from _files(member(member(newer or {}, "event"), "newData"))
     yield f"reason: {one_line(str(event.get('reason')))}"
 
 
 def _data(event: JsonObject) -> Iterator[str]:
-    from dil.observe.progress import counted
-
     new_data = member(event, "newData")
     interval = member(new_data, "offsetInterval")
     start, end = interval.get("start"), interval.get("end")
@@ -129,8 +127,6 @@ def _data(event: JsonObject) -> Iterator[str]:
 
 
 def _files(new_data: JsonObject) -> Iterator[str]:
-    from dil.observe.progress import counted
-
     for name, word in (("parts", "added"), ("removes", "taken out")):
         files = new_data.get(name)
         if isinstance(files, Sequence) and files:
@@ -139,9 +135,6 @@ def _files(new_data: JsonObject) -> Iterator[str]:
 
 def _moment(text: object, job: Job) -> str:
     """Return an instant of a block in the job's zone, without fractions of a second."""
-    from dil.state.blocks.canonical import instant_of
-    from dil.text.zones import find_zone, moment
-
     return moment(instant_of(str(text)) // 1000 * 1000, find_zone(job.planning.zone))
 
 

@@ -10,10 +10,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dil.cli.arguments import parse_unit
 from dil.cli.job_command import JobCall, job_command
 from dil.cli.state.opening import block_line, opened, sequence
 from dil.cli.stdout import emit, emit_json_array
-from dil.text.zones import iso
+from dil.observe.event_view import events_json, kept_lines
+from dil.observe.logs import one_line
+from dil.observe.progress import counted, human_seconds
+from dil.run import event_time
+from dil.run.books import kept_books
+from dil.run.kept_report import StandingFailure, standing_failures
+from dil.state.amendments.operations import Selection
+from dil.state.blocks.source_state import COMMITTED, SKIPPED
+from dil.state.work_units.signatures import begin_of, parts_of_signature
+from dil.text.zones import find_zone, iso, moment
 
 if TYPE_CHECKING:
     from dil.model.books import Books
@@ -21,7 +31,6 @@ if TYPE_CHECKING:
     from dil.model.event_report import EventSummary
     from dil.model.job import Job
     from dil.model.json import JsonObject
-    from dil.run.kept_report import StandingFailure
     from dil.spi.state_store import StateStore, UnitState
 
 _UNITS_SHOWN = 20
@@ -105,10 +114,6 @@ class _View:
 
     def failures(self) -> tuple[StandingFailure, ...]:
         """Return the failures that stand now; an earlier block does not name them."""
-        from dil.run.kept_report import standing_failures
-        from dil.state.amendments.operations import Selection
-        from dil.state.work_units.signatures import parts_of_signature
-
         selection = Selection(units=self.units)
         found = standing_failures(self.store) if self.at is None else ()
         lows = ((each, parts_of_signature(each.signature)) for each in found)
@@ -120,9 +125,6 @@ class _View:
 
     def states(self) -> Iterator[UnitState | UnitEntry]:
         """Yield the work units that are shown, by partition start, then signature."""
-        from dil.state.amendments.operations import Selection
-        from dil.state.blocks.source_state import COMMITTED, SKIPPED
-
         selection = Selection(units=self.units)
         rows: Iterable[UnitState | UnitEntry] = (
             self.store.unit_states() if self.at is None else self.store.unit_entries(as_of=self.at)
@@ -135,8 +137,6 @@ class _View:
 
 
 def _parsed(units: tuple[str, ...]) -> frozenset[str]:
-    from dil.cli.arguments import parse_unit
-
     return frozenset(parse_unit(text) for text in units)
 
 
@@ -144,17 +144,13 @@ def _events(job: Job, view: _View) -> EventSummary | None:
     """Return the event watermark as it is now; an earlier block does not name it."""
     if job.events is None or view.at is not None:
         return None
-    from dil.run.event_time import current
-
-    return current(job, view.store)
+    return event_time.current(job, view.store)
 
 
 def _books(job: Job, view: _View) -> Books | None:
     """Return the closed timelabels; only of the present, because earlier blocks do not name all."""
     if view.at is not None:
         return None
-    from dil.run.books import kept_books
-
     return kept_books(job, view.store)
 
 
@@ -167,8 +163,6 @@ def _books_json(books: Books) -> JsonObject:
 
 def _books_lines(books: Books) -> Iterator[str]:
     """Yield lines that name closed and reopened periods."""
-    from dil.text.zones import find_zone, moment
-
     utc = find_zone("UTC")
     if not books.closed:
         yield "  no timelabel is closed"
@@ -182,8 +176,6 @@ def _show_json(job: Job, view: _View) -> None:
     emit(f'{{\n  "head": {json.dumps(view.head())},\n')
     events = _events(job, view)
     if events is not None:
-        from dil.observe.event_view import events_json
-
         emit(f'  "events": {json.dumps(events_json(events))},\n')
     books = _books(job, view)
     if books is not None:
@@ -208,9 +200,6 @@ def _unit_json(one: UnitState | UnitEntry) -> dict[str, object]:
 
 
 def _show_text(job: Job, view: _View) -> None:
-    from dil.observe.logs import one_line
-    from dil.text.zones import find_zone, moment
-
     zone = find_zone(job.planning.zone)
     head = view.head()
     emit(f"{job.name}  times in {job.planning.zone}\n")
@@ -219,8 +208,6 @@ def _show_text(job: Job, view: _View) -> None:
     )
     events = _events(job, view)
     if events is not None:
-        from dil.observe.event_view import kept_lines
-
         for text in kept_lines(events):
             emit(f"{text}\n")
     books = _books(job, view)
@@ -240,10 +227,6 @@ def _show_text(job: Job, view: _View) -> None:
 
 def _show_failures(job: Job, failures: Sequence[StandingFailure]) -> None:
     """Print each open failure, with the run that met it last."""
-    from dil.observe.logs import one_line
-    from dil.observe.progress import counted, human_seconds
-    from dil.state.work_units.signatures import begin_of
-
     if not failures:
         return
     emit("\nfailed last, and not read since:\n")
@@ -285,11 +268,6 @@ def _summary(job: Job, view: _View) -> Iterator[str]:
 
     Nothing where each unit has one work unit, as files that are read once do: those follow.
     """
-    from dil.observe.logs import one_line
-    from dil.state.blocks.source_state import COMMITTED, SKIPPED
-    from dil.state.work_units.signatures import parts_of_signature
-    from dil.text.zones import find_zone, moment
-
     zone = find_zone(job.planning.zone)
     reaches: dict[str, _Reach] = {}
     count = 0
