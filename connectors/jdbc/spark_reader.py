@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from connectors.address import AddressError
 from connectors.jdbc.address import filled_address
 from connectors.jdbc.section import JdbcSection
+from connectors.jdbc.settings import JdbcSettings
 from connectors.jdbc.sql_text import SqlPart, SqlPiece, SqlTextError, pieces, statements
 from connectors.jdbc.statement import Statement, names_in
 from connectors.jdbc.syntax import Kind, SqlSyntax, kind_of, syntax_of
@@ -26,6 +26,7 @@ from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
 from dil.model.secret import Secret
 from dil.model.settings import flat_parameters
+from dil.secrets import learn
 from dil.sections.paging import PAGES, SESSION, PagingSection
 from dil.sections.parameters import ParametersSection
 from dil.sections.secondary import SecondarySection
@@ -33,9 +34,6 @@ from dil.sections.source import KEY_RANGES, STATEMENT, URI, DatabaseSection, Sou
 from dil.spi.connector import RequestValues, SparkRead, SparkReader
 from dil.text.paths import name_of
 from dil.text.variables import placeholders
-
-if TYPE_CHECKING:
-    from connectors.jdbc.settings import JdbcSettings
 
 READER = "ms.jdbc.reader"
 JAR = "ms.jdbc.driver.jar"
@@ -130,8 +128,6 @@ def reader_of(job: Job) -> SparkReader:
     Raises:
         ConfigError: a jar does not exist.
     """
-    from connectors.jdbc.settings import JdbcSettings
-
     settings, jdbc = JdbcSettings.of(job), job.properties.section(JdbcSection)
     jars = _jars(jdbc.driver_jar, Path(settings.folder))
     return SparkReader(partial(_read, settings, jdbc.driver_class), jars)
@@ -263,8 +259,6 @@ def _address(template: str, values: RequestValues, hosts: Iterable[str]) -> str:
     text = filled_address(template, values.variables, hosts)
     if not text.startswith("jdbc:"):
         raise ConfigError.single(URI, "is no address of a database", "It begins with jdbc:.")
-    from dil.secrets import learn
-
     for password in _PASSWORD.findall(text):
         learn(Secret(password))  # masked in all messages from now on
     return text
