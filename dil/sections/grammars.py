@@ -90,10 +90,8 @@ def check_date_pattern(pattern: str, where: str) -> None:
     Raises:
         ShapeError: the text is none; its message begins with ``where``.
     """
-    from dil.text.joda import compile_pattern  # few jobs have patterns
-    from dil.text.joda_mistakes import pattern_fix
+    from dil.text.joda_mistakes import unreadable  # few jobs have patterns
 
-    try:
-        compile_pattern(pattern)
-    except ValueError as error:
-        raise ShapeError((f"{where}: {error}", pattern_fix(pattern))) from error
+    if found := unreadable(pattern):
+        why, fix = found
+        raise ShapeError((f"{where}: {why}", fix))
