@@ -9,7 +9,7 @@ import click
 
 from dil import config
 from dil.cli.error_codes import CODES
-from dil.cli.job_command import property_names
+from dil.cli.property_names import property_names
 from dil.cli.stdout import emit, emit_json
 from dil.config import explaining
 from dil.config.searching import Found, elsewhere, search

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
@@ -11,9 +10,7 @@ from typing import TYPE_CHECKING
 
 from dil.cli.arguments import parse_now
 from dil.errors import ConfigError, DilError, Problem
-from dil.observe import logs
 from dil.observe.property_places import located_advice
-from dil.observe.redaction import redactor, secrets_of
 from dil.run.process import real_clock
 
 if TYPE_CHECKING:
@@ -43,11 +40,10 @@ class Invocation:
     _job: Job | None = None
 
     def begin(self, *, verbose: bool, log_format: str, quiet: bool = True) -> None:
-        """Start the log; a quiet command logs warnings only."""
+        """Take in what the command line says of the log; a quiet command logs warnings only."""
         self.verbose = verbose
         self.json_log = log_format == "json"
         self.quiet = quiet
-        self._configure(())
 
     @property
     def task_log_level(self) -> str:
@@ -57,6 +53,9 @@ class Invocation:
     def redact(self, text: str) -> str:
         """Return the text without secrets."""
         if self._redact is None:
+            # Imported here: commands without a job mask a text only where they fail.
+            from dil.observe.redaction import redactor
+
             self._redact = redactor(self._secrets)
         return self._redact(text)
 
@@ -78,10 +77,10 @@ class Invocation:
         """Return the instant of ``--now``, else of the clock, in epoch ms UTC."""
         return real_clock() if text is None else parse_now(text)
 
-    def know(self, job: Job) -> None:
+    def know(self, job: Job, secrets: tuple[Secret, ...]) -> None:
         """Take in the job that the call is about: from now on its secrets are masked."""
         self._job, self.job_name = job, job.name
-        self._configure(secrets_of(job))
+        self._secrets, self._redact = secrets, None
 
     def log_notices(self, notices: Iterable[Problem], infos: Collection[Problem] = ()) -> None:
         """Log what a user should know about a job file, one line each.
@@ -93,12 +92,6 @@ class Invocation:
             is_warning = not self.quiet and notice not in infos
             level = logging.WARNING if is_warning else logging.INFO
             _LOG.log(level, "%s", notice_line(notice), extra={"event": "config.notice"})
-
-    def _configure(self, secrets: tuple[Secret, ...]) -> None:
-        level = "DEBUG" if self.verbose else "WARNING" if self.quiet else "INFO"
-        logs.configure(level=level, json_lines=self.json_log, stream=sys.stderr, secrets=secrets)
-        self._secrets = secrets
-        self._redact = None
 
 
 def notice_line(notice: Problem) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,10 +13,13 @@ import click
 from dil import config
 from dil.cli.arguments import parse_definitions
 from dil.cli.invocation import Invocation
+from dil.cli.property_names import property_names
 from dil.config import Loaded
-from dil.config.table import TABLE
 from dil.errors import ConfigError
 from dil.model.job import Job
+from dil.model.secret import Secret
+from dil.observe import logs
+from dil.observe.redaction import secrets_of
 
 now_option = click.option(
     "--now",
@@ -23,15 +27,6 @@ now_option = click.option(
     help="Use this instant in place of the clock, for planning and CURRENTDATE: "
     "2024-03-05T00:00:00Z.",
 )
-
-
-def property_names(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[str]:
-    """Return the properties that begin with a text, for -D with the sign that follows."""
-    del context
-    end = "=" if "definitions" in (parameter.name or "") else ""
-    return [f"{name}{end}" for name in sorted(TABLE) if name.startswith(incomplete)]
 
 
 # Innermost last: the help text lists them in this order, before a command's own options.
@@ -90,7 +85,9 @@ class JobCall:
             name = config.peek_name(self.job_file, overrides, os.environ)
             self.invocation.job_name = name or None
             raise
-        self.invocation.know(loaded.job)
+        secrets_of_job = secrets_of(loaded.job)
+        self.invocation.know(loaded.job, secrets_of_job)
+        _log(self.invocation, secrets_of_job)
         return loaded
 
     def job(self, *, secrets: bool = True) -> Job:
@@ -130,6 +127,12 @@ def refuse_derived(job: Job, command: str, instead: str) -> None:
     )
 
 
+def _log(invocation: Invocation, secrets: tuple[Secret, ...]) -> None:
+    """Start the log, or go on with it without these secrets."""
+    level = "DEBUG" if invocation.verbose else "WARNING" if invocation.quiet else "INFO"
+    logs.configure(level=level, json_lines=invocation.json_log, stream=sys.stderr, secrets=secrets)
+
+
 def job_command(*, quiet: bool = True) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Give a command the shared parameters as a ``JobCall``; a quiet one logs warnings only."""
 
@@ -147,6 +150,7 @@ def job_command(*, quiet: bool = True) -> Callable[[Callable[..., int]], Callabl
         ) -> int:
             invocation = click.get_current_context().ensure_object(Invocation)
             invocation.begin(verbose=verbose, log_format=log_format, quiet=quiet)
+            _log(invocation, ())
             return command(JobCall(invocation, job_file, definitions, lenient, as_json), **own)
 
         decorated: Callable[..., int] = call
