@@ -13,6 +13,7 @@ from dil.config.property import Property
 from dil.model.rate import RateLimit
 from dil.model.section import ValueType
 from dil.model.suggestions import known_words
+from dil.sections.grammars import date_pattern_error
 from dil.spi.registry import current_name
 from dil.storage.locations import PathError, check_file_system
 from dil.text.zones import zone_fix, zone_of_text
@@ -93,18 +94,16 @@ def _items(entry: Property, text: str) -> tuple[str, ...]:
 
 
 def _patterns(entry: Property, text: str) -> tuple[str, ...]:
-    from dil.text.joda_mistakes import unreadable  # here and below: few jobs have any
-
     patterns = tuple(_ISO if each.lower() == _ISO else each for each in _items(entry, text))
     for pattern in patterns:
-        if pattern != _ISO and (found := unreadable(pattern)):
+        if pattern != _ISO and (found := date_pattern_error(pattern)):
             why, fix = found
             raise ValueProblem(f"holds a date pattern that cannot be read: {why}", fix)
     return patterns
 
 
 def _regex(entry: Property, text: str) -> str:
-    from dil.text.java_regex import RegexError, compile_java
+    from dil.text.java_regex import RegexError, compile_java  # few jobs have any
 
     del entry
     try:

@@ -90,8 +90,13 @@ def check_date_pattern(pattern: str, where: str) -> None:
     Raises:
         ShapeError: the text is none; its message begins with ``where``.
     """
-    from dil.text.joda_mistakes import unreadable  # few jobs have patterns
-
-    if found := unreadable(pattern):
+    if found := date_pattern_error(pattern):
         why, fix = found
         raise ShapeError((f"{where}: {why}", fix))
+
+
+def date_pattern_error(pattern: str) -> tuple[str, str] | None:
+    """Return why a text is no Joda pattern, and the advice; None if it is one."""
+    from dil.text.joda_mistakes import unreadable  # few jobs have patterns
+
+    return unreadable(pattern)
