@@ -1,6 +1,5 @@
 """What all tests share: servers, one of each per process, and the log of that process."""
 
-import gc
 import logging
 import os
 import re
@@ -115,12 +114,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.long)
     # The longest first: at the end no worker waits for another's last test.
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
-
-
-def pytest_collection_finish() -> None:
-    """Spare the garbage collector the thousands of tests, which all stay until the end."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(scope="session")
