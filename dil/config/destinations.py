@@ -105,7 +105,7 @@ def _check_modes(
 
 
 def _others(plugins: Plugins) -> tuple[ClassRef, ...]:
-    """Return the other classes of the job's own, which run in tasks."""
+    """Return the job's own classes except the destination; they run in tasks."""
     return tuple(ref for ref in plugins.refs if ref != plugins.destination and not is_built_in(ref))
 
 

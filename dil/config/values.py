@@ -32,7 +32,7 @@ _RATE_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 class ValueProblem(ValueError):  # noqa: N818 - becomes a Problem, never reaches a user as an error
     """Why a text is no value of its property, and what to write.
 
-    ``what`` goes on after "which"; it is empty if the fix says all.
+    ``what`` continues a sentence after "which"; it is empty if the fix says all.
     """
 
     what: str
@@ -74,7 +74,8 @@ def _word(entry: Property, text: str) -> str:
     """Return the allowed word that a text means, in the table's spelling.
 
     Raises:
-        ValueProblem: no such word, or one of Gobblin's that is nothing here.
+        ValueProblem: the property has no such word, or the word is one of Gobblin's that is refused
+            here.
     """
     by_lower = {known.lower(): known for known in entry.words}
     wanted = current_name(text).lower()
@@ -92,7 +93,7 @@ def _items(entry: Property, text: str) -> tuple[str, ...]:
 
 
 def _patterns(entry: Property, text: str) -> tuple[str, ...]:
-    from dil.text.joda import ISO, compile_pattern  # here and below: few jobs have any
+    from dil.text.joda import ISO, compile_pattern  # imported here and below: few jobs have any
     from dil.text.joda_mistakes import pattern_fix
 
     patterns = tuple(ISO if each.lower() == ISO else each for each in _items(entry, text))
@@ -177,8 +178,8 @@ def duration_ms(text: str) -> int:
     """Return the milliseconds of an ISO duration of fixed length.
 
     Raises:
-        ValueProblem: it is none, negative, no whole number of milliseconds, or holds months or
-            years.
+        ValueProblem: the text is no duration, is negative, is no whole number of milliseconds, or
+            holds months or years.
     """
     from isodate import Duration, ISO8601Error, parse_duration
 

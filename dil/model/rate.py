@@ -14,7 +14,7 @@ class RateLimit:
 
     @property
     def interval_s(self) -> float:
-        """Return the seconds from one request to the next."""
+        """Return the time from one request to the next, in seconds."""
         return self.seconds / self.count
 
     def __str__(self) -> str:

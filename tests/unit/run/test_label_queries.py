@@ -227,5 +227,5 @@ def test_rows_of_a_query_go_to_the_folder_of_the_label_of_their_time(tmp_path):
     with pytest.raises(ConfigError, match=r"ms\.timelabel\.column is not set"):
         lake.job(daily)
     lake.derive("daily", sql, ms__timelabel__column="day", ms__timelabel__close="auto", **labels)
-    with pytest.raises(ConfigError, match=r"ms\.timelabel\.close has no effect beside"):
+    with pytest.raises(ConfigError, match=r"ms\.timelabel\.close has no effect with"):
         lake.job(daily)
