@@ -33,10 +33,10 @@ class Proposal:
     """The changes that a command would make. ``notes`` are sentences for the operator.
 
     If ``sets_watermark``, the dataset's watermark becomes ``watermark`` (epoch ms UTC or None).
-    ``keeps_records`` says whether planning would still have records. ``runs`` is how many rows of
-    runs that began before ``runs_before`` would be deleted. ``named`` are unchanged rows of work
-    units whose files change. ``closes`` and ``reopens`` are timelabels that would be closed or
-    reopened.
+    ``keeps_records`` says whether planning would still have records. ``runs`` is the number of run
+    rows that would be deleted, of runs that began before ``runs_before``. ``named`` are unchanged
+    rows of work units whose files change. ``closes`` and ``reopens`` are timelabels that would be
+    closed or reopened.
     """
 
     verb: str
@@ -246,8 +246,8 @@ def prune(
 ) -> Proposal:
     """Remove old records of work units that are no longer in the job's range.
 
-    These records are kept: the ``young`` ones (changed lately), those whose last attempt failed,
-    and the newest success, so that the job never looks as if it had never run.
+    Three kinds of records are kept: ``young`` records (changed lately), records whose last attempt
+    failed, and the newest success, so that the job never looks as if it had never run.
 
     Args:
         entries: All rows.

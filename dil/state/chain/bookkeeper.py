@@ -126,7 +126,7 @@ class Bookkeeper:
         return row is not None and row[0] > window.low
 
     def _is_meant(self, window: LabelWindow) -> bool:
-        """Return whether a named label is to be closed now, and not in its turn."""
+        """Return whether a named label may be closed now; a sweep closes labels of a later turn."""
         if self._keeping.sweeps is not None:
             come = self._books.next_low
             return come is not None and window.low < come

@@ -32,7 +32,7 @@ _PAGE_OF_RESETS = (
     "SELECT seq, block_hash, payload FROM mc_block WHERE dataset_id = ?"
     " AND event_kind = 'ResetState' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
 )
-_ANEW = "Read the whole dataset again without a starting offset, and replace what was made of it."
+_ANEW = "Read the whole dataset again without a starting offset, and replace the results."
 
 
 class Position(NamedTuple):

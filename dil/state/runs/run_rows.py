@@ -135,7 +135,7 @@ def replace_intent(tx: Transaction, job: str, intent: Intent) -> None:
     if tx.change(sql.DROP_INTENT, job, run_id) != 1:
         raise StateError(
             f"run {run_id} of job {json.dumps(job)} has no publish to finish",
-            "Somebody finished it meanwhile: look with `dil runs list`.",
+            "Another process has finished it: `dil runs list` shows the run.",
         )
     _add_intent(tx, job, intent)
 

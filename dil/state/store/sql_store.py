@@ -294,7 +294,7 @@ class SqlStateStore(StateStore):
             yield UnitEntry(signature, low, expected_high, high, status, attempts)
 
     def unit_stretches(self) -> Iterator[UnitStretches]:
-        """Yield the stretches of time that were read of each unit, by the hash of its key."""
+        """Yield the stretches of time that were read of each unit, which its key's hash names."""
         from dil.state.work_units.signatures import parts_of_signature
         from dil.state.work_units.stretches import stretches_of
 
@@ -314,7 +314,7 @@ class SqlStateStore(StateStore):
             return sequence_as_of(tx, self._job, instant)
 
     def count_swept_runs(self, before: int) -> int:
-        """Return how many runs began before an instant, epoch ms UTC, and have no staging."""
+        """Return the number of runs without staging that began before an instant, epoch ms UTC."""
         with self._database.read() as tx:
             row = tx.row(sql.COUNT_SWEPT_RUNS, self._job, before)
         return 0 if row is None else int(row[0])

@@ -68,7 +68,7 @@ class AmendedIndex:
                 self._tx.change(sql.DROP_COVERAGE, self._job, unit)
 
     def summary(self, before: UnitSummary, changes: UnitChanges, *, is_last: bool) -> UnitSummary:
-        """Return the summary after a chunk; the last chunk's marks are those of the whole index."""
+        """Return the summary after a chunk; the last chunk's marks cover the whole index."""
         after = UnitIndex(self._tx, self._job, self._era).summary(before, changes)
         if not is_last or after == before:
             return after

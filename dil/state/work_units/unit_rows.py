@@ -119,8 +119,8 @@ class UnitIndex:
     ) -> UnitChanges:
         """Record outcomes; a row that does not change is not written.
 
-        outcomes: The outcomes of a run, in any order.
-            outcomes: What a run found, in any order.
+        Args:
+            outcomes: The outcomes of a run, in any order.
             sequence: The sequence of the block that will have the change.
             has_data: Whether the run published any files. If not, a repeated success is no change:
                 the number of attempts alone is not worth a block (V23).
