@@ -1,4 +1,4 @@
-"""Maps keys as written to keys of the table: aliases, old keys, misspellings, unknown keys.
+"""Maps written keys to keys of the table: aliases, old keys, misspellings and unknown keys.
 
 See rule F6.
 """

@@ -98,7 +98,7 @@ def _named(values: Properties, *, is_merged: bool) -> Iterator[tuple[str, str]]:
 
 
 def _column_of(text: str, columns: Mapping[str, object]) -> str:
-    """Return the column that a name or a path leads into; the text itself if it is no path."""
+    """Return the column that a name or a path leads into; the text itself if it is not a path."""
     if text in columns:
         return text
     try:

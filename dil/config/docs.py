@@ -56,7 +56,7 @@ def reference() -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Write the reference to the file named first, or to its place in the repository."""
+    """Write the reference to the file of the first argument, or to its place in the repository."""
     target = Path(arguments[0] if arguments else DEFAULT_TARGET)
     target.write_text(reference(), "utf-8")
 

@@ -44,7 +44,7 @@ _LENGTH_FIX = "Write milliseconds, or an ISO duration of days and smaller units,
 
 
 def _length(value: object) -> int:
-    """Return the ms that a number or an ISO duration means."""
+    """Return the length in ms that a number or an ISO duration means."""
     if isinstance(value, str) and not value.strip().isdecimal():
         try:
             return duration_ms(value.strip())
@@ -129,7 +129,7 @@ def _adaptive(value: JsonValue, around: ReadContext) -> AdaptiveBound:
 
 
 def _delay(value: JsonValue | int, around: ReadContext) -> Delay:
-    """Return one delay, or one for each stream (partition); numbers are ms."""
+    """Return one delay in ms, or one for each stream (partition)."""
     del around
     if isinstance(value, int):
         return value

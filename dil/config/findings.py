@@ -20,7 +20,7 @@ _TAKEN_OUT = (
 
 @dataclass(slots=True)
 class Findings:
-    """Problems (the job cannot start) and notices (it can) of one configuration.
+    """The problems of one configuration, which stop the job, and its notices, which do not.
 
     ``origins`` says where each key was written; findings about a key point there. ``infos`` are
     notices that only inform and ask for nothing. ``likely_typos`` are notices about unknown keys,
@@ -80,11 +80,11 @@ class Findings:
         self.likely_typos.setdefault(meant, self.notices[-1])
 
     def is_sound(self, *keys: str) -> bool:
-        """Return whether no problem was found with these properties so far."""
+        """Return whether these properties have no problem so far."""
         return not any(problem.key in keys for problem in self.problems)
 
     def move(self, where: Callable[[Problem], Problem]) -> None:
-        """Give every problem the origin that a function finds for it.
+        """Give each problem the origin that a function finds for it.
 
         Notices stay at their key's line: looking inside a value takes longer than planning.
         """

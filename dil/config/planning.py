@@ -111,7 +111,7 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
 
 
 def _grace_ms(spec: GraceSpec, values: Properties, findings: Findings) -> int:
-    """Return the grace period of runs as configured, in ms."""
+    """Return the configured grace period of runs in ms."""
     if spec.mode is GraceMode.MAX:
         return spec.high_ms
     section = values.section(PlanningSection)
@@ -154,7 +154,7 @@ def _units(values: Properties, findings: Findings) -> tuple[str, tuple[str, ...]
 def _period(
     name: str, duration: int | None, days: int, values: Properties, findings: Findings
 ) -> int:
-    """Return grace or abstinence in ms, from an ISO duration or from days."""
+    """Return the grace or abstinent period in ms, from an ISO duration or from days."""
     if duration is None:
         return days * DAY_MS
     if f"{name}.days" in values.explicit and days * DAY_MS != duration:

@@ -318,7 +318,7 @@ def _text_of_file(text: str, parts: QueryParts, findings: Findings) -> str:
 
 
 def function_ref(text: str) -> ClassRef | None:
-    """Return the module and the name of a function; None if the text names none."""
+    """Return the module and the name of a function; None if the text names no function."""
     module, _, name = text.partition(":") if ":" in text else text.rpartition(".")
     is_named = name.strip().isidentifier() and all(map(str.isidentifier, module.strip().split(".")))
     return ClassRef(module.strip(), name.strip()) if is_named else None

@@ -198,7 +198,7 @@ def secret_resolver(
     *,
     needed: bool,
 ) -> SecretResolver:
-    """Return the reader of secrets; unreadable passwords are only a notice unless ``needed``.
+    """Return the reader of secrets; unless ``needed``, unreadable passwords give only a notice.
 
     ``system`` is the file system of a path that names none.
     """

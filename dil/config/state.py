@@ -293,7 +293,7 @@ def state_server(values: Properties, kind: str, findings: Findings) -> DatabaseA
 
 
 def note_unused_server(values: Properties, kind: str, findings: Findings) -> None:
-    """Say that the job names a server which it does not use."""
+    """Add a notice if the job names a server that it does not use."""
     if _URL in values.explicit and kind != "noop":
         findings.notice(
             _URL,

@@ -155,7 +155,7 @@ def _schedule(text: str, findings: Findings) -> str:
 
 
 def _every(text: str, findings: Findings) -> int:
-    """Return the interval in ms, 0 for none."""
+    """Return the interval of the schedule in ms; 0 if none is set."""
     if not text:
         return 0
     try:
@@ -171,7 +171,7 @@ def _every(text: str, findings: Findings) -> int:
 
 
 def _length_ms(text: str) -> int:
-    """Return the milliseconds of ``90m``, ``6h``, ``1d`` or an ISO duration."""
+    """Return the length in ms of ``90m``, ``6h``, ``1d`` or an ISO duration."""
     short = _EVERY.fullmatch(text)
     if short:
         return int(short[1]) * _EVERY_MS[short[2]]

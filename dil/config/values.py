@@ -175,7 +175,7 @@ def _duration_ms(entry: Property, text: str) -> int:
 
 
 def duration_ms(text: str) -> int:
-    """Return the milliseconds of an ISO duration of fixed length.
+    """Return the length in ms of an ISO duration without months and years.
 
     Raises:
         ValueProblem: the text is no duration, is negative, is no whole number of milliseconds, or

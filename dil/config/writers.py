@@ -43,7 +43,10 @@ class WriterSection(Section):
 
 
 def refuse_format(text: str, findings: Findings) -> bool:
-    """Refuse the name of a built-in format, which has a property of its own."""
+    """Refuse the name of a built-in format, and return whether it was refused.
+
+    A built-in format has a property of its own.
+    """
     word = text.lower()
     if word not in set(OutputFormat):
         return False

@@ -57,7 +57,10 @@ def parse(text: str, path: str, findings: Findings) -> Iterator[Entry]:
 
 
 def _size(node: yaml.Node, known: dict[int, int]) -> int:
-    """Return the length of a node with its aliases written out; ``known`` has earlier results."""
+    """Return the number of characters of a node with its aliases written out.
+
+    ``known`` has the results for earlier nodes.
+    """
     if isinstance(node, yaml.ScalarNode):
         return 1 + len(node.value)
     if id(node) not in known:

@@ -130,7 +130,7 @@ def _counts(members: Mapping[str, JsonValue]) -> EventCounts:
 def _bound(
     spec: EventTimeSpec, watermark: EventWatermark, idle: frozenset[str]
 ) -> tuple[int | None, str]:
-    """Return the bound of the partition that holds the watermark back, and its phase."""
+    """Return the bound in ms, and its phase, of the partition that holds the watermark back."""
     streams = watermark.partitions
     waited = {name: each for name, each in streams.items() if name not in idle} or streams
     if spec.strategy is Strategy.SYSTEM_TIME:

@@ -178,7 +178,7 @@ class EventWatermark:
 
     @property
     def effective(self) -> int | None:
-        """Return the watermark that judges the next batch."""
+        """Return the watermark that judges the next batch, in epoch ms UTC."""
         if self._spec.strategy is Strategy.NONE:
             return None
         return self._previous if self._spec.lags else self._watermark
@@ -244,7 +244,7 @@ class EventWatermark:
             )
 
     def _combined(self, now: int) -> int | None:
-        """Return the watermark that all streams together allow, None if they allow none."""
+        """Return the watermark that all streams allow, in epoch ms UTC; None if they allow none."""
         spec, found = self._spec, self._streams
         match spec.strategy:
             case Strategy.NONE | Strategy.MANUAL:

@@ -80,7 +80,7 @@ class Books:
 
     @property
     def begins(self) -> int | None:
-        """Return the start of the first window that closing has checked; None before any."""
+        """Return the start of the first checked window, epoch ms UTC; None before any."""
         if self.first_low is not None or self.next_low is None:
             return self.first_low
         return min([self.next_low, *(each.low for each in self.closed[:1])])

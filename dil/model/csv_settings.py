@@ -72,7 +72,7 @@ class CsvSettings(Setting):
 
     @property
     def skipped(self) -> int:
-        """Return how many records to skip at the top of each response."""
+        """Return the number of records to skip at the top of each response."""
         return max(self.lines_to_skip, self.column_header_index + 1)
 
     @property

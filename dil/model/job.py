@@ -134,7 +134,7 @@ class PlanningSpec:
 
     @property
     def grace_range_ms(self) -> tuple[int, int]:
-        """Return the shortest and the longest grace period that a run may have."""
+        """Return the shortest and the longest grace period that a run may have, in ms."""
         if not self.grace.is_measured:
             return self.grace_ms, self.grace_ms
         return min(self.grace.low_ms, self.grace_ms), max(self.grace.high_ms, self.grace_ms)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """``count`` requests in every ``seconds`` seconds; both are at least 1."""
+    """At most ``count`` requests in every ``seconds`` seconds; both are at least 1."""
 
     count: int
     seconds: int

@@ -135,7 +135,7 @@ class RunReport:
         rows: Number of rows that became visible.
         bytes: Size in bytes of the files that became visible.
         files: Absolute URIs of the files that became visible; empty for warehouses.
-        failures: The failures of work units and of the run itself.
+        failures: The failures of work units, and of the run itself.
         seconds: Duration of the run.
         dataset_dir: Folder or URI of the dataset.
         relation: Table or view of a database that has the rows, empty for files.

@@ -230,7 +230,7 @@ class HttpStatusReasons(Setting):
 
 @dataclass(frozen=True, slots=True)
 class Formula(Setting):
-    """How a derived field is calculated."""
+    """The formula by which a derived field is calculated."""
 
     type: Annotated[
         Literal["epoc", "string", "regexp", "boolean", "int", "integer", "number"], AnyCase()

@@ -252,7 +252,7 @@ def _attributes(value: JsonValue, around: ReadContext) -> ValidationAttributes:
 
 @dataclass(frozen=True, slots=True)
 class NormalizerSection(Section):
-    """How a normaliser groups rows."""
+    """The settings by which a normaliser groups rows."""
 
     batch_size: Annotated[Long, Ge(1)] = prop(
         BATCH,

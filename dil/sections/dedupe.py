@@ -33,7 +33,7 @@ class DedupeSection(Section):
     )
     within_ms: Annotated[Duration, Ge(0)] | None = prop(
         WITHIN,
-        "How far apart the times of a row and of its repeat may be, an ISO duration.",
+        "Most time between a row and its repeat, an ISO duration.",
         default=None,
         example="PT1H",
         scope=Scope.JOB,

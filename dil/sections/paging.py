@@ -101,7 +101,7 @@ class PagingSection(Section):
     )
     wait_timeout_s: Annotated[Long, Ge(0), Le(86_400)] = prop(
         "ms.wait.timeout.seconds",
-        "How long a session may take to meet its condition.",
+        "Most time that a session may take to meet its condition.",
         default=600,
         scope=Scope.TASK,
         identity=False,

@@ -263,7 +263,7 @@ class DatabaseSection(Section):
     )
     cursor_delay_ms: Duration | None = prop(
         "ms.jdbc.cursor.delay",
-        "Least time between the end of the datetime watermark and now, such as `PT10M`. It has to "
-        "be longer than the open transactions that write rows with earlier times.",
+        "Least time between the end of the datetime watermark and now, such as `PT10M`. Choose a "
+        "time longer than a transaction that writes rows with earlier times stays open.",
         default=None,
     )

@@ -39,7 +39,7 @@ class StoredState:
 
 
 def holdings(tx: Transaction, job: str) -> StoredState:
-    """Count the rows that a store has of a job."""
+    """Return the numbers of rows that a store has of a job."""
     number = details.format_of(tx)
     head, intent = tx.row(sql.HEAD, job), tx.row(sql.INTENT_OF, job)
     return StoredState(

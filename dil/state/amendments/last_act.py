@@ -68,7 +68,7 @@ class LastAct:
         )
 
     def watermark_to_restore(self, now: int | None) -> int | None:
-        """Return the watermark before the act, None if runs have raised it since."""
+        """Return the watermark before the act, epoch ms UTC; None if runs have raised it since."""
         before, after = self.watermark_before, self.watermark_after
         if before == after:
             return now

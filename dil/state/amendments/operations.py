@@ -111,7 +111,7 @@ def pending(entry: UnitEntry) -> UnitEntry:
 
 
 def forget(entries: Iterable[UnitEntry], selection: Selection) -> Proposal:
-    """Reset work units as if they had never been read: pending, no high, no attempts.
+    """Return a proposal that resets work units as if never read: pending, no high, no attempts.
 
     Raises:
         StateError: a given signature or unit is not in the index.
@@ -156,7 +156,7 @@ def rewind(
     watermark_now: int | None,
     watermark_then: int | None,
 ) -> Proposal:
-    """Return all work units, and the dataset's watermark, to their state ``then``."""
+    """Return a proposal that resets all work units and the dataset's watermark to ``then``."""
     changes, keeps_records = _difference(now, then)
     return Proposal(
         "rewind",
@@ -170,7 +170,7 @@ def rewind(
 def undo(
     last: LastAct, now: Iterable[UnitEntry], then: Iterable[UnitEntry], watermark: int | None
 ) -> Proposal:
-    """Undo the last act: return its work units to their state before it.
+    """Return a proposal that undoes the last act: its work units go back to their earlier state.
 
     Args:
         last: The act, after ``settled``.
@@ -208,7 +208,7 @@ def undo(
 def import_highs(
     now: Iterable[UnitEntry], highs: Iterable[ImportedHigh], *, replaces: bool
 ) -> Proposal:
-    """Record high watermarks of another store; known ones are not lowered (rule P32).
+    """Return a proposal with the high watermarks of another store; it lowers none (rule P32).
 
     Args:
         now: All present rows.
@@ -244,7 +244,7 @@ def import_highs(
 def prune(
     entries: Iterable[UnitEntry], young: Collection[str], range_start: int, range_end: int
 ) -> Proposal:
-    """Remove old records of work units that are no longer in the job's range.
+    """Return a proposal that removes old records of work units outside the job's range.
 
     Three kinds of records are kept: ``young`` records (changed lately), records whose last attempt
     failed, and the newest success, so that the job never looks as if it had never run.

@@ -225,7 +225,7 @@ class DatasetChain:
         return tuple(sorted((part for part in cut if part.count), key=lambda part: part.offset))
 
     def acts(self, first: int, last: int) -> Mapping[int, str]:
-        """Return, by block, the verbs of acts whose files are in blocks ``(first, last]``.
+        """Return, by block number, the verbs of acts whose files are in blocks ``(first, last]``.
 
         An act's name is in the block before its files, where a reader may have stopped.
         """

@@ -61,7 +61,7 @@ class InputReading:
 
     @property
     def first(self) -> int:
-        """Return the block before the first one that is read, -1 if there is none."""
+        """Return the sequence of the block before the first block to read, -1 without one."""
         return self.reached.block
 
     def has_changes(self) -> bool:

@@ -179,7 +179,7 @@ class SqlStateStore(StateStore):
         return None if row is None else str(row[0])
 
     def commit(self, lease: Lease, commit: Commit) -> int | None:
-        """Record a run's publish and results in one transaction, once however often called."""
+        """Record a run's publish and results, once, and return the sequence of its block."""
         from dil.state.store import committing
 
         with self._database.write() as tx:

@@ -102,7 +102,7 @@ class AmendedIndex:
         self._tx.change(sql.DROP_UNIT, self._job, key_hash(signature))
 
     def _era_of(self, entry: UnitEntry, known: StoredRow | None) -> int:
-        """Return the era of the success in a row.
+        """Return the number of the era of the success in a row.
 
         A row that loses its success keeps the era, so that undoing it is exact. If the end of its
         success changes, the row is a tile of the present grid only if the operator's entry says so.
