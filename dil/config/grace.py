@@ -127,7 +127,7 @@ def check_measured(
     if spec.mode is not GraceMode.AUTO:
         return
     if not has_events:
-        what = "is auto, and no column says when rows happened, which decides how late they are"
+        what = "is auto, and no column has the time of a row, so lateness cannot be measured"
         findings.problem(MODE, what, "Set ms.event.column, or ms.grace.mode=fixed.")
     elif not keeps_state:
         what = "is auto, and the job keeps no state, which would hold the measure"

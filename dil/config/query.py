@@ -367,7 +367,7 @@ def _functions(content: bytes) -> Iterator[str]:
 def _found_inputs(
     section: QuerySection, parts: QueryParts, mode: QueryMode, findings: Findings
 ) -> Iterator[DatasetInput]:
-    """Yield the datasets that inputs name; none while another job looks this job up."""
+    """Yield the datasets that the inputs name; none if the job itself is loaded as an input."""
     seen: dict[str, int] = {}
     for number, item in enumerate(section.inputs):
         where = f"[{number}]"

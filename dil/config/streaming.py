@@ -178,7 +178,7 @@ def stream_spec(
         (parts.is_dump, "the job copies whole files, and reads no rows",
          f"Set {MODE}=none: a run copies the files that are new."),
         (values.section(SecondarySection).has_payload,
-         "the job sends rows, which a stream does not",
+         "the job sends rows, and a stream sends none",
          f"Set {MODE}=none."),
         (planning.min_units > 0,
          "ms.work.unit.min.units refuses a run that finds too few work units, and a stream looks "

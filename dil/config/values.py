@@ -17,7 +17,7 @@ from dil.spi.registry import current_name
 from dil.storage.locations import PathError, check_file_system
 from dil.text.zones import zone_fix, zone_of_text
 
-_REGEX_FIX = r"Write a Java regular expression; in .conf files a backslash of it is written \\."
+_REGEX_FIX = r"Write a Java regular expression; in .conf files, write each backslash as \\."
 _INT_BOUNDS = (-(2**31), 2**31 - 1)
 _LONG_BOUNDS = (-(2**63), 2**63 - 1)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")

@@ -19,7 +19,7 @@ from dil.model.json import JsonObject, JsonValue
 
 _SOURCE_DELAY_MS = 180
 _NAMES = 20
-# In ms of a run's now: a partition without rows in a run is behind by at least this.
+# In ms: a partition without rows in a run is at least this much behind the run's now.
 _ONE_RUN_MS = 1
 
 log = logging.getLogger(__name__)

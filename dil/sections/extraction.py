@@ -230,7 +230,8 @@ class DumpSection(Section):
     file_name: UriTemplate = prop(
         FILE_NAME,
         "File name of a file dump below `data.publisher.final.dir`. With S3 and SFTP and any "
-        "extractor, a file name also means that one file is read; without it files are listed.",
+        "extractor, a file name also means that one file is read; without a file name the job "
+        "lists the files.",
         default="",
         variables=True,
         scope=Scope.TASK,

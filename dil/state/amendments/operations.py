@@ -231,8 +231,9 @@ def import_highs(
             changes.append(RowChange(high.signature, before, after))
     if lowered and not replaces:
         raise StateError(
-            f"known high watermarks would be lowered: {len(lowered):,}, first that of {lowered[0]}",
-            "Rows after the lower ones would be read again. Remove these lines from the file, or "
+            f"known high watermarks would be lowered: {len(lowered):,}, the first for {lowered[0]}",
+            "Rows after the lower high watermarks would be read again. Remove these lines from the "
+            "file, or "
             "give --replace if you want that.",
         )
     notes = [f"known already: {equal:,}"] if equal else []

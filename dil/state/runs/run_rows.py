@@ -155,5 +155,5 @@ def unfinished_intent(job: str, run_id: str) -> StateError:
     """Return the error for a change that would ignore an unfinished intent."""
     return StateError(
         f"job {json.dumps(job)}: run {run_id} began to publish and was not finished",
-        "It is finished by the next `dil run`, before anything else.",
+        "The next `dil run` finishes it before anything else.",
     )
