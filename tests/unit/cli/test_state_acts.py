@@ -451,7 +451,7 @@ def test_a_known_high_is_not_lowered_unless_that_is_wanted(story: Story, act: Ac
     story.run(day(3))
     path = import_file(story.folder, ("orders", work_unit(1, "a"), day(1) + 5))
     act("import", path, "--yes", code=1)
-    assert "known high watermarks would be lowered: 1, first" in act.error
+    assert "known high watermarks would be lowered: 1, the first for" in act.error
     act("import", path, "--yes", "--replace")
     assert story.states()[work_unit(1, "a")].high == day(1) + 5
     assert is_sound(story)
