@@ -10,7 +10,7 @@ from dil.model.section import ONE_OF, Bool, Scope, Section, Text, prop
 
 @dataclass(frozen=True, slots=True)
 class JdbcSection(Section):
-    """How a database is read."""
+    """The properties that say how to read a database."""
 
     letters: Annotated[Literal["none", "toupper", "tolower"], ONE_OF] = prop(
         "ms.jdbc.schema.refactor",

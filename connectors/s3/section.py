@@ -1,4 +1,4 @@
-"""The properties of S3, and what reads their JSON."""
+"""The properties of S3, and the reader of their JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dil.model.section import Int, Scope, Section, ValueType, Written, prop
 from dil.sections.reading import ReadContext, ShapeError, as_object, build
 
 PARAMETERS = "ms.source.s3.parameters"
-# A region is part of a host name; a service of one's own may call it as it likes.
+# A region is part of a host name; a private service may name it freely.
 _REGION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html; older buckets may
 # have capital letters and underscores.
@@ -28,9 +28,9 @@ _Seconds = Annotated[Whole, Ge(1)] | None
 
 @dataclass(frozen=True, slots=True)
 class S3Settings(Setting):
-    """How an S3 source is reached (docs/object-stores.md).
+    """How to reach an S3 source (docs/object-stores.md).
 
-    Times are in seconds but for ``max_idle_ms``; None leaves them to the client library.
+    Times are in seconds, except ``max_idle_ms``; None means the client library's default.
     """
 
     region: str = member(
@@ -107,22 +107,25 @@ def _s3(value: JsonValue, around: ReadContext) -> S3Settings:
 
 def _findings(settings: S3Settings) -> Iterator[tuple[str, str]]:
     if settings.region and not _REGION.fullmatch(settings.region):
-        yield f'region is "{settings.region}", which names no region', "For example us-east-1."
+        yield (
+            f'region is "{settings.region}", which names no region',
+            "For example us-east-1.",
+        )
     if settings.bucket_name and not _BUCKET.fullmatch(settings.bucket_name):
-        fix = "Letters, digits, dots, dashes and underscores."
+        fix = "Use letters, digits, dots, dashes and underscores only."
         yield f'bucket_name is "{settings.bucket_name}", which names no bucket', fix
     if settings.endpoint and not _ENDPOINT.fullmatch(settings.endpoint):
         fix = "Write scheme, host and port: http://minio.example:9000."
         yield "endpoint is no address of a service", fix
     old, new = settings.connect_timeout_old_s, settings.connect_timeout_s
     if old is not None and new is not None and old != new:
-        fix = "They mean the same: keep connection_timeout_seconds."
+        fix = "Both mean the same: keep connection_timeout_seconds."
         yield f"connection_timeout is {old} and connection_timeout_seconds is {new}", fix
 
 
 @dataclass(frozen=True, slots=True)
 class S3Section(Section):
-    """What a job says about S3."""
+    """The properties of S3 in a job."""
 
     parameters: Annotated[S3Settings, Written(ValueType.JSON_OBJECT, read=_s3)] = prop(
         "ms.source.s3.parameters",

@@ -1,4 +1,4 @@
-"""The properties of SFTP, and where key files are."""
+"""The properties of SFTP, and the places of key files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dil.model.secret import Secret
 from dil.model.section import Bool, Int, Scope, SecretText, Section, Text, ValueType, Written, prop
 from dil.sections.reading import ReadContext, note_missing
 
-# A key, and one that lost its first line, which must not be shown as a path.
+# A key, or a key without its first line; a message must not show either as a path.
 _KEY_ITSELF = re.compile(r"PuTTY-User-Key-File|.*-----|[A-Za-z0-9+/=\s]{40,}$")
 _LONGEST_PATH = 4096
 
@@ -21,8 +21,8 @@ _LONGEST_PATH = 4096
 def _key_file(text: str, around: ReadContext) -> str:
     """Return the absolute path of a file that tasks open."""
     path = text
-    # What begins with ~ stays: it is the home of the user that runs the task. So does what names
-    # no path of a machine, which is noticed as a file that is not there.
+    # A path with ~ stays unchanged: it is the home of the user that runs the task. A text that is
+    # no path on any machine stays too; opening it fails later as a missing file.
     with suppress(ValueError):
         path = around.local_path(text)
     note_missing(path, around.notice)
@@ -44,7 +44,7 @@ _KnownHosts = Annotated[str, Written(ValueType.STRING, read=_key_file)]
 
 @dataclass(frozen=True, slots=True)
 class SftpSection(Section):
-    """What a job says about SFTP."""
+    """The properties of SFTP in a job."""
 
     host: Text = prop(
         "source.conn.host",
