@@ -1,4 +1,4 @@
-"""Chooses the client for a place."""
+"""Chooses the client for a file system."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def open_store(place: HdfsSourcePath, user: str = "") -> FileStore:
-    """Return the store of a place; its client is loaded now.
+    """Return the store of a file system; its client is loaded now.
 
     HDFS is read by libhdfs if Hadoop's native library and Java are installed, else by WebHDFS.
 

@@ -1,4 +1,4 @@
-"""The properties of files of this machine, of HDFS, and of what Arrow reaches."""
+"""The properties of files of this machine, of HDFS, and of Arrow's other file systems."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dil.model.section import Bool, Scope, Section, Text, prop
 
 @dataclass(frozen=True, slots=True)
 class HdfsSection(Section):
-    """What a job says about the file system."""
+    """The properties of file systems in a job."""
 
     file_system: Text = prop(
         "source.filebased.fs.uri",

@@ -37,8 +37,8 @@ _DECOMPRESS = "ms.source.files.decompress"
 class FileSettings:
     """The connector's view of a job.
 
-    ``unpacks`` says that files whose names show a compression are unpacked. ``polls`` says that the
-    job waits for a condition: after the last file, the files are listed and read again.
+    If ``unpacks`` is true, files whose names show a compression are unpacked. If ``polls`` is true,
+    the job waits for a condition: after the last file, the files are listed and read again.
     """
 
     job: Job
@@ -62,7 +62,7 @@ class FileSettings:
 
 
 class FilesSession(FileSession):
-    """Answers the first request with a list or with the first file, later ones with the next.
+    """Answers the first request with a list or the first file, each later one with the next file.
 
     If ``file`` is given, only this file is read.
     """
@@ -94,7 +94,7 @@ class FilesSession(FileSession):
             self._store.close()
 
     def describe(self, values: RequestValues) -> RequestView:
-        """Return the listing, or the one file of the work unit."""
+        """Return a view of the listing, or of the one file of the work unit."""
         place = self._place_of(values.variables)
         shown = f"{place.prefix}{place.path}"
         lists = place.pattern is not None
@@ -105,9 +105,9 @@ class FilesSession(FileSession):
 
         Raises:
             SourceError: the path is missing.
-            TransientSourceError: a file or folder vanished, the system cannot be reached.
+            TransientSourceError: a file or folder vanished, or the file system cannot be reached.
             AuthenticationError: permission denied.
-            SourceContractError: an earlier attempt has read a part of the files.
+            SourceContractError: an earlier attempt has already read a part of the files.
         """
         place, is_due = self._place, self._settings.polls
         if place is None:
@@ -126,10 +126,10 @@ class FilesSession(FileSession):
         return self._file(self._left.popleft())
 
     def units(self) -> Iterator[JsonObject]:
-        """Yield a unit for each file that matches and has settled, in the order of paths.
+        """Yield a unit for each matching file that has settled, in the order of paths.
 
         Raises:
-            SourceError: as in ``fetch``.
+            SourceError: see ``fetch``.
         """
         found, properties = self._found(self._open({})), self._settings.job.properties
         for each in stable_files(found, properties, self._shown, self._now_ms()):
@@ -147,11 +147,11 @@ class FilesSession(FileSession):
         return self._file(status)
 
     def _begin(self, values: RequestValues) -> HdfsSourcePath:
-        """Open the place of the work unit, once."""
+        """Return the place of the work unit; open its store at the first call."""
         if values.page:
             raise SourceContractError(
                 "reading cannot go on in the middle of a folder, which may have changed",
-                "Each attempt reads all files from the first.",
+                "You need not do anything: the next attempt reads all files from the first one.",
             )
         return self._open(values.variables)
 
@@ -201,17 +201,17 @@ class FilesSession(FileSession):
     @property
     def _known_store(self) -> FileStore:
         if self._store is None:
-            raise RuntimeError("no place was opened")
+            raise RuntimeError("the session has opened no place yet")
         return self._store
 
 
-@lru_cache(maxsize=4)  # the attempts of a task have one job
+@lru_cache(maxsize=4)  # All attempts of a task have the same job.
 def _folder_of(job_path: str) -> Path:
     return Path(job_path).resolve().parent
 
 
 def _unpacks(job: Job) -> bool:
-    """Return whether to unpack packed files; a dump copies them unless the job says otherwise."""
+    """Return whether to unpack files; a dump copies them unless the job says otherwise."""
     is_copy = bool(job.writing.file_name)
     if is_copy and _DECOMPRESS not in job.properties.explicit:
         return False

@@ -1,4 +1,4 @@
-"""One request on its way to a final answer: the rate, retries, renewed credentials (rule S11)."""
+"""Sends one request until its answer is final: rate, retries, renewed credentials (rule S11)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class Exchange:
-    """Sends one request until its answer is final; made anew for each request of a session.
+    """Sends one request until its answer is final; each request of a session needs a new object.
 
-    ``retries`` counts how often it was sent again, ``seconds_waited`` the waits before and those
-    for the job's rate. ``outgoing`` is what was sent last.
+    ``retries`` is the number of repetitions. ``seconds_waited`` is the time waited before them and
+    for the job's rate limit. ``outgoing`` is the request sent last.
     """
 
     outgoing: OutgoingRequest
@@ -51,14 +51,14 @@ class Exchange:
     def answer(
         self, build: Callable[[], OutgoingRequest]
     ) -> tuple[requests.Response, StatusVerdict]:
-        """Return the final answer and what it means.
+        """Return the final answer and the verdict on it.
 
         Args:
             build: Makes the request; called before each sending, so that it is signed anew.
 
         Raises:
             TransientSourceError: no answer came, however often the request was sent.
-            UnknownOutcomeError: it must not be sent again, and may have been done.
+            UnknownOutcomeError: the source may have done the request, which must not be sent again.
             QuotaError: the source wants a longer wait than the budget allows, or the job's own
                 budget of requests is spent.
         """
@@ -79,7 +79,7 @@ class Exchange:
                 return answer, verdict
 
     def refusal(self, answer: requests.Response, verdict: StatusVerdict) -> DilError:
-        """Return the error of a final answer that is no success."""
+        """Return the error for a final answer that is not a success."""
         return Refusal(
             answer,
             verdict,
@@ -90,18 +90,18 @@ class Exchange:
         ).error()
 
     def _judged(self, answer: requests.Response) -> StatusVerdict:
-        """Return the verdict on an answer; a used up rate limit is no problem of credentials."""
+        """Return the verdict on an answer; an exhausted rate limit is not a failed login."""
         settings, code = self._settings, answer.status_code
         verdict = judge(code, answer.reason or "", settings.statuses, settings.reasons)
         if verdict is StatusVerdict.AUTHENTICATION and is_rate_limited(code, answer.headers):
             return StatusVerdict.TRANSIENT
         is_listed = self.outgoing.has_row and code in settings.statuses.error
         if verdict is StatusVerdict.TRANSIENT and is_listed:
-            return StatusVerdict.ERROR  # the job says that it means this row
+            return StatusVerdict.ERROR  # The job declares that this status concerns the row.
         return verdict
 
     def _renews(self, answer: requests.Response) -> bool:
-        """Return whether old credentials caused the answer, and there are new ones now."""
+        """Return whether old credentials caused the answer and new ones are ready now."""
         status, retry = answer.status_code, self._settings.renewal
         what = answer_words(answer, self.outgoing.shown)
         if self._credentials.is_token_refused(status) and not self._is_replayed:
@@ -159,7 +159,7 @@ class Exchange:
         return True
 
     def _wait_after(self, failure: TransientSourceError) -> None:
-        """Wait before a request that got no answer is sent again.
+        """Wait before sending a request again that got no answer.
 
         Raises:
             TransientSourceError: the budget is spent.

@@ -1,4 +1,4 @@
-"""The properties of HTTP that the connector alone reads, and what reads their JSON."""
+"""The properties of HTTP that only the connector reads, and the readers of their JSON."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _Reasons = Annotated[HttpStatusReasons, Written(ValueType.JSON_OBJECT)]
 
 @dataclass(frozen=True, slots=True)
 class HttpSection(Section):
-    """What a job says about HTTP."""
+    """The properties of HTTP in a job."""
 
     headers: _Headers = prop(
         "ms.http.request.headers",
@@ -153,7 +153,7 @@ class HttpSection(Section):
     )
 
     def templates(self) -> Iterator[tuple[str, str]]:
-        """Yield the values of headers, and the token."""
+        """Yield the values of headers, and the token, which may contain variables."""
         for text in self.headers.values():
             yield HEADERS, text.reveal() if isinstance(text, Secret) else text
         if self.authentication is not None and self.authentication.token is not None:
