@@ -24,7 +24,7 @@ from dil.model.arrow import type_word
 from dil.types.number_texts import plain
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_MAX_EXPONENT = 400  # more digits than any type holds, few enough to calculate with
+_MAX_EXPONENT = 400  # More digits than any type holds, but few enough to calculate with.
 _FLOAT32_MAX = 3.4028235677973366e38
 _BITS = {pa.int32(): 31, pa.int64(): 63}
 _NATIVE: dict[pa.DataType, set[type]] = {
@@ -68,7 +68,7 @@ class _UnfitError(ValueError):
         self.path = path
 
     def below(self, segment: str) -> _UnfitError:
-        """Return this error with a segment put in front of its path."""
+        """Return this error with a segment added at the front of its path."""
         self.path = f"{segment}.{self.path}" if self.path else segment
         return self
 
@@ -90,14 +90,14 @@ def coerced_batch(
 
 
 def _column(values: Sequence[Any], field: pa.Field, place: RowPosition) -> pa.Array:
-    """Return a column of one value a row; nested columns are made member by member."""
+    """Return a column with one value for each row; nested columns are made member by member."""
     kinds = set(map(type, values)) - {type(None)}
     kind = field.type
     if _is_native(kinds, kind, values):
         try:
             return pa.array(values, type=kind)
         except (pa.ArrowInvalid, OverflowError):
-            pass  # out of range: look for the row below
+            pass  # A value is out of range: the loop below finds its row.
     if pa.types.is_struct(kind) and kinds <= {dict}:
         members = [
             _column(
@@ -135,7 +135,7 @@ def _coerced(values: Sequence[Any], field: pa.Field, place: RowPosition) -> list
 
 
 def _coercion(field: pa.Field) -> Coerce:
-    """Return the function that fits values into a field's type; null stays null."""
+    """Return the function that converts values to a field's type; null stays null."""
     inner = _coercion_of_type(field.type, type_word(field))
 
     def coerce(value: object) -> object:

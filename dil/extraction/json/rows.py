@@ -1,4 +1,4 @@
-"""Makes record batches of raw JSON rows, with columns that are given or columns that are found."""
+"""Makes record batches from raw JSON rows, with given columns or with columns found in the rows."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ _SAMPLE_ROWS = 100
 class RowColumns(ABC):
     """The columns of one attempt; pages come one after another.
 
-    ``likely_rows`` is the path at which the first answer seems to have its rows, if the job names
-    no path.
+    If the job names no path, ``likely_rows`` is the path at which the first answer seems to have
+    its rows.
     """
 
     likely_rows: str = ""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return sentences for the run's report about what was read so far."""
+        """Return sentences for the run's report about the rows read so far."""
         return ()
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Return the names of columns that the rows had and the output leaves out."""
+        """Return the names of columns that the rows had and the output lacks."""
         return ()
 
     @abstractmethod
@@ -93,7 +93,7 @@ class GivenJsonColumns(RowColumns):
         return self._absent.left_out
 
     def schema(self, *, has_pages: bool) -> pa.Schema:
-        """Return the given schema, at any time."""
+        """Return the given schema at any time."""
         del has_pages
         return self._schema
 
@@ -117,7 +117,7 @@ class GivenJsonColumns(RowColumns):
         return f"{likely}{WRONG_NAMES}" if path else WRONG_NAMES
 
     def _names_in(self, rows: Sequence[msgspec.Raw]) -> list[str]:
-        """Return the names of the members of all rows, cleansed as columns are."""
+        """Return the names of the members of all rows, cleansed as column names."""
         names = member_names(rows)
         return [self._names.clean(name) for name in names] if self._names else names
 
@@ -141,7 +141,7 @@ class GivenJsonColumns(RowColumns):
         self, batch: pa.RecordBatch, rows: Sequence[msgspec.Raw], names: NameCleansing
     ) -> bool:
         """Return whether rows have values under names that are columns only after cleansing."""
-        first = range(min(_SAMPLE_ROWS, len(rows)))  # two names of a row for one column are rare
+        first = range(min(_SAMPLE_ROWS, len(rows)))  # Rows with two names for one column are rare.
         looked_at = dict.fromkeys([*first, *suspicious_rows(batch, names)])
         objects = decode_rows([rows[position] for position in looked_at])
         return names.register_known(objects, pa.struct(list(self._schema)))
@@ -183,7 +183,7 @@ class InferredColumns(RowColumns):
         return self._schema
 
     def batches(self, rows: Sequence[msgspec.Raw], place: RowPosition) -> Iterator[pa.RecordBatch]:
-        """Yield batches in the schema as this whole page has widened it."""
+        """Yield batches in the schema after this whole page."""
         if not rows:
             return
         familiar = self._familiar.read([part for _, part in _parts(rows, self._schema)])
@@ -259,7 +259,7 @@ class InferredColumns(RowColumns):
 
 
 def _settle_numbers(objects: list[dict[str, Any]], name: str) -> None:
-    """Replace the numbers in a column of texts by their texts, so that equal numbers are equal."""
+    """Replace the numbers in a column of texts by texts, so that equal numbers stay equal."""
     for row in objects:
         value = row.get(name)
         if type(value) is NumberText:
@@ -267,7 +267,7 @@ def _settle_numbers(objects: list[dict[str, Any]], name: str) -> None:
 
 
 def _made_up(spec: ExtractionSpec) -> Schema:
-    """Return the columns of a schema for a source that gave no row at all (rule F17)."""
+    """Return the columns of a schema for a source that sent no row at all (rule F17)."""
     keys = [Column(name, Primitive("string")) for name in spec.primary_keys]
     known = set(spec.primary_keys)
     deltas = [
