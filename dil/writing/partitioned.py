@@ -34,7 +34,7 @@ Key: TypeAlias = "tuple[str | None, ...]"
 class RowPartitioning:
     """The columns that distinguish rows, and the number of open files.
 
-    ``fields`` are the columns; ``keeps_columns`` says that they stay in the files. ``folder`` is
+    ``fields`` are the columns; if ``keeps_columns`` is true, they stay in the files. ``folder`` is
     the folder of the rows if labels do not separate them; the rows' own folders are below it.
     ``labels_name_folders`` puts files into the lake folder of their label.
     """
@@ -52,8 +52,8 @@ class PartitionedWriter:
     At most ``by.most_open`` files are open; rows of other keys wait in memory. When too many rows
     wait, the rows of the largest waiting key are written, and the file that got no rows for the
     longest time is ended. When the open files hold too much, the largest is ended. ``finish``
-    merges the small files that this makes. Runs in a task; memory is bounded by twice HELD_BYTES
-    and a batch.
+    merges the small files that result. Runs in a task; memory is bounded by twice HELD_BYTES and a
+    batch.
     """
 
     def __init__(self, output: OutputFolder, by: RowPartitioning) -> None:
@@ -69,15 +69,15 @@ class PartitionedWriter:
 
     @property
     def schema(self) -> pa.Schema | None:
-        """Return the schema that fits all rows so far with all columns, None before the first."""
+        """Return the schema that fits all rows so far, with all columns; None before a row."""
         return self._widening.schema
 
     def write(self, batch: pa.RecordBatch, labels: pa.Array | None = None) -> None:
         """Append rows in the typed form of ``dil.model.arrow``; ``labels`` are their timelabels.
 
         Raises:
-            WriteError: the file system refused.
-            ConversionError: a value does not fit, or cannot name a folder.
+            WriteError: the file system refused to write.
+            ConversionError: a value does not fit its column, or cannot name a folder.
         """
         if batch.num_rows == 0:
             return
@@ -89,12 +89,12 @@ class PartitionedWriter:
             self._split()
 
     def finish(self) -> tuple[StagedFile, ...]:
-        """Finish and return the files; none if there was no row. Called once, last.
+        """Finish the files and return them; empty if there was no row. Call it once, at the end.
 
         Raises:
-            WriteError: as for ``write``.
-            ConversionError: rows do not fit the schema, or no row has a column that separates the
-                rows.
+            WriteError: see ``write``.
+            ConversionError: rows do not fit the schema, or the rows lack a column by which they are
+                separated.
         """
         schema = self._widening.schema
         if schema is None:
@@ -102,7 +102,7 @@ class PartitionedWriter:
         missing = [name for name in self._by.fields if name not in schema.names]
         if missing:
             raise ConversionError(
-                f'{_KEY} names "{missing[0]}", which the rows do not have',
+                f'{_KEY} names "{missing[0]}", but the rows have no such column',
                 f"Their columns are: {', '.join(schema.names)}.",
             )
         self._split()
@@ -121,13 +121,13 @@ class PartitionedWriter:
         return tuple(files)
 
     def abort(self) -> None:
-        """Delete everything written; never fails for a file that is already gone."""
+        """Delete all written files; a file that is already gone is no error."""
         for lane in self._lanes.values():
             lane.delete()
         self._again.delete()
 
     def _split(self) -> None:
-        """Split the incoming rows by key, and write as many as can be written now."""
+        """Separate the collected rows by key, and write the rows that can be written now."""
         if not self._incoming.batches:
             return
         batch, labels = self._incoming.taken()
@@ -186,12 +186,12 @@ class PartitionedWriter:
     def _groups(
         self, batch: pa.RecordBatch, labels: pa.Array
     ) -> Iterator[tuple[Key, pa.RecordBatch]]:
-        """Yield the rows of each key as copies, so that none keeps the batch in memory."""
+        """Yield the rows of each key as copies, so that none of them keeps the batch in memory."""
         rows = batch if self._by.keeps_columns else batch.drop_columns(self._present(batch))
         if rows.num_columns == 0:
             raise ConversionError(
-                f"{_KEY} names every column of the rows, so no column is left to be written",
-                "Remove one from the property.",
+                f"{_KEY} names every column of the rows, so no column remains to be written",
+                "Remove a column from the property.",
             )
         columns = [_Column.of_labels(labels)]
         columns += [_Column.of_field(batch, name) for name in self._by.fields]
@@ -211,7 +211,7 @@ class PartitionedWriter:
 
 @dataclass(slots=True)
 class _Waiting:
-    """Rows of one key that were not written yet."""
+    """The rows of one key that are not written yet."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     bytes: int = 0
@@ -223,7 +223,7 @@ class _Waiting:
 
 @dataclass(slots=True)
 class _Incoming:
-    """Batches of one schema that were not separated yet, and the labels of their rows."""
+    """Batches of one schema that are not separated yet, and the labels of their rows."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     labels: list[pa.Array] = field(default_factory=list)
@@ -280,7 +280,7 @@ class _Column:
 
 
 def _by_key(columns: Sequence[_Column]) -> Iterator[tuple[Key, pa.Array | None]]:
-    """Yield each key that occurs with the indexes of its rows, None for all rows."""
+    """Yield each occurring key and the indexes of its rows; None means all rows."""
     codes = columns[0].codes
     for column in columns[1:]:
         codes = pc.add_checked(pc.multiply_checked(codes, len(column.texts)), column.codes)
@@ -318,7 +318,7 @@ def _can_name_folders(kind: pa.DataType) -> bool:
 
 
 def _text(value: object) -> str | None:
-    """Return a value as text; equal numbers have equal text, whatever the scale of their type."""
+    """Return a value as text; equal numbers have equal texts, whatever their type's scale."""
     if value is None:
         return None
     if isinstance(value, bool):

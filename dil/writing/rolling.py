@@ -20,9 +20,10 @@ from dil.writing.sink import MeasuredSink
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A finished file and the schema that it was written with.
+    """A finished file and the schema with which it was written.
 
-    ``is_part`` says that it has less than half the target size: neighbours may be merged.
+    ``is_part`` is true if the file has less than half the target size: such neighbours may be
+    merged.
     """
 
     file: StagedFile
@@ -63,7 +64,7 @@ class FileNumbers:
 
 @dataclass(frozen=True, slots=True)
 class RowPlacement:
-    """The place of files that hold only some rows; for both members see ``StagedFile``."""
+    """The place of files that hold only some of the rows; for both members see ``StagedFile``."""
 
     folder: str = ""
     timelabel: str = ""
@@ -73,10 +74,10 @@ TOGETHER = RowPlacement()
 
 
 class RollingFiles:
-    """Writes batches into files ``part-<n>``, numbered by ``numbers``; no file without a row.
+    """Writes batches into files ``part-<n>``, numbered by ``numbers``; makes no file without a row.
 
-    ``written`` are finished files that come before all others. ``apart`` says where the files are
-    published.
+    ``written`` are finished files that come before all other files. ``apart`` is the place where
+    the files are published.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class RollingFiles:
         return 0 if self._open is None else self._open.rows
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append a batch; a schema that differs from the open file's begins a new file."""
+        """Append a batch; if its schema differs from the open file's, begin a new file."""
         if batch.num_rows == 0:
             return
         if self._open and not self._open.schema.equals(batch.schema, check_metadata=True):
@@ -120,7 +121,7 @@ class RollingFiles:
             self.end_file()
 
     def end_file(self) -> None:
-        """Finish the open file, if there is one; it is durable afterwards."""
+        """Finish the open file, if there is one, and make it durable."""
         if self._open is not None:
             current, self._open = self._open, None
             self.written.append(current.finish(self.apart))
@@ -181,7 +182,7 @@ class _OpenFile:
                 yield
             except (DilError, OSError, pa.ArrowException, ValueError):
                 raise
-            except Exception as error:  # a plug-in may raise anything
+            except Exception as error:  # A plug-in may raise any error.
                 raise plugin_failure(f"file writer {own.ref.qualname} failed", error) from error
 
     def finish(self, apart: RowPlacement) -> WrittenFile:
@@ -205,7 +206,7 @@ class _OpenFile:
 
     def abandon(self) -> None:
         self._sink.discard()
-        with suppress(Exception):  # the attempt failed already, whatever error the library raises
+        with suppress(Exception):  # The attempt failed already, whatever error the library raises.
             self._writer.close()
         self._drop_file()
 
@@ -224,7 +225,7 @@ def _write_errors(path: str) -> Iterator[None]:
     except OSError as error:
         raise WriteError(
             f"{path}: {error.strerror or error}",
-            "Check free space and permissions there, then run again: nothing was lost.",
+            "Check free space and permissions there, then run the job again: no data was lost.",
         ) from error
     except (pa.ArrowException, ValueError, OverflowError, KeyError) as error:
         raise ConversionError(
