@@ -1,4 +1,4 @@
-"""A timeseries table's queries to its database, each on a connection of its own."""
+"""Runs a timeseries table's queries, each on a connection of its own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from dil.text.windows import windows_of
 
 _SHUT = {
     LabelState.CLOSED: "is closed: its rows are final",
-    LabelState.DROPPED: "was dropped, and rows of it were read again",
+    LabelState.DROPPED: "was dropped, but rows of it were read again",
 }
 
 
@@ -81,7 +81,7 @@ class TimeseriesAccess(Access):
         self._attempts.run(self._check_own)
 
     def spared(self, commit: Commit) -> Commit:
-        """Return a commit without the files whose rows their labels have already."""
+        """Return a commit without the files whose rows their labels already have."""
         known = {entry.label: entry for entry in self.labels()}
         return without_loaded(commit, known, self._place.windows, self._place.spec.retention_ms)
 
@@ -120,7 +120,7 @@ class TimeseriesAccess(Access):
         return tuple(file for file in self.live() if file.timelabel in gone) if gone else ()
 
     def set_state(self, labels: frozenset[str], state: LabelState) -> None:
-        """Give labels another state; their rows stay as they are.
+        """Give labels another state; their rows stay unchanged.
 
         A label that is reopened counts as not loaded.
         """
@@ -136,7 +136,7 @@ class TimeseriesAccess(Access):
             self._attempts.run(partial(self._drop_empty, labels=labels))
 
     def rotate(self, rotation: Rotation) -> LabelEntry | None:
-        """Turn the table into a label's table; return None if there was nothing to rotate."""
+        """Turn the table into a label's table; return None if it had no rows to rotate."""
         return self._attempts.run(lambda connection: rotate(self._place, connection, rotation))
 
     def _check_own(self, connection: Connection) -> None:
@@ -191,7 +191,7 @@ class TimeseriesAccess(Access):
             state = LabelState(mark.state)
             entry = known.get(mark.label) or LabelEntry(mark.label, mark.low, mark.high)
             if entry.state is LabelState.DROPPED and not mark.waits:
-                continue  # its rows are gone, and closing it does not change that
+                continue  # The label's rows are gone; closing it does not change that.
             known[mark.label] = replace(
                 entry,
                 state=state,

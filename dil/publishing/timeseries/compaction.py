@@ -13,14 +13,14 @@ from dil.types.warehouse import TEXT
 
 
 def oldest(entries: Sequence[LabelEntry], own: Collection[str], most: int) -> tuple[str, ...]:
-    """Return the labels that are to share a table, oldest first; none if the view has room.
+    """Return the labels that should share a table, oldest first; empty if the view has room.
 
-    One call makes a quarter of the room free, so that not every new label causes a compaction.
+    One call frees a quarter of the room, so that not every new label causes a compaction.
 
     Args:
         entries: The registry, in order of labels.
         own: The labels that have a table of their own.
-        most: How many tables the view may read.
+        most: The most tables that the view may read.
     """
     live = [each for each in entries if each.is_live]
     tables = len({each.object for each in live})
@@ -42,7 +42,7 @@ def compact(
     Args:
         place: The timeseries table.
         connection: The connection to the database.
-        sources: The labels in order, with the table that holds each now and its entry.
+        sources: The labels in order, each with its present table and its entry.
         base: The base table, whose columns the new table has.
         taken: Names of tables that are in use or are about to be dropped.
     """

@@ -1,8 +1,8 @@
-"""Loads and shows labels in steps, each of which may be repeated: MySQL (rule T26).
+"""Loads and shows labels in repeatable steps: MySQL (rule T26).
 
 Views bind by name and every change of a table commits. A label's new table gets its name in one
 RENAME with all other tables of the commit; until then the view reads the old table, or an empty
-one. If a table has a name for ``old`` tables of a run, the run's RENAME is done. The record of the
+one. If a table has an ``old`` name of a run, the run's RENAME is done. The record of the
 commit is written last; if a run finds tables that another run put in place and did not record, it
 reverses that first.
 """
@@ -58,7 +58,7 @@ def carry_out(
 def drop_empty(
     place: TimeseriesTable, tables: MysqlTables, connection: Connection, labels: frozenset[str]
 ) -> None:
-    """Drop labels that have no rows, and so no files that a commit could remove."""
+    """Drop labels without rows, which therefore have no files that a commit could remove."""
     tables.lock(connection)
     base = place.base(connection)
     known = place.registry.entries(connection)
@@ -94,7 +94,7 @@ def _after(
 def _take_back_others(
     place: TimeseriesTable, tables: MysqlTables, connection: Connection, known: Entries, run_id: str
 ) -> None:
-    """Show each label by the table in the registry, not by the table of an unrecorded run.
+    """Show each label by its table in the registry, not by the table of an unrecorded run.
 
     The run that finishes such a run renames again. The ``old`` tables of recorded runs are dropped.
     """

@@ -25,17 +25,17 @@ from dil.publishing.warehouse.rows import SIGNATURE
 
 log = logging.getLogger(__name__)
 
-# The number of attempts to change the names if a reader is in the way; loaded rows are kept.
+# The number of attempts to change the names if a reader blocks them; loaded rows are kept.
 _TRIES = 5
 _PAUSE_S = 0.2
 
 
 @dataclass
 class _Switch:
-    """Pending names: which table holds each label now, and which tables change.
+    """Pending names: the present table of each label, and the tables that change.
 
-    ``coming`` are the labels of tables that readers have not seen yet, by their final names;
-    ``shares`` says that rows of a table with many labels changed.
+    ``coming`` are the labels of tables that readers have not seen yet, by the tables' final names;
+    ``shares`` is true if rows of a table with many labels changed.
     """
 
     entries: dict[str, LabelEntry]
@@ -71,7 +71,7 @@ def carry_out(place: TimeseriesTable, connection: Connection, intent: Intent) ->
 
 
 def drop_empty(place: TimeseriesTable, connection: Connection, labels: frozenset[str]) -> None:
-    """Drop labels that have no rows, and so no files that a commit could remove."""
+    """Drop labels without rows, which therefore have no files that a commit could remove."""
     place.tables.lock(connection)
     place.tables.require_own(connection)
     base = place.base(connection)
@@ -227,10 +227,10 @@ def _compact(place: TimeseriesTable, connection: Connection, switch: _Switch, ba
 
 
 def _show(place: TimeseriesTable, connection: Connection, switch: _Switch, base: Table) -> None:
-    """Change the view and the names; if a view follows tables, it is changed first.
+    """Change the view and the names; if a view follows tables, change the view first.
 
-    Readers of the view hold a lock on it, so this waits for the view first: if it held a table that
-    such a reader waits for, both would be in a deadlock.
+    Readers of the view hold a lock on it, so this waits for the view first. If it already held a
+    table that such a reader waits for, both would be in a deadlock.
     """
     tables, view = place.tables, place.dialect.full(place.names.view)
     before = place.dialect.table(connection, place.names.view)

@@ -1,4 +1,4 @@
-"""Properties of a table besides its columns, for a table that takes its place."""
+"""Copies properties of a table other than its columns to a table that takes its place."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdroppe
 WHERE n.nspname = {MARK} AND c.relname = {MARK}
   AND pg_get_serial_sequence({MARK}, a.attname::text) IS NOT NULL"""  # noqa: S608
 
-# Keys and exclusions; a check's name only has to be unique in its table, so it is copied.
+# Keys and exclusions. A check's name must be unique only in its table, so it is copied too.
 _KEYS = f"""
 SELECT k.conname::text, pg_get_constraintdef(k.oid) FROM pg_constraint k
 JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -54,7 +54,7 @@ _ON_ITS_WAY = "_dil_key"
 
 
 def obstacle(place: TimeseriesTable, connection: Connection) -> str:
-    """Return the property of the base that a copy of it would lack, empty if there is none."""
+    """Return the property of the base that a copy would lack, empty if there is none."""
     name = place.names.base
     if isinstance(place.tables, PostgresqlTables):
         view = place.names.view.name
@@ -62,7 +62,7 @@ def obstacle(place: TimeseriesTable, connection: Connection) -> str:
     elif isinstance(place.tables, MysqlTables):
         found = connection.rows(_OF_MYSQL, name.name, name.name)
     else:
-        return ""  # on other databases the table stays, and its rows are moved
+        return ""  # On other databases the table stays, and its rows are moved.
     return str(found[0][0]) if found else ""
 
 
@@ -94,12 +94,12 @@ def give_next_base(place: TimeseriesTable, connection: Connection, old: TableNam
 
 
 def _exchange_names(place: TimeseriesTable, connection: Connection, old: TableName) -> None:
-    """Give the new base's keys the old ones' names, which writers' statements may contain."""
+    """Give the new base's keys the names of the old keys, which writers' statements may contain."""
     base, quote = place.names.base, place.dialect.quote
     keys = connection.rows(_KEYS, old.schema, old.name)
     copied = Counter(text for _, text in connection.rows(_KEYS, base.schema, base.name))
     for text in (Counter(text for _, text in keys) - copied).elements():
-        # If several keys are equal, a table made like another has only one of them.
+        # If several keys are equal, a table made like another table has only one of them.
         connection.change(f"ALTER TABLE {place.dialect.full(base)} ADD {text}")
     made: defaultdict[object, list[str]] = defaultdict(list)
     for name, text in connection.rows(_KEYS, base.schema, base.name):

@@ -1,4 +1,4 @@
-"""Loading of labels on any database: their rows, and their entries in the registry."""
+"""Loads labels on any database: their rows, and their entries in the registry."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class TimeseriesTable:
     late: SideTableRows
 
     def make(self, connection: Connection) -> None:
-        """Create the tables of records; may be repeated."""
+        """Create the tables of records; it may be repeated."""
         self.records.make(connection)
         self.registry.make(connection)
 
@@ -71,7 +71,8 @@ class TimeseriesTable:
         found = self.dialect.table(connection, self.names.base)
         if found is None:
             raise WriteError(
-                f"the table {self.names.base.name}, which has the columns of all labels, is gone",
+                f"the table {self.names.base.name}, which has the columns of all labels, does not"
+                " exist",
                 "Create it again with those columns and without rows.",
             )
         return found
@@ -103,8 +104,8 @@ class TimeseriesTable:
     ) -> dict[str, TableName]:
         """Fill a new table for each label that changes; return them by label.
 
-        A new table has all rows that its label is to have; if the label shares a table, only the
-        new rows. Rows of work units that are not replaced are copied from the label's table.
+        A new table has all rows of its label; if the label shares a table, it has only the new
+        rows. Rows of work units that are not replaced are copied from the label's table.
         """
         own = self.own_tables(known.values())
         has = self.records.signatures(connection, work.changes.keys() & own.keys())
@@ -176,10 +177,10 @@ class TimeseriesTable:
         entries: Iterable[LabelEntry],
         dropped: frozenset[str],
     ) -> bool:
-        """Record a commit and commit it; if it was recorded already, roll back, return False.
+        """Record a commit and commit it; if it was recorded already, roll back and return False.
 
         Raises:
-            CommitLostError: it is unknown whether it was committed.
+            CommitLostError: it is unknown whether the database committed.
         """
         commit = intent.commit
         if not self.late.load(connection, commit, intent.sequence):

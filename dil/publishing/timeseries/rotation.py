@@ -1,4 +1,4 @@
-"""An events table whose rows become those of a timelabel (rules T25 to T27).
+"""Turns the rows of an events table into rows of a timelabel (rules T25 to T27).
 
 Other programs write into ``<table>``. A rotation turns it into ``_<table>_<timelabel>`` and puts an
 empty table in its place, without a moment in which a row is invisible, doubled, or refused.
@@ -24,10 +24,10 @@ from dil.publishing.warehouse.dialect import Connection, Table, TableName
 
 
 def rotate(place: TimeseriesTable, connection: Connection, rotation: Rotation) -> LabelEntry | None:
-    """Rotate the table once; return the label's entry, None if there was nothing to rotate.
+    """Rotate the table once; return the label's entry, None if it had no rows to rotate.
 
     Raises:
-        WriteError: the table does not exist, or has a property that a new one would not have.
+        WriteError: the table does not exist, or has a property that its successor would lack.
     """
     if place.dialect.table(connection, place.names.base) is None:
         raise WriteError(
@@ -44,7 +44,7 @@ def rotate(place: TimeseriesTable, connection: Connection, rotation: Rotation) -
 def _in_transaction(
     place: TimeseriesTable, connection: Connection, rotation: Rotation
 ) -> LabelEntry | None:
-    """Rotate in one transaction; the view is locked first, then the table."""
+    """Rotate in one transaction, which locks the view first and then the table."""
     tables, name = place.tables, place.names.base
     connection.begin()
     tables.limit_waiting(connection)
@@ -57,7 +57,7 @@ def _in_transaction(
         connection.change(f"LOCK TABLE {place.dialect.full(name)} IN ACCESS EXCLUSIVE MODE")
     count = tables.count(connection, name)
     if not count and (entry.is_live or not rotation.takes_empty):
-        connection.commit()  # the view exists from the first call on
+        connection.commit()  # The view exists from the first call on.
         return None
     target = place.names.label(rotation.label)
     if isinstance(tables, PostgresqlTables) and not entry.is_live:

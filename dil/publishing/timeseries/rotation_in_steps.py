@@ -1,9 +1,9 @@
-"""Rotation where every change of a table commits: MySQL and MariaDB (rule T26).
+"""Rotates a table on databases that commit every change of a table: MySQL, MariaDB (rule T26).
 
 One RENAME takes the rows out of the base table and puts an empty table there. The view reads the
-label's table already before, while that table is empty. If the empty table has an ``old`` name, the
-RENAME is done; the registry's newest entry names the label. Keys are only unique within one base
-table, so a table that takes the rows of a second base table cannot have unique keys.
+label's table before that, while the table is still empty. If the empty table has an ``old`` name,
+the RENAME is done; the registry's newest entry names the label. Keys are only unique within one
+base table, so a table that takes the rows of a second base table cannot have unique keys.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Entries = Mapping[str, LabelEntry]
 def rotate_in_steps(
     place: TimeseriesTable, tables: MysqlTables, connection: Connection, rotation: Rotation
 ) -> LabelEntry | None:
-    """Finish what an earlier rotation began, then rotate."""
+    """Finish an earlier rotation that was interrupted, then rotate."""
     _recover(place, tables, connection, rotation)
     known = place.registry.entries(connection)
     entry = entry_of(known, rotation.label, place.windows)
@@ -66,7 +66,7 @@ def _finish(
     entry: LabelEntry,
     rotation: Rotation,
 ) -> LabelEntry:
-    """Record the label; if its table existed before, the rows are first moved into it."""
+    """Record the label; if its table existed before, first move the rows into that table."""
     base = place.base(connection)
     number = entry.attempt + 1
     coming, old = place.names.attempt(entry.label, number), place.names.old(entry.label, number)

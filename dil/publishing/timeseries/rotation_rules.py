@@ -1,4 +1,4 @@
-"""Rules for both ways to rotate a table: the turn, the label's entry, refusals, moving rows."""
+"""Rules for both ways to rotate a table: the turn, the label's entry, checks, moving rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dil.publishing.warehouse.dialect import Connection, Table, TableName
 class Rotation:
     """One rotation: the label that the rows get, and its instant (epoch ms UTC) on the real clock.
 
-    ``takes_empty`` says that a table without rows is rotated, too.
+    If ``takes_empty`` is true, a table without rows is rotated too.
     """
 
     label: str
@@ -39,7 +39,7 @@ def view_branches(
 def rotated(
     place: TimeseriesTable, entry: LabelEntry, base: Table, rows: int, rotation: Rotation
 ) -> LabelEntry:
-    """Return the entry of a label that gets the rows of a turn."""
+    """Return the entry of a label that gets the rows of a rotation."""
     is_live = entry.is_live
     return replace(
         entry,
@@ -55,7 +55,7 @@ def rotated(
 def require_rotatable(
     place: TimeseriesTable, connection: Connection, entry: LabelEntry, base: Table
 ) -> None:
-    """Refuse a rotation that would lose properties of the table.
+    """Raise if a rotation would lose properties of the table.
 
     Raises:
         WriteError: the label is closed or dropped, or the table has triggers, foreign keys or the
@@ -64,19 +64,20 @@ def require_rotatable(
     if entry.state in {LabelState.CLOSED, LabelState.DROPPED}:
         raise WriteError(
             f"timelabel {entry.label} of {place.names.base.name} is {entry.state}",
-            f"`dil timelabels reopen JOB.conf {entry.label}` lets it take rows.",
+            f"Let it take rows again: `dil timelabels reopen JOB.conf {entry.label}`.",
         )
     found = obstacle(place, connection)
     if found:
         raise WriteError(
-            f"{place.names.base.name} cannot be rotated: it has {found}, which its "
-            "successor would not have",
-            "Drop that, or put it on the tables that the rows come from. Views can read "
-            f"{place.names.view.name}.",
+            f"{place.names.base.name} cannot be rotated: it has {found}, which its successor would"
+            " lack",
+            "Drop that, or move it to the tables from which the rows come. Views can read"
+            f" {place.names.view.name}.",
         )
     if base.problem:
         raise WriteError(
-            f"{place.names.base.name} cannot be rotated: it {base.problem}", "Change the table."
+            f"{place.names.base.name} cannot be rotated: it {base.problem}",
+            "Change the table so that it can be rotated.",
         )
 
 
@@ -88,12 +89,12 @@ def move_into(
     source: TableName,
     columns: list[str],
 ) -> None:
-    """Copy rows to the table of a label, which may hold other labels, too."""
+    """Copy rows to the table of a label, which may also hold other labels."""
     own = place.names.label(entry.label)
     held = place.names.of(entry.object) if entry.is_live else own
     if place.dialect.table(connection, held) is None:
         raise WriteError(
-            f"the table {held.name} of timelabel {entry.label} is gone",
+            f"the table {held.name} of timelabel {entry.label} does not exist",
             "Restore it, or drop the label with `dil timelabels drop`.",
         )
     if place.tables.loads_inside or isinstance(place.tables, PostgresqlTables):

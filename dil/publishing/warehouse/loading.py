@@ -1,4 +1,4 @@
-"""The one transaction of a commit: its rows, the rows they replace, and the commit's record."""
+"""Runs the one transaction of a commit: its rows, the replaced rows, and the commit's record."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class SideTableRows(Protocol):
     """Rows that a commit loads into another table, in the transaction of the table's own rows."""
 
     def prepare(self, connection: Connection, commit: Commit) -> None:
-        """Make the missing parts of their table, outside of a transaction; may be repeated."""
+        """Create the missing parts of their table, outside of a transaction; it may be repeated."""
 
     def load(self, connection: Connection, commit: Commit, sequence: int) -> bool:
-        """Load them in the open transaction; return False if another run loaded them meanwhile."""
+        """Load the rows in the open transaction; return False if another run has loaded them."""
 
 
 def change_all(connection: Connection, statements: Sequence[str]) -> None:
@@ -48,9 +48,9 @@ def change_all(connection: Connection, statements: Sequence[str]) -> None:
 def units_with_closed_rows(
     live: Iterable[PublishedFile], commit: Commit
 ) -> dict[str, frozenset[str]]:
-    """Return the work units that were read again and keep their rows of closed labels.
+    """Return, by signature, the labels whose rows are removed from work units that were read again.
 
-    The result has, by signature, the labels whose rows are removed. ``live`` are the loaded files.
+    These work units keep their rows of closed labels. ``live`` are the loaded files.
     """
     read = {each.signature for each in commit.run.outcomes if each.succeeded}
     removed = {file.uri for file in commit.removes}
@@ -68,7 +68,7 @@ def units_with_closed_rows(
 class Loading:
     """Loads rows into one table; ``alter`` runs the statements that change its columns.
 
-    ``late`` is the table of its late rows, None if this is that table.
+    ``late`` is the table of late rows, None if this is the table of late rows itself.
     """
 
     dialect: Dialect
@@ -80,10 +80,10 @@ class Loading:
     late: SideTableRows | None = None
 
     def require_fit(self, connection: Connection, commit: Commit) -> None:
-        """Check that the table takes all rows of a commit.
+        """Check that the table accepts all rows of a commit.
 
-        Missing parts of the table are created and rolled back, or are created for good if that
-        cannot be rolled back: no reader sees rows in an empty table or an empty column.
+        Missing parts of the table are created and rolled back; if that is impossible, they stay,
+        because readers see no rows in an empty table or column.
 
         Raises:
             ConversionError: a column or a value does not fit.
@@ -96,7 +96,7 @@ class Loading:
             self._check_values(batch, shape.columns)
         if shape.statements and self.dialect.ddl_in_transaction:
             connection.begin()
-            # The table is read again: another job may have changed it meanwhile.
+            # The table is inspected again, because another job may have changed it meanwhile.
             self._alter(connection, self._shape(connection, rows))
             connection.rollback()
         else:
@@ -106,7 +106,7 @@ class Loading:
         """Check that a commit does not remove too many rows that the run did not read.
 
         Raises:
-            SourceContractError: it removes too many.
+            SourceContractError: the commit removes too many rows.
         """
         table = self.dialect.table(connection, self.table)
         if table is None or self.spec.merge is None or not takes_missing(commit):
@@ -151,11 +151,11 @@ class Loading:
         return merged
 
     def prepare(self, connection: Connection, commit: Commit) -> None:
-        """Make the missing parts of the table for the rows of a commit; may be repeated."""
+        """Create the missing parts of the table for the rows of a commit; it may be repeated."""
         self._alter(connection, self._shape(connection, self._rows(commit)))
 
     def put(self, connection: Connection, commit: Commit) -> None:
-        """Load the rows of a commit, in place of what they replace, in an open transaction."""
+        """Load the rows of a commit in place of replaced rows, in an open transaction."""
         rows = self._rows(commit)
         shape = self._shape(connection, rows)
         self._alter(connection, shape)
@@ -188,7 +188,7 @@ class Loading:
         is_marking = merge is not None and merge.is_soft and takes_missing(rows.commit)
         if not is_marking or rows.commit.moves or table is None:
             return shape
-        # Without rows, no file says that the removed rows are to be marked.
+        # If the commit has no rows, no file says that the removed rows must be marked.
         if any(each.name == DELETED_AT for each in table.columns):
             return shape
         words = self.dialect.type_words(INSTANT, is_key=False)
@@ -277,10 +277,10 @@ class Loading:
             self.records.forget_named(connection, (file.uri for file in commit.removes))
 
     def _require_label_column(self, connection: Connection, commit: Commit) -> None:
-        """Refuse to keep rows of closed labels in a table that has no column of labels.
+        """Raise if rows of closed labels must stay, but the table has no column of labels.
 
         Raises:
-            WriteError: rows of the same work unit with other labels are to be replaced.
+            WriteError: the commit replaces rows of the same work unit with other labels.
         """
         if commit.books is None or self.spec.mode is not PublishMode.WINDOW_REPLACE:
             return
@@ -305,9 +305,9 @@ class Loading:
             if not refusal and column.name in deltas:
                 refusal = self.dialect.unordered(values)
             if not refusal and column.name in keys and values.null_count:
-                refusal = "holds nulls, and rows are merged by it"
+                refusal = "holds nulls, but rows are merged by it"
             if not refusal and not column.takes_null and values.null_count:
-                refusal = "holds nulls, which the table's column does not keep"
+                refusal = "holds nulls, but the table's column does not accept nulls"
             if refusal:
                 raise ConversionError(
                     f"column {column.name} {refusal}",
