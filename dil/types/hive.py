@@ -1,4 +1,4 @@
-"""Columns of Arrow with the names and types that Hive and Glue use.
+"""Converts Arrow columns to the names and types that Hive and Glue use.
 
 Source: Apache Hive language manual, "Hive Data Types"; AWS Glue developer guide, "Data types".
 """
@@ -37,11 +37,11 @@ _FLAT: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
 def hive_columns(
     schema: pa.Schema, apart: tuple[str, ...], form: OutputFormat
 ) -> tuple[tuple[str, str], ...]:
-    """Return the columns of files with their types, without those in the folder names.
+    """Return names and types of the columns in files, without columns in folder names.
 
     Raises:
         ConversionError: Hive has no type for a column, refuses its name, or takes two columns for
-            one.
+            the same one.
     """
     lowered = {name.lower() for name in apart}
     columns = []
@@ -81,7 +81,7 @@ def _flat(kind: pa.DataType, form: OutputFormat) -> str:
     if pa.types.is_timestamp(kind) and kind.unit in {"s", "ms", "us"}:
         return "timestamp"
     if pa.types.is_time(kind) and form is OutputFormat.ORC:
-        return "bigint"  # so it is in the files
+        return "bigint"  # This is its type in the files.
     return next((word for is_kind, word in _FLAT if is_kind(kind)), "")
 
 

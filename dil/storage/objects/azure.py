@@ -123,7 +123,7 @@ class AzureContainer(Bucket):
             return
 
     def entries(self, prefix: str) -> Iterator[ListedObject]:
-        """Yield the blobs below a prefix, sorted; accounts with real folders list folders too."""
+        """Yield the blobs below a prefix, sorted, because some accounts list folders first."""
         found = (blob for blob in self._listed(prefix) if not _is_marker(blob))
         for blob in sorted(found, key=lambda blob: str(blob.name)):
             modified = int(blob.last_modified.timestamp() * 1000)
