@@ -48,13 +48,13 @@ class SftpSection(Section):
 
     host: Text = prop(
         "source.conn.host",
-        "Host of an SFTP source, where `ms.source.uri` names none.",
+        "Host of an SFTP source, if `ms.source.uri` names none.",
         default="",
         scope=Scope.TASK,
     )
     port: Annotated[Int, Ge(1), Le(65535)] = prop(
         "source.conn.port",
-        "Port of an SFTP source, where `ms.source.uri` names none.",
+        "Port of an SFTP source, if `ms.source.uri` names none.",
         default=22,
         scope=Scope.TASK,
         identity=False,
@@ -92,15 +92,15 @@ class SftpSection(Section):
     )
     checks_host_key: Bool = prop(
         "ms.sftp.host.key.check",
-        "Whether the SFTP server has to show a known host key. Off, whoever answers is taken "
-        "for the server, and gets the password.",
+        "Whether the SFTP server must show a known host key. If this is off, DIL trusts any"
+        " server that answers, and sends it the password.",
         default=True,
         scope=Scope.TASK,
         identity=False,
     )
     timeout_ms: Annotated[Int, Ge(0)] = prop(
         "ms.sftp.conn.timeout.millis",
-        "Milliseconds to wait for an SFTP source to answer, 0 for as long as it takes.",
+        "Milliseconds to wait for an answer of an SFTP source; 0 means no limit.",
         default=60_000,
         scope=Scope.TASK,
         identity=False,
