@@ -31,7 +31,7 @@ def oldest(entries: Sequence[LabelEntry], own: Collection[str], most: int) -> tu
 
 
 def compact(
-    place: TimeseriesTable,
+    series: TimeseriesTable,
     connection: Connection,
     sources: Mapping[str, tuple[TableName, LabelEntry]],
     base: Table,
@@ -40,23 +40,23 @@ def compact(
     """Copy labels into a new table; return its name and its columns.
 
     Args:
-        place: The timeseries table.
+        series: The timeseries table.
         connection: The connection to the database.
         sources: The labels in order, each with its present table and its entry.
         base: The base table, whose columns the new table has.
         taken: Names of tables that are in use or are about to be dropped.
     """
     labels = list(sources)
-    numbered = (place.names.compacted(labels[0], labels[-1], number) for number in count(1))
+    numbered = (series.names.compacted(labels[0], labels[-1], number) for number in count(1))
     name = next(each for each in numbered if each.name not in taken)
-    place.tables.like(connection, name, base)
-    place.tables.keep_to(connection, name, labels)
-    quoted, full = place.dialect.quote(LABEL), place.dialect.full(name)
+    series.tables.like(connection, name, base)
+    series.tables.keep_to(connection, name, labels)
+    quoted, full = series.dialect.quote(LABEL), series.dialect.full(name)
     columns = {each.name: each.words for each in base.columns}
     if LABEL not in columns:
-        words = place.dialect.type_words(TEXT, is_key=False)
+        words = series.dialect.type_words(TEXT, is_key=False)
         connection.change(f"ALTER TABLE {full} ADD COLUMN {quoted} {words}")
         columns[LABEL] = words
     for label, (source, entry) in sources.items():
-        labelled_copy(place, connection, source, name, place.tables.copied(entry, base), label)
+        labelled_copy(series, connection, source, name, series.tables.copied(entry, base), label)
     return name, columns

@@ -127,9 +127,9 @@ class Tables(ABC):
                 "The table of a timeseries is empty: name another one, or move the rows away.",
             )
 
-    def shape(self, table: Table | None, rows: WarehouseRows) -> TableChanges:
+    def table_changes(self, table: Table | None, rows: WarehouseRows) -> TableChanges:
         """Return the changes that the base needs for rows."""
-        return TargetTable(self.dialect, self.names.base).shape(table, rows)
+        return TargetTable(self.dialect, self.names.base).table_changes(table, rows)
 
     @abstractmethod
     def like(self, connection: Connection, new: TableName, base: Table) -> None:

@@ -30,8 +30,8 @@ class LabelLoading(Loading):
 
     tables: Tables = field(kw_only=True)
 
-    def _shape(self, connection: Connection, rows: WarehouseRows) -> TableChanges:
-        return self.tables.shape(self.dialect.table(connection, self.table), rows)
+    def _table_changes(self, connection: Connection, rows: WarehouseRows) -> TableChanges:
+        return self.tables.table_changes(self.dialect.table(connection, self.table), rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,10 @@ class TimeseriesTable:
         """Return the rows of all labels."""
         return WarehouseRows(intent.commit, self.files, adds_signature=True)
 
-    def shape(self, connection: Connection, rows: WarehouseRows) -> TableChanges:
+    def table_changes(self, connection: Connection, rows: WarehouseRows) -> TableChanges:
         """Return the changes that the base table needs for rows."""
         table = self.dialect.table(connection, self.names.base)
-        return self.tables.shape(table, rows)
+        return self.tables.table_changes(table, rows)
 
     def base(self, connection: Connection) -> Table:
         """Return the form of the base table.
@@ -77,7 +77,7 @@ class TimeseriesTable:
             )
         return found
 
-    def work(self, intent: Intent, known: Mapping[str, LabelEntry]) -> LabelChanges:
+    def label_changes(self, intent: Intent, known: Mapping[str, LabelEntry]) -> LabelChanges:
         """Return the changes of an intent to labels."""
         return label_changes_of(intent.commit, known, self.windows, self.spec.retention_ms)
 
@@ -96,10 +96,10 @@ class TimeseriesTable:
     def build(
         self,
         connection: Connection,
-        work: LabelChanges,
+        label_changes: LabelChanges,
         known: Mapping[str, LabelEntry],
         base: Table,
-        shape: TableChanges,
+        table_changes: TableChanges,
         intent: Intent,
     ) -> dict[str, TableName]:
         """Fill a new table for each label that changes; return them by label.
@@ -108,9 +108,9 @@ class TimeseriesTable:
         rows. Rows of work units that are not replaced are copied from the label's table.
         """
         own = self.own_tables(known.values())
-        has = self.records.signatures(connection, work.changes.keys() & own.keys())
+        has = self.records.signatures(connection, label_changes.changes.keys() & own.keys())
         built = {}
-        for label, change in work.changes.items():
+        for label, change in label_changes.changes.items():
             entry = self.entry(known, label)
             target = self.names.attempt(label, entry.attempt + 1)
             self.tables.like(connection, target, base)
@@ -120,7 +120,7 @@ class TimeseriesTable:
                 self._copy_kept(connection, own[label], target, kept)
             if change.moves:
                 rows = replace(self.rows(intent), commit=change.commit(intent.commit))
-                connection.load(target, shape.columns, rows.batches(shape.columns))
+                connection.load(target, table_changes.columns, rows.batches(table_changes.columns))
             self._bound(connection, target, entry, base)
             built[label] = target
         return built
@@ -230,7 +230,7 @@ def with_columns(
 
 
 def labelled_copy(
-    place: TimeseriesTable,
+    series: TimeseriesTable,
     connection: Connection,
     source: TableName,
     target: TableName,
@@ -238,10 +238,10 @@ def labelled_copy(
     label: str,
 ) -> None:
     """Copy the rows of a label into a table with many labels."""
-    tables, quote = place.tables, place.dialect.quote
+    tables, quote = series.tables, series.dialect.quote
     left_out = {LABEL, *tables.computed(connection, target)}
     names = ", ".join(quote(name) for name in columns if name not in left_out)
     connection.change(
-        f"INSERT INTO {place.dialect.full(target)} ({names}, {quote(LABEL)}) "  # noqa: S608
-        f"{tables.overriding}SELECT {names}, '{label}' FROM {place.dialect.full(source)}"
+        f"INSERT INTO {series.dialect.full(target)} ({names}, {quote(LABEL)}) "  # noqa: S608
+        f"{tables.overriding}SELECT {names}, '{label}' FROM {series.dialect.full(source)}"
     )

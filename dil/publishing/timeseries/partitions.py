@@ -127,9 +127,9 @@ class PartitionedTables(PostgresqlTables):
                 f"Attach it again; or set {PHYSICAL}=tables, if such a job made that table.",
             )
 
-    def shape(self, table: Table | None, rows: WarehouseRows) -> TableChanges:
+    def table_changes(self, table: Table | None, rows: WarehouseRows) -> TableChanges:
         """Return the changes that the base needs; rows do not fill its column of labels."""
-        found = TargetTable(self.dialect, self.names.base, hidden=LABEL).shape(table, rows)
+        found = TargetTable(self.dialect, self.names.base, hidden=LABEL).table_changes(table, rows)
         if table is None and found.statements:
             return TableChanges(
                 (self._created(found.columns), *found.statements[1:]), found.columns

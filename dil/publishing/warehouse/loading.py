@@ -91,16 +91,16 @@ class Loading:
         rows = self._rows(commit)
         self.records.make(connection)
         self._require_label_column(connection, commit)
-        shape = self._shape(connection, rows)
-        for batch in rows.batches(shape.columns, to_check=True):
-            self._check_values(batch, shape.columns)
-        if shape.statements and self.dialect.ddl_in_transaction:
+        table_changes = self._table_changes(connection, rows)
+        for batch in rows.batches(table_changes.columns, to_check=True):
+            self._check_values(batch, table_changes.columns)
+        if table_changes.statements and self.dialect.ddl_in_transaction:
             connection.begin()
             # The table is inspected again, because another job may have changed it meanwhile.
-            self._alter(connection, self._shape(connection, rows))
+            self._alter(connection, self._table_changes(connection, rows))
             connection.rollback()
         else:
-            self._alter(connection, shape)
+            self._alter(connection, table_changes)
 
     def require_few_missing(self, connection: Connection, commit: Commit) -> None:
         """Check that a commit does not remove too many rows that the run did not read.
@@ -129,16 +129,16 @@ class Loading:
         if self.dialect.ddl_in_transaction:
             connection.begin()
         rows = self._rows(commit)
-        shape = self._shape(connection, rows)
-        self._alter(connection, shape)
-        merge = self._staged(connection, rows, shape.columns)
+        table_changes = self._table_changes(connection, rows)
+        self._alter(connection, table_changes)
+        merge = self._staged(connection, rows, table_changes.columns)
         if not self.dialect.ddl_in_transaction:
             if self.late is not None:
                 self.late.prepare(connection, commit)
             connection.begin()
         if self.spec.mode is not PublishMode.APPEND:
             self._lock(connection)
-        merged = self._change(connection, rows, shape.columns, merge)
+        merged = self._change(connection, rows, table_changes.columns, merge)
         is_new = self.late is None or self.late.load(connection, commit, intent.sequence)
         if not (is_new and self.records.enter(connection, commit, intent.sequence)):
             connection.rollback()
@@ -152,16 +152,16 @@ class Loading:
 
     def prepare(self, connection: Connection, commit: Commit) -> None:
         """Create the missing parts of the table for the rows of a commit; it may be repeated."""
-        self._alter(connection, self._shape(connection, self._rows(commit)))
+        self._alter(connection, self._table_changes(connection, self._rows(commit)))
 
     def put(self, connection: Connection, commit: Commit) -> None:
         """Load the rows of a commit in place of replaced rows, in an open transaction."""
         rows = self._rows(commit)
-        shape = self._shape(connection, rows)
-        self._alter(connection, shape)
+        table_changes = self._table_changes(connection, rows)
+        self._alter(connection, table_changes)
         if self.spec.mode is not PublishMode.APPEND:
             self._lock(connection)
-        self._change(connection, rows, shape.columns, None)
+        self._change(connection, rows, table_changes.columns, None)
 
     def _rows(self, commit: Commit) -> WarehouseRows:
         by_unit = self.spec.mode is PublishMode.WINDOW_REPLACE
@@ -172,7 +172,7 @@ class Loading:
     def _keeps_readings(self) -> bool:
         return self.spec.warehouse is not None and self.spec.warehouse.keeps_readings
 
-    def _shape(self, connection: Connection, rows: WarehouseRows) -> TableChanges:
+    def _table_changes(self, connection: Connection, rows: WarehouseRows) -> TableChanges:
         merge = self.spec.merge
         keys = () if merge is None else merge.keys
         table = self.dialect.table(connection, self.table)
@@ -184,21 +184,21 @@ class Loading:
                     f"{self.table.name} has no primary key or unique index of {', '.join(keys)}",
                     f"Add one: {statement};",
                 )
-        shape = TargetTable(self.dialect, self.table, keys).shape(table, rows)
+        table_changes = TargetTable(self.dialect, self.table, keys).table_changes(table, rows)
         is_marking = merge is not None and merge.is_soft and takes_missing(rows.commit)
         if not is_marking or rows.commit.moves or table is None:
-            return shape
+            return table_changes
         # If the commit has no rows, no file says that the removed rows must be marked.
         if any(each.name == DELETED_AT for each in table.columns):
-            return shape
+            return table_changes
         words = self.dialect.type_words(INSTANT, is_key=False)
         column = f"{self.dialect.quote(DELETED_AT)} {words}"
         return TableChanges(
             (f"ALTER TABLE {self.dialect.full(self.table)} ADD COLUMN {column}",), ()
         )
 
-    def _alter(self, connection: Connection, shape: TableChanges) -> None:
-        self.alter(connection, shape.statements)
+    def _alter(self, connection: Connection, table_changes: TableChanges) -> None:
+        self.alter(connection, table_changes.statements)
 
     def _staged(
         self, connection: Connection, rows: WarehouseRows, columns: Sequence[TableColumn]

@@ -36,7 +36,7 @@ class TargetTable:
     keys: tuple[str, ...] = ()
     hidden: str = ""
 
-    def shape(self, table: Table | None, rows: WarehouseRows) -> TableChanges:
+    def table_changes(self, table: Table | None, rows: WarehouseRows) -> TableChanges:
         """Return the changes that the table needs before rows can be loaded.
 
         Raises:
