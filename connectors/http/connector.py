@@ -81,10 +81,10 @@ class HttpConnector(Connector):
         from connectors.http.environment import SessionEnvironment
         from connectors.http.session import HttpSession
 
-        around = SessionEnvironment(
+        environment = SessionEnvironment(
             context.coordinator, context.renewed, audit=context.audit, shared=context.shared
         )
-        return HttpSession(HttpSettings.of(context.job), around)
+        return HttpSession(HttpSettings.of(context.job), environment)
 
 
 def _uri_problems(properties: Properties) -> Iterable[Problem]:

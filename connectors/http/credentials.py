@@ -22,11 +22,11 @@ class Credentials:
     tokens.
     """
 
-    def __init__(self, settings: HttpSettings, around: SessionEnvironment) -> None:
+    def __init__(self, settings: HttpSettings, environment: SessionEnvironment) -> None:
         authentication = settings.authentication
         self.has_grant = authentication is not None and authentication.is_fetched
         self._stale = frozenset(settings.statuses.pagination_error)
-        self._around = around
+        self._environment = environment
         self._fields: Mapping[str, str] = {}
         self._token: Secret | None = None
         self._rejected: Secret | None = None
@@ -46,7 +46,7 @@ class Credentials:
         """
         if not self.has_grant:
             return None
-        self._token = self._around.coordinator.credential(self._rejected)
+        self._token = self._environment.coordinator.credential(self._rejected)
         self._rejected = None
         return self._token
 
@@ -60,12 +60,12 @@ class Credentials:
 
     def is_input_stale(self, status: int) -> bool:
         """Return whether an answer means that the authentication input must be read again."""
-        return self._around.renewed is not None and status in self._stale
+        return self._environment.renewed is not None and status in self._stale
 
     def renew_input(self) -> None:
         """Read the authentication input again, and use its fields from now on."""
-        if self._around.renewed is not None:
-            found = self._around.renewed()
+        if self._environment.renewed is not None:
+            found = self._environment.renewed()
             for secret in found.values():
                 learn(secret)  # No job file names this value, and no message may print it.
             self._fields = {name: secret.reveal() for name, secret in found.items()}

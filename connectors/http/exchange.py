@@ -34,15 +34,15 @@ class Exchange:
     def __init__(
         self,
         settings: HttpSettings,
-        around: SessionEnvironment,
+        environment: SessionEnvironment,
         credentials: Credentials,
         send: Callable[[OutgoingRequest], requests.Response],
     ) -> None:
         self._settings = settings
-        self._around = around
+        self._environment = environment
         self._credentials = credentials
         self._send = send
-        self._waits = RetryWaits(settings.retry, around.monotonic)
+        self._waits = RetryWaits(settings.retry, environment.monotonic)
         self._renewals = 0
         self._is_replayed = False
         self.retries = 0
@@ -63,7 +63,7 @@ class Exchange:
                 budget of requests is spent.
         """
         while True:
-            waited = self._around.coordinator.permit()
+            waited = self._environment.coordinator.permit()
             self.seconds_waited += waited
             self._waits.forgive(waited)
             self.outgoing = build()
@@ -148,11 +148,11 @@ class Exchange:
     def _waits_again(
         self, answer: requests.Response, asked: float | None, *, slows_down: bool
     ) -> bool:
-        wait = self._waits.next(asked, self._around.chance())
+        wait = self._waits.next(asked, self._environment.chance())
         if wait is None:
             return False
         if slows_down:
-            self._around.coordinator.slow_down(wait)
+            self._environment.coordinator.slow_down(wait)
         self._say(answer_words(answer, self.outgoing.shown), wait)
         answer.close()
         self._wait(wait)
@@ -164,7 +164,7 @@ class Exchange:
         Raises:
             TransientSourceError: the budget is spent.
         """
-        wait = self._waits.next(None, self._around.chance())
+        wait = self._waits.next(None, self._environment.chance())
         if wait is None:
             raise TransientSourceError(
                 f"{failure.message}{after_retries(self._waits.done)}", failure.fix
@@ -176,8 +176,8 @@ class Exchange:
         """Inform all tasks that the quota is spent; return the error to raise."""
         answer.close()
         what = answer_words(answer, self.outgoing.shown)
-        error = quota_error(what, asked, self._around.wall_clock())
-        self._around.coordinator.quota_spent(error.message)
+        error = quota_error(what, asked, self._environment.wall_clock())
+        self._environment.coordinator.quota_spent(error.message)
         return error
 
     def _say(self, what: str, wait: float) -> None:
@@ -187,9 +187,9 @@ class Exchange:
         )  # fmt: skip
 
     def _wait(self, seconds: float) -> None:
-        self._around.sleep(seconds)
+        self._environment.sleep(seconds)
         self.retries += 1
         self.seconds_waited += seconds
 
     def _asked(self, answer: requests.Response) -> float | None:
-        return asked_wait(answer.headers, self._around.wall_clock())
+        return asked_wait(answer.headers, self._environment.wall_clock())

@@ -42,13 +42,13 @@ class OAuthSource(CredentialSource):
     """Fetches tokens by one grant."""
 
     def __init__(
-        self, settings: HttpSettings, keys: KeySpec, around: SessionEnvironment | None = None
+        self, settings: HttpSettings, keys: KeySpec, environment: SessionEnvironment | None = None
     ) -> None:
         if settings.authentication is None:
             raise AssertionError("a job without ms.authentication needs no token")
         self._grant: Authentication = settings.authentication
         self._settings = settings
-        self._endpoint = TokenEndpoint(settings, around)
+        self._endpoint = TokenEndpoint(settings, environment)
         path = self._grant.refresh_token_file
         self._file = RefreshTokenFile(path, keys) if path else None
         self._refresh = self._grant.refresh_token

@@ -39,12 +39,14 @@ class HttpSession(ByteSession):
 
     audits = True
 
-    def __init__(self, settings: HttpSettings, around: SessionEnvironment | None = None) -> None:
+    def __init__(
+        self, settings: HttpSettings, environment: SessionEnvironment | None = None
+    ) -> None:
         self._settings = settings
-        self._around = around or SessionEnvironment()
-        self._credentials = Credentials(settings, self._around)
+        self._environment = environment or SessionEnvironment()
+        self._credentials = Credentials(settings, self._environment)
         self._sender_key = (Sender, threading.get_ident())
-        shared = self._around.shared
+        shared = self._environment.shared
         if shared is None:
             self._sender = Sender(settings)
         else:
@@ -57,10 +59,10 @@ class HttpSession(ByteSession):
 
     def close(self) -> None:
         """Close all connections, unless the next session of this thread uses them."""
-        if self._around.shared is None:
+        if self._environment.shared is None:
             self._sender.close()
         elif self._has_failed:
-            self._around.shared.drop(self._sender_key)
+            self._environment.shared.drop(self._sender_key)
 
     def describe(self, values: RequestValues) -> RequestView:
         """Return a view of the request, without fetching a grant's token for it.
@@ -89,7 +91,7 @@ class HttpSession(ByteSession):
                 break.
         """
         send = self._audited(values)
-        exchange = Exchange(self._settings, self._around, self._credentials, send)
+        exchange = Exchange(self._settings, self._environment, self._credentials, send)
         try:
             answer, verdict = exchange.answer(lambda: self._outgoing(values))
         finally:
@@ -104,7 +106,7 @@ class HttpSession(ByteSession):
 
     def _audited(self, values: RequestValues) -> Callable[[OutgoingRequest], requests.Response]:
         """Return the function that sends a request and records it; each sending is recorded."""
-        audit = self._around.audit
+        audit = self._environment.audit
 
         def send(outgoing: OutgoingRequest) -> requests.Response:
             number = audit.sent(
@@ -137,7 +139,7 @@ class HttpSession(ByteSession):
             wait_s=self._settings.body_wait_s,
             is_repeatable=outgoing.is_repeatable,
             limit=self._settings.expansion,
-            monotonic=self._around.monotonic,
+            monotonic=self._environment.monotonic,
         )
         return Response(
             cast("BinaryIO", body),

@@ -66,12 +66,14 @@ class _Answer:
 class TokenEndpoint:
     """``tokenUri`` of one job; time-outs, proxy and authorities are the same as for its source."""
 
-    def __init__(self, settings: HttpSettings, around: SessionEnvironment | None = None) -> None:
+    def __init__(
+        self, settings: HttpSettings, environment: SessionEnvironment | None = None
+    ) -> None:
         if settings.authentication is None:
             raise AssertionError("a job without ms.authentication needs no token")
         self._grant: Authentication = settings.authentication
         self._settings = replace(settings, uri=self._grant.token_uri)
-        self._around = around or SessionEnvironment()
+        self._environment = environment or SessionEnvironment()
         self._shown = shown_uri(self._grant.token_uri)
 
     def ask(self, form: Mapping[str, str | Secret]) -> Granted | Denied:
@@ -112,13 +114,13 @@ class TokenEndpoint:
     def _answered(
         self, client: Client, form: Mapping[str, str], headers: Mapping[str, str]
     ) -> _Answer:
-        waits = RetryWaits(_BUDGET, self._around.monotonic)
+        waits = RetryWaits(_BUDGET, self._environment.monotonic)
         while True:
             found = self._tried(client, form, headers)
             asked = found.asked_s if isinstance(found, _Answer) else None
             if isinstance(found, _Answer) and not _may_pass(found.status):
                 return found
-            wait = waits.next(asked, self._around.chance())
+            wait = waits.next(asked, self._environment.chance())
             what = found.message if isinstance(found, DilError) else self._status_words(found)
             if wait is None:
                 fix = found.fix if isinstance(found, DilError) else "Try again later."
@@ -126,7 +128,7 @@ class TokenEndpoint:
                     f"no token: {what}{after_retries(waits.done)}", fix, asked
                 )
             _LOG.warning("no token yet: %s; trying again in %.1f s", what, wait)
-            self._around.sleep(wait)
+            self._environment.sleep(wait)
 
     def _tried(
         self, client: Client, form: Mapping[str, str], headers: Mapping[str, str]
@@ -142,7 +144,7 @@ class TokenEndpoint:
                 allow_redirects=False,  # Secrets go only to the configured address.
                 timeout=(tls.connect_timeout_s or _TIMEOUT_S, tls.socket_timeout_s or _TIMEOUT_S),
             ) as answer:
-                asked = asked_wait(answer.headers, self._around.wall_clock())
+                asked = asked_wait(answer.headers, self._environment.wall_clock())
                 return _Answer(answer.status_code, _members(answer, self._shown), asked)
         except TransientSourceError as error:
             return error

@@ -74,7 +74,7 @@ class _UnfitError(ValueError):
 
 
 def coerced_batch(
-    rows: Sequence[Mapping[str, Any]], schema: pa.Schema, place: RowPosition
+    rows: Sequence[Mapping[str, Any]], schema: pa.Schema, position: RowPosition
 ) -> pa.RecordBatch:
     """Return rows as a batch of exactly this schema; missing members are null.
 
@@ -85,11 +85,11 @@ def coerced_batch(
         ConversionError: a value has no form in its column's type. The message names the column,
             the row and the page, the value's kind, and a sample of it that shows only its form.
     """
-    arrays = [_column(member_values(rows, field.name), field, place) for field in schema]
+    arrays = [_column(member_values(rows, field.name), field, position) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _column(values: Sequence[Any], field: pa.Field, place: RowPosition) -> pa.Array:
+def _column(values: Sequence[Any], field: pa.Field, position: RowPosition) -> pa.Array:
     """Return a column with one value for each row; nested columns are made member by member."""
     kinds = set(map(type, values)) - {type(None)}
     kind = field.type
@@ -101,13 +101,15 @@ def _column(values: Sequence[Any], field: pa.Field, place: RowPosition) -> pa.Ar
     if pa.types.is_struct(kind) and kinds <= {dict}:
         members = [
             _column(
-                [None if v is None else v.get(f.name) for v in values], f, place.below(field.name)
+                [None if v is None else v.get(f.name) for v in values],
+                f,
+                position.below(field.name),
             )
             for f in kind
         ]
         is_null = pa.array([value is None for value in values], type=pa.bool_())
         return pa.StructArray.from_arrays(members, fields=list(kind), mask=is_null)
-    return pa.array(_coerced(values, field, place), type=kind)
+    return pa.array(_coerced(values, field, position), type=kind)
 
 
 def _is_native(kinds: set[type], kind: pa.DataType, values: Sequence[Any]) -> bool:
@@ -118,16 +120,16 @@ def _is_native(kinds: set[type], kind: pa.DataType, values: Sequence[Any]) -> bo
     return kinds <= _NATIVE.get(kind, set())
 
 
-def _coerced(values: Sequence[Any], field: pa.Field, place: RowPosition) -> list[object]:
+def _coerced(values: Sequence[Any], field: pa.Field, position: RowPosition) -> list[object]:
     coerce = _coercion(field)
     fitting: list[object] = []
-    for number, value in enumerate(values, place.first_row):
+    for number, value in enumerate(values, position.first_row):
         try:
             fitting.append(coerce(value))
         except _UnfitError as unfit:
-            path = f"{place.path}{unfit.below(field.name).path}"
+            path = f"{position.path}{unfit.below(field.name).path}"
             raise ConversionError(
-                f'column "{path}", row {number} of page {place.page}:'
+                f'column "{path}", row {number} of page {position.page}:'
                 f" {unfit.kind}{unfit.sample} is no {unfit.wanted}",
                 "Correct the column's type in ms.output.schema, or the data at the source.",
             ) from None

@@ -113,7 +113,7 @@ class PublishTarget:
 
 
 def decide(
-    job: Job, target: PublishTarget, shaped: PublishableResults, filesystem: Filesystem
+    job: Job, target: PublishTarget, results: PublishableResults, filesystem: Filesystem
 ) -> Commit:
     """Return a run's commit: files of successful work units, and outcomes of all that ran.
 
@@ -121,14 +121,14 @@ def decide(
     earlier runs published for its signature; with ``replace`` they replace all live files. Files
     that the destination already has, and knows, are left out.
     """
-    finished = shaped.finished
+    finished = results.finished
     destination = destination_for(job.publishing, filesystem)
     uri = destination.uri
     good = [each for each in finished if each.report.failure is None]
     moves = (
         *(move for each in good for move in _moves(job, target, each, uri)),
-        *_rewritten_moves(job, target, shaped.rewritten, uri),
-        *shared_moves(job, target.run_id, shaped.shared, uri),
+        *_rewritten_moves(job, target, results.rewritten, uri),
+        *shared_moves(job, target.run_id, results.shared, uri),
     )
     keys: dict[str, str] = {}
     late_removes = _late_removes(job.publishing.mode, target, good)
@@ -143,7 +143,7 @@ def decide(
                 (
                     *_removes(job.publishing, target, good),
                     *_replaced(target, moves),
-                    *shaped.replaced,
+                    *results.replaced,
                     *_expired(destination, target),
                     *_missing(job.publishing, destination, target, finished),
                 )
@@ -167,22 +167,22 @@ def decide(
         ),
         late_dir=filesystem.uri(late_dir(job.publishing)) if touches_late else "",
     )
-    return destination.spared(_with_changelog(job, target, shaped, commit, filesystem))
+    return destination.spared(_with_changelog(job, target, results, commit, filesystem))
 
 
 def _with_changelog(
     job: Job,
     target: PublishTarget,
-    shaped: PublishableResults,
+    results: PublishableResults,
     commit: Commit,
     filesystem: Filesystem,
 ) -> Commit:
     """Return a commit with the rows that it changes, if it changes any file."""
-    if shaped.changelog is None or not (commit.moves or commit.removes):
+    if results.changelog is None or not (commit.moves or commit.removes):
         return commit
     folder = changelog_dir(job.publishing)
     moves = []
-    for number, file in enumerate(shaped.changelog):
+    for number, file in enumerate(results.changelog):
         extension = file.path.rpartition(".")[2]
         name = final_name(target.run_id, CHANGES, number, rows=None, extension=extension)
         moves.append(_move(file, filesystem.uri(f"{folder}/{name}"), target, None))

@@ -29,9 +29,9 @@ class BadRow:
     what: str
     fix: str
 
-    def text(self, place: RowPosition) -> str:
-        """Return the sentence about this row of a block whose first row is at ``place``."""
-        where = f"row {place.first_row + self.row} of page {place.page}: {self.what}"
+    def text(self, position: RowPosition) -> str:
+        """Return the sentence about this row of a block whose first row is at ``position``."""
+        where = f"row {position.first_row + self.row} of page {position.page}: {self.what}"
         return f'column "{self.column}", {where}' if self.column else where
 
 
@@ -55,9 +55,9 @@ class CsvFailures:
         self.dropped = 0
 
     def without(
-        self, batch: pa.RecordBatch, bad: Iterable[BadRow], place: RowPosition
+        self, batch: pa.RecordBatch, bad: Iterable[BadRow], position: RowPosition
     ) -> pa.RecordBatch:
-        """Return a batch, whose first row is at ``place``, without its bad rows.
+        """Return a batch, whose first row is at ``position``, without its bad rows.
 
         Raises:
             ConversionError: more rows are bad than the limit; names the first row beyond it.
@@ -69,7 +69,7 @@ class CsvFailures:
             if self.dropped == self._limit:
                 counted = f" (failure {self._limit + 1}; {self._limit} are tolerated)"
                 raise ConversionError(
-                    f"{first[row].text(place)}{counted if self._limit else ''}",
+                    f"{first[row].text(position)}{counted if self._limit else ''}",
                     f"{first[row].fix} {_MORE}",
                 )
             self.dropped += 1

@@ -54,10 +54,12 @@ class RowColumns(ABC):
         """Return the raw schema as far as it is known, else None."""
 
     @abstractmethod
-    def batches(self, rows: Sequence[msgspec.Raw], place: RowPosition) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, rows: Sequence[msgspec.Raw], position: RowPosition
+    ) -> Iterator[pa.RecordBatch]:
         """Yield batches of the rows of one page, or of one window of it, in order.
 
-        ``place`` is the position of the first row, for messages.
+        ``position`` is the position of the first row, for messages.
 
         Raises:
             SourceContractError: a row is not an object, or columns contradict each other.
@@ -97,11 +99,13 @@ class GivenJsonColumns(RowColumns):
         del has_pages
         return self._schema
 
-    def batches(self, rows: Sequence[msgspec.Raw], place: RowPosition) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, rows: Sequence[msgspec.Raw], position: RowPosition
+    ) -> Iterator[pa.RecordBatch]:
         """Yield batches of the given schema; members that are no columns are dropped."""
         for begin, part in _parts(rows, self._schema):
             batch = self._read(part) if self._readable else None
-            batch = batch or self._coerced(part, place.later(begin))
+            batch = batch or self._coerced(part, position.later(begin))
             if not self._absent.is_settled:
                 known = _with_values(batch)
                 looked_at = part[:_SAMPLE_ROWS] if len(known) == batch.num_columns else part
@@ -146,14 +150,14 @@ class GivenJsonColumns(RowColumns):
         objects = decode_rows([rows[position] for position in looked_at])
         return names.register_known(objects, pa.struct(list(self._schema)))
 
-    def _coerced(self, rows: Sequence[msgspec.Raw], place: RowPosition) -> pa.RecordBatch:
-        _refuse_other_than_objects(rows, place)
+    def _coerced(self, rows: Sequence[msgspec.Raw], position: RowPosition) -> pa.RecordBatch:
+        _refuse_other_than_objects(rows, position)
         with collector_paused():
             objects: list[Any] = decode_rows(rows, texts=True)
             known = pa.struct(list(self._schema))
             if self._names and self._names.register_known(objects, known):
                 objects = self._names.renamed_rows(objects)
-            return coerced_batch(objects, self._schema, place)
+            return coerced_batch(objects, self._schema, position)
 
 
 class InferredColumns(RowColumns):
@@ -182,7 +186,9 @@ class InferredColumns(RowColumns):
             return raw_schema(self._made_up)
         return self._schema
 
-    def batches(self, rows: Sequence[msgspec.Raw], place: RowPosition) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, rows: Sequence[msgspec.Raw], position: RowPosition
+    ) -> Iterator[pa.RecordBatch]:
         """Yield batches in the schema after this whole page."""
         if not rows:
             return
@@ -193,16 +199,17 @@ class InferredColumns(RowColumns):
         with collector_paused():
             decoded = decode_rows(rows)
             if set(map(type, decoded)) != {dict}:
-                _refuse_other_than_objects(rows, place)
+                _refuse_other_than_objects(rows, position)
             objects = self._widened_by(decoded)
         if self._schema is None or not len(self._schema):
             raise SourceContractError(
-                f"page {place.page}: the rows have no members", "Describe them in ms.output.schema."
+                f"page {position.page}: the rows have no members",
+                "Describe them in ms.output.schema.",
             )
         for begin, part in _parts(rows, self._schema):
             with collector_paused():
                 batch = self._native(objects[begin : begin + len(part)], self._schema)
-            yield batch or self._coerced(part, place.later(begin), self._schema)
+            yield batch or self._coerced(part, position.later(begin), self._schema)
 
     def _widened_by(self, objects: list[Any]) -> list[Any]:
         """Widen the shape by the values of a page; return the page's rows with cleansed names."""
@@ -245,7 +252,7 @@ class InferredColumns(RowColumns):
         return pa.RecordBatch.from_arrays(rows.flatten(), schema=schema)
 
     def _coerced(
-        self, rows: Sequence[msgspec.Raw], place: RowPosition, schema: pa.Schema
+        self, rows: Sequence[msgspec.Raw], position: RowPosition, schema: pa.Schema
     ) -> pa.RecordBatch:
         with collector_paused():
             objects: list[Any] = decode_rows(rows, texts=True)
@@ -255,7 +262,7 @@ class InferredColumns(RowColumns):
                 is_key = self._keys is None or field.name in self._keys
                 if is_key and pa.types.is_string(field.type):
                     _settle_numbers(objects, field.name)
-            return coerced_batch(objects, schema, place)
+            return coerced_batch(objects, schema, position)
 
 
 def _settle_numbers(objects: list[dict[str, Any]], name: str) -> None:
@@ -287,12 +294,12 @@ def _parts(
         yield begin, rows[begin : begin + step]
 
 
-def _refuse_other_than_objects(rows: Sequence[msgspec.Raw], place: RowPosition) -> None:
-    for number, row in enumerate(rows, place.first_row):
+def _refuse_other_than_objects(rows: Sequence[msgspec.Raw], position: RowPosition) -> None:
+    for number, row in enumerate(rows, position.first_row):
         if not is_object(row):
             kind = kind_of(msgspec.json.decode(row))
             raise SourceContractError(
-                f"row {number} of page {place.page} is {kind}, not an object",
+                f"row {number} of page {position.page} is {kind}, not an object",
                 "ms.data.field must lead to an array of objects.",
             )
 

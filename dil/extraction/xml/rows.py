@@ -49,8 +49,8 @@ class XmlColumns(ABC):
         """Return the raw schema as far as it is known, else None."""
 
     @abstractmethod
-    def batch(self, rows: Sequence[XmlRow], place: RowPosition) -> pa.RecordBatch:
-        """Return rows as a batch; ``place`` is the position of the first row, for messages.
+    def batch(self, rows: Sequence[XmlRow], position: RowPosition) -> pa.RecordBatch:
+        """Return rows as a batch; ``position`` is the position of the first row, for messages.
 
         Raises:
             SourceContractError: two names become equal by cleansing.
@@ -93,7 +93,7 @@ class GivenXmlColumns(XmlColumns):
         del has_pages
         return self._schema
 
-    def batch(self, rows: Sequence[XmlRow], place: RowPosition) -> pa.RecordBatch:
+    def batch(self, rows: Sequence[XmlRow], position: RowPosition) -> pa.RecordBatch:
         """Return the batch in the given schema."""
         objects: Sequence[Any] = rows
         known = pa.struct(list(self._schema))
@@ -105,7 +105,7 @@ class GivenXmlColumns(XmlColumns):
             {name: self._fit(row.get(name), kind) for name, kind in self._types.items()}
             for row in objects
         ]
-        return coerced_batch(fitting, self._schema, place)
+        return coerced_batch(fitting, self._schema, position)
 
     def _compare(self, rows: Sequence[Any]) -> None:
         """Compare the columns with the names in the first rows.
@@ -162,7 +162,7 @@ class FoundXmlColumns(XmlColumns):
         """Return the schema of the rows so far; without rows, keys and delta fields as columns."""
         return self._made_up if self._schema is None and has_pages else self._schema
 
-    def batch(self, rows: Sequence[XmlRow], place: RowPosition) -> pa.RecordBatch:
+    def batch(self, rows: Sequence[XmlRow], position: RowPosition) -> pa.RecordBatch:
         """Return the batch in the schema after these rows."""
         objects: list[Any] = list(rows)
         for row in objects:
@@ -180,7 +180,7 @@ class FoundXmlColumns(XmlColumns):
                 "the rows have neither members nor text", "Describe them in ms.output.schema."
             )
         if self._defaults:
-            return coerced_batch(objects, self._schema, place)
+            return coerced_batch(objects, self._schema, position)
         found_rows = pa.array(objects, type=pa.struct(list(self._schema)))
         return pa.RecordBatch.from_arrays(found_rows.flatten(), schema=self._schema)
 
