@@ -59,7 +59,7 @@ def place_of(
     base: str = "",
     hosts: Iterable[str] = (),
 ) -> HdfsSourcePath:
-    """Return the place that one work unit reads.
+    """Return the path that one work unit reads.
 
     Args:
         template: ``ms.source.uri``. The template's own part of a ``file:`` address may hold escapes
@@ -85,23 +85,28 @@ def place_of(
         return NetworkOrigin.at(found.scheme, found.authority)
 
     refuse_other_origin(written, text, origin, hosts)
-    place = _place(text, folder, base)
+    source_path = _place(text, folder, base)
     if placeholders(written) and base:
-        _refuse_outside(place, _place(base, folder, "", BASE))
+        _refuse_outside(source_path, _place(base, folder, "", BASE))
     if not is_list:
-        return place
+        return source_path
     pattern = substitute(unquote(expression), variables, re.escape).text
     return HdfsSourcePath(
-        place.scheme, place.authority, place.path, place.prefix, _pattern(pattern)
+        source_path.scheme,
+        source_path.authority,
+        source_path.path,
+        source_path.prefix,
+        _pattern(pattern),
     )
 
 
-def _refuse_outside(place: HdfsSourcePath, fence: HdfsSourcePath) -> None:
+def _refuse_outside(source_path: HdfsSourcePath, fence: HdfsSourcePath) -> None:
     """Raise if a value leads out of the folder of ``source.filebased.fs.uri``."""
-    if not f"{place.path}/".startswith(f"{fence.path.rstrip('/')}/"):
+    if not f"{source_path.path}/".startswith(f"{fence.path.rstrip('/')}/"):
         raise ConfigError.single(
             URI,
-            f"is filled with values that lead to {place.path}, outside of {BASE}, {fence.path}",
+            f"is filled with values that lead to {source_path.path}, outside of {BASE},"
+            f" {fence.path}",
             "Check the values. If the job may read the whole file system, leave the folder out of"
             f" {BASE}.",
         )

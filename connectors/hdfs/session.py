@@ -81,7 +81,7 @@ class FilesSession(FileSession):
         self._opened = opened
         self._sleep = sleep
         self._now_ms = now_ms
-        self._place: HdfsSourcePath | None = None
+        self._source_path: HdfsSourcePath | None = None
         self._store: FileStore | None = None
         self._left: deque[FileStatus] = deque()
         self._shown = ""
@@ -95,9 +95,9 @@ class FilesSession(FileSession):
 
     def describe(self, values: RequestValues) -> RequestView:
         """Return a view of the listing, or of the one file of the work unit."""
-        place = self._place_of(values.variables)
-        shown = f"{place.prefix}{place.path}"
-        lists = place.pattern is not None
+        source_path = self._place_of(values.variables)
+        shown = f"{source_path.prefix}{source_path.path}"
+        lists = source_path.pattern is not None
         return file_view(shown, self._only, self._settings.job.properties, lists=lists)
 
     def fetch(self, values: RequestValues) -> Response:
@@ -109,17 +109,17 @@ class FilesSession(FileSession):
             AuthenticationError: permission denied.
             SourceContractError: an earlier attempt has already read a part of the files.
         """
-        place, is_due = self._place, self._settings.polls
-        if place is None:
-            place, is_due = self._begin(values), True
+        source_path, is_due = self._source_path, self._settings.polls
+        if source_path is None:
+            source_path, is_due = self._begin(values), True
         if self._only is not None:
             return self._one(self._only)
-        if is_due and place.pattern is not None:
-            return self._listing(place)
-        if is_due and not self._left and place.pattern is None:
+        if is_due and source_path.pattern is not None:
+            return self._listing(source_path)
+        if is_due and not self._left and source_path.pattern is None:
             properties, now_ms = self._settings.job.properties, self._now_ms()
             self._left.extend(
-                require_all_stable(self._found(place), properties, self._shown, now_ms)
+                require_all_stable(self._found(source_path), properties, self._shown, now_ms)
             )
         if not self._left:
             return Response(None, location=self._shown)
@@ -147,7 +147,7 @@ class FilesSession(FileSession):
         return self._file(status)
 
     def _begin(self, values: RequestValues) -> HdfsSourcePath:
-        """Return the place of the work unit; open its store at the first call."""
+        """Return the path of the work unit; open its store at the first call."""
         if values.page:
             raise SourceContractError(
                 "reading cannot go on in the middle of a folder, which may have changed",
@@ -162,19 +162,19 @@ class FilesSession(FileSession):
         return place_of(job.source.uri, variables, folder, self._settings.base, hosts)
 
     def _open(self, variables: Mapping[str, JsonValue]) -> HdfsSourcePath:
-        self._place = self._place_of(variables)
-        self._store = self._opened(self._place, self._settings.user)
-        self._shown = self._store.shown(self._place.path)
-        return self._place
+        self._source_path = self._place_of(variables)
+        self._store = self._opened(self._source_path, self._settings.user)
+        self._shown = self._store.shown(self._source_path.path)
+        return self._source_path
 
-    def _listing(self, place: HdfsSourcePath) -> Response:
+    def _listing(self, source_path: HdfsSourcePath) -> Response:
         job, store = self._settings.job, self._known_store
-        found = stable_files(self._found(place), job.properties, self._shown, self._now_ms())
+        found = stable_files(self._found(source_path), job.properties, self._shown, self._now_ms())
         return listing_response((store.shown(each.path) for each in found), job, self._shown)
 
-    def _found(self, place: HdfsSourcePath) -> Iterator[FileStatus]:
-        store, pattern = self._known_store, place.pattern
-        wanted = matching(files_below(store, place.path), self._settings.job.properties)
+    def _found(self, source_path: HdfsSourcePath) -> Iterator[FileStatus]:
+        store, pattern = self._known_store, source_path.pattern
+        wanted = matching(files_below(store, source_path.path), self._settings.job.properties)
         if pattern is not None:
             wanted = (each for each in wanted if pattern.fullmatch(each.path))
         return each_once(store, wanted)
@@ -201,7 +201,7 @@ class FilesSession(FileSession):
     @property
     def _known_store(self) -> FileStore:
         if self._store is None:
-            raise RuntimeError("the session has opened no place yet")
+            raise RuntimeError("the session has opened no path yet")
         return self._store
 
 

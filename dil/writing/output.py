@@ -96,14 +96,14 @@ def output_writer(
     if not fields and labels is None:
         return OutputWriter(writer, system, None)
     is_by_label = job.publishing.layout is Layout.TIMELABEL
-    by = RowPartitioning(
+    partitioning = RowPartitioning(
         fields,
         keeps_columns=job.publishing.table.format is TableFormat.ICEBERG,
         folder=label_folder(unit.timelabel) if is_by_label and unit.timelabel else "",
         labels_name_folders=is_by_label,
         most_open=job.writing.most_open_files,
     )
-    return OutputWriter(PartitionedWriter(output, by), system, labels)
+    return OutputWriter(PartitionedWriter(output, partitioning), system, labels)
 
 
 def late_rows(

@@ -49,19 +49,19 @@ class RowPartitioning:
 class PartitionedWriter:
     """Writes rows with the same key into files of their own, with one schema for all files.
 
-    At most ``by.most_open`` files are open; rows of other keys wait in memory. When too many rows
-    wait, the rows of the largest waiting key are written, and the file that got no rows for the
-    longest time is ended. When the open files hold too much, the largest is ended. ``finish``
-    merges the small files that result. Runs in a task; memory is bounded by twice HELD_BYTES and a
-    batch.
+    At most ``partitioning.most_open`` files are open; rows of other keys wait in memory. When too
+    many rows wait, the rows of the largest waiting key are written, and the file that got no rows
+    for the longest time is ended. When the open files hold too much, the largest is ended.
+    ``finish`` merges the small files that result. Runs in a task; memory is bounded by twice
+    HELD_BYTES and a batch.
     """
 
-    def __init__(self, output: OutputFolder, by: RowPartitioning) -> None:
+    def __init__(self, output: OutputFolder, partitioning: RowPartitioning) -> None:
         self._output = output
-        self._by = by
+        self._partitioning = partitioning
         self._widening = Widening()
         self._numbers = FileNumbers()
-        self._again = Rewriting(output, self._numbers)
+        self._rewriting = Rewriting(output, self._numbers)
         self._incoming = _Incoming()
         self._lanes: dict[Key, RollingFiles] = {}
         self._open: OrderedDict[Key, None] = OrderedDict()
@@ -99,7 +99,7 @@ class PartitionedWriter:
         schema = self._widening.schema
         if schema is None:
             return ()
-        missing = [name for name in self._by.fields if name not in schema.names]
+        missing = [name for name in self._partitioning.fields if name not in schema.names]
         if missing:
             raise ConversionError(
                 f'{_KEY} names "{missing[0]}", but the rows have no such column',
@@ -115,16 +115,16 @@ class PartitionedWriter:
         files = [
             file
             for lane in self._lanes.values()
-            for file in self._again.unified(lane, inside, joins_parts=True)
+            for file in self._rewriting.unified(lane, inside, joins_parts=True)
         ]
-        self._again.drop_replaced()
+        self._rewriting.drop_replaced()
         return tuple(files)
 
     def abort(self) -> None:
         """Delete all written files; a file that is already gone is no error."""
         for lane in self._lanes.values():
             lane.delete()
-        self._again.delete()
+        self._rewriting.delete()
 
     def _split(self) -> None:
         """Separate the collected rows by key, and write the rows that can be written now."""
@@ -133,10 +133,10 @@ class PartitionedWriter:
         batch, labels = self._incoming.taken()
         for key, rows in self._groups(batch, labels):
             if key not in self._lanes:
-                apart = self._apart(key)
-                self._lanes[key] = RollingFiles(self._output, self._numbers, apart=apart)
+                placement = self._placement(key)
+                self._lanes[key] = RollingFiles(self._output, self._numbers, placement=placement)
             self._waiting.setdefault(key, _Waiting()).add(rows)
-            if key in self._open or len(self._open) < self._by.most_open:
+            if key in self._open or len(self._open) < self._partitioning.most_open:
                 self._write_open(key)
         self._let_go()
 
@@ -145,7 +145,7 @@ class PartitionedWriter:
         while waiting > HELD_BYTES:
             key = max(self._waiting, key=lambda each: self._waiting[each].bytes)
             waiting -= self._waiting[key].bytes
-            if len(self._open) >= self._by.most_open:
+            if len(self._open) >= self._partitioning.most_open:
                 self._end(next(iter(self._open)))
             self._write_open(key)
         held = {key: self._lanes[key].held_bytes for key in self._open}
@@ -171,41 +171,47 @@ class PartitionedWriter:
         del self._open[key]
         self._lanes[key].end_file()
 
-    def _apart(self, key: Key) -> RowPlacement:
-        by = self._by
+    def _placement(self, key: Key) -> RowPlacement:
+        partitioning = self._partitioning
         label, *texts = key
-        if not by.keeps_columns and NULL in texts:
+        if not partitioning.keeps_columns and NULL in texts:
             raise ConversionError(
                 f'a column of {_KEY} holds the text "{NULL}", which means null',
                 "Convert it at the source, or leave the column out.",
             )
-        folder = label_folder(label) if label and by.labels_name_folders else by.folder
-        parts = (folder, hive_folder(by.fields, texts))
+        folder = (
+            label_folder(label)
+            if label and partitioning.labels_name_folders
+            else partitioning.folder
+        )
+        parts = (folder, hive_folder(partitioning.fields, texts))
         return RowPlacement("/".join(part for part in parts if part), label or "")
 
     def _groups(
         self, batch: pa.RecordBatch, labels: pa.Array
     ) -> Iterator[tuple[Key, pa.RecordBatch]]:
         """Yield the rows of each key as copies, so that none of them keeps the batch in memory."""
-        rows = batch if self._by.keeps_columns else batch.drop_columns(self._present(batch))
+        rows = (
+            batch if self._partitioning.keeps_columns else batch.drop_columns(self._present(batch))
+        )
         if rows.num_columns == 0:
             raise ConversionError(
                 f"{_KEY} names every column of the rows, so no column remains to be written",
                 "Remove a column from the property.",
             )
         columns = [_Column.of_labels(labels)]
-        columns += [_Column.of_field(batch, name) for name in self._by.fields]
+        columns += [_Column.of_field(batch, name) for name in self._partitioning.fields]
         for key, picked in _by_key(columns):
             yield key, rows if picked is None else rows.take(picked)
 
     def _present(self, batch: pa.RecordBatch) -> list[str]:
-        return [name for name in self._by.fields if name in batch.schema.names]
+        return [name for name in self._partitioning.fields if name in batch.schema.names]
 
     def _inside(self, schema: pa.Schema) -> pa.Schema:
         """Return the schema of the files."""
-        if self._by.keeps_columns:
+        if self._partitioning.keeps_columns:
             return schema
-        kept = [field for field in schema if field.name not in self._by.fields]
+        kept = [field for field in schema if field.name not in self._partitioning.fields]
         return pa.schema(kept, metadata=schema.metadata)
 
 

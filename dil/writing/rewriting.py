@@ -49,7 +49,7 @@ class Rewriting:
             if is_kept or (len(entries) == 1 and is_current(entries[0])):
                 unified.extend(entry.file for entry in entries)
                 continue
-            target = RollingFiles(self._output, self._numbers, apart=files.apart)
+            target = RollingFiles(self._output, self._numbers, placement=files.placement)
             self._written.append(target)
             for entry in entries:
                 for batch in rows_again(self._output, entry):

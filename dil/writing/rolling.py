@@ -76,8 +76,8 @@ TOGETHER = RowPlacement()
 class RollingFiles:
     """Writes batches into files ``part-<n>``, numbered by ``numbers``; makes no file without a row.
 
-    ``written`` are finished files that come before all other files. ``apart`` is the place where
-    the files are published.
+    ``written`` are finished files that come before all other files. ``placement`` is the files'
+    place after the publish.
     """
 
     def __init__(
@@ -85,12 +85,12 @@ class RollingFiles:
         output: OutputFolder,
         numbers: FileNumbers,
         written: Iterable[WrittenFile] = (),
-        apart: RowPlacement = TOGETHER,
+        placement: RowPlacement = TOGETHER,
     ) -> None:
         self._output = output
         self._numbers = numbers
         self._open: _OpenFile | None = None
-        self.apart = apart
+        self.placement = placement
         self.written: list[WrittenFile] = list(written)
 
     @property
@@ -124,7 +124,7 @@ class RollingFiles:
         """Finish the open file, if there is one, and make it durable."""
         if self._open is not None:
             current, self._open = self._open, None
-            self.written.append(current.finish(self.apart))
+            self.written.append(current.finish(self.placement))
 
     def abandon_file(self) -> None:
         """Delete the open file, if there is one; safe to call at any time."""
@@ -185,7 +185,7 @@ class _OpenFile:
             except Exception as error:  # A plug-in may raise any error.
                 raise plugin_failure(f"file writer {own.ref.qualname} failed", error) from error
 
-    def finish(self, apart: RowPlacement) -> WrittenFile:
+    def finish(self, placement: RowPlacement) -> WrittenFile:
         try:
             with self._errors():
                 self._writer.close()
@@ -198,8 +198,8 @@ class _OpenFile:
             self.rows,
             self._sink.bytes,
             self._sink.sha256,
-            folder=apart.folder,
-            timelabel=apart.timelabel,
+            folder=placement.folder,
+            timelabel=placement.timelabel,
         )
         is_part = 2 * self._sink.bytes < self._output.spec.target_bytes
         return WrittenFile(file, self.schema, is_part=is_part)

@@ -42,7 +42,7 @@ class StagedWriter:
         self._widening = Widening()
         self._numbers = FileNumbers()
         self._files = RollingFiles(self._output, self._numbers)
-        self._again = Rewriting(self._output, self._numbers)
+        self._rewriting = Rewriting(self._output, self._numbers)
         self._has_checkpoint = False
 
     @property
@@ -76,19 +76,19 @@ class StagedWriter:
         self._files.end_file()
         if self.schema is None:
             return ()
-        files = self._again.unified(self._files, self.schema, joins_parts=self._has_checkpoint)
+        files = self._rewriting.unified(self._files, self.schema, joins_parts=self._has_checkpoint)
         if not self._has_checkpoint:
             self.drop_replaced()
         return files
 
     def drop_replaced(self) -> None:
         """Delete the files that ``finish`` replaced; after that no later attempt can use them."""
-        self._again.drop_replaced()
+        self._rewriting.drop_replaced()
 
     def abort(self) -> None:
         """Delete all written files; a file that is already gone is no error."""
         self._files.delete()
-        self._again.delete()
+        self._rewriting.delete()
 
     def checkpoint(self) -> tuple[WrittenFile, ...]:
         """End the open file and return all files so far; they are durable and stay.
@@ -143,7 +143,7 @@ class StagedWriter:
     def keep_checkpointed(self) -> None:
         """Delete rows after the last checkpoint; the alternative to ``abort`` before a resume."""
         self._files.abandon_file()
-        self._again.delete()
+        self._rewriting.delete()
 
     def _beginning(self, entry: WrittenFile, rows: int) -> RollingFiles:
         """Rewrite the first rows of a file."""
