@@ -22,7 +22,8 @@ _PIECE = 1 << 16
 _TRIES = 5
 _PROGRESS = 1 << 20
 CHANGED_FIX = (
-    "Somebody writes to it. Let writers write under another name and rename, or read it later."
+    "Another program writes to the file. Let writers write under another name and rename, or read"
+    " the file later."
 )
 
 

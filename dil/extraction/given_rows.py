@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class GivenRows(Connector):
-    """A connector whose rows are in the context, so that it asks no source."""
+    """A connector whose rows are in the context, so that it needs no source."""
 
     reads_window = False
 

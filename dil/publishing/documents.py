@@ -64,6 +64,7 @@ def refuse_newer(data: bytes, path: str, known: int) -> int:
     if found > known:
         raise StateError(
             f"{path} has format {found}, this dil reads formats up to {known}",
-            "A newer version wrote it. Update dil-spark here; nothing was changed.",
+            "A newer version wrote the file. Update dil-spark on this machine; nothing was"
+            " changed.",
         )
     return found

@@ -193,9 +193,9 @@ def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> N
         key,
         f"leads to {now}, but {job.name} has published to {before} so far: rows that count as"
         " published would be missing here",
-        "Set it back. To start over in the new place: dil state forget JOB.conf --all --keep-files;"
-        " everything is read again, or only from the date in ms.watermark. The"
-        " rows in the old place stay there.",
+        "Set the destination back. To start over in the new place: dil state forget JOB.conf"
+        " --all --keep-files; then the job reads everything again, or only from the date in"
+        " ms.watermark. The rows in the old place stay there.",
         job.properties.origin(key),
     )
 

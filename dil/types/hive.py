@@ -54,7 +54,7 @@ def hive_columns(
                 field.name, "is the name of two columns if letter case is not distinguished"
             )
         if not name or len(name) > _LONGEST_NAME or _UNSAFE_COLUMN.search(name):
-            raise _unfit(field.name, "is no name of a column there")
+            raise _unfit(field.name, "is no name of a column in Hive or Glue")
         lowered.add(name)
         columns.append((field.name, _type(field.type, field.name, form)))
     return tuple(columns)
@@ -87,7 +87,7 @@ def _flat(kind: pa.DataType, form: OutputFormat) -> str:
 
 def _member(field: pa.Field, path: str, form: OutputFormat) -> str:
     if not field.name or _UNSAFE_MEMBER.search(field.name):
-        raise _unfit(f"{path}.{field.name}", "is no name of a member there")
+        raise _unfit(f"{path}.{field.name}", "is no name of a member in Hive or Glue")
     return f"{field.name}:{_type(field.type, f'{path}.{field.name}', form)}"
 
 

@@ -40,9 +40,9 @@ class JsonExtractor(Extractor):
     """Reads one JSON value in each response, or one a line if the type is new-line separated.
 
     With ``ms.output.schema`` rows have exactly its columns, all of them. Without it, or when
-    ``ms.enable.schema.based.filtering`` is false, columns are found by looking at all rows of a
-    page; later pages can widen types and append columns, and ``schema`` returns the newest form.
-    Batches hold at most 65,536 rows.
+    ``ms.enable.schema.based.filtering`` is false, columns are found in all rows of a page; later
+    pages can widen types and append columns, and ``schema`` returns the newest form. Batches hold
+    at most 65,536 rows.
 
     A long response is kept in a temporary file and read in windows (see ``SpoolLimits``), so memory
     is bounded whatever its size. For columns that are found, each window counts as a page.

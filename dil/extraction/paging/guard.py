@@ -112,8 +112,8 @@ class PagingGuard:
     def _refuse_equal(self, content: bytes | None) -> None:
         if content is not None and content == self._content and self.reads_content:
             raise _broken(
-                "two pages in a row are the same, byte for byte: the source ignores the parameter "
-                "that says which page is meant",
+                "two pages in a row are the same, byte for byte: the source ignores the parameter"
+                " that says which page is meant",
                 "Check its name in ms.parameters, and where it is sent. If such pages are right, "
                 'write "allowEqualPages": true in ms.pagination.',
             )

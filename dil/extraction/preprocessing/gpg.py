@@ -28,8 +28,8 @@ class GpgDecryptProcessor(Preprocessor):
 
     parameters: ClassVar[Mapping[str, str]] = {
         **_SHARED,
-        "key_name": "Not used to decrypt: the message says which key it needs.",
-        "cipher": "Not used to decrypt: the message says which cipher it has.",
+        "key_name": "Not used to decrypt: the message names the key that it needs.",
+        "cipher": "Not used to decrypt: the message names its cipher.",
     }
 
     def __init__(self, context: PreprocessorContext) -> None:

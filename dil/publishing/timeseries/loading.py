@@ -73,7 +73,7 @@ class TimeseriesTable:
             raise WriteError(
                 f"the table {self.names.base.name}, which has the columns of all labels, does not"
                 " exist",
-                "Create it again with those columns and without rows.",
+                "Create the table again with those columns and without rows.",
             )
         return found
 

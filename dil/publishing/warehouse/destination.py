@@ -152,9 +152,9 @@ class WarehouseDestination(Destination):
                 "ms.publish.mode",
                 f"is {self._spec.mode}, and rows of {self._table} that are to be replaced were"
                 f" loaded under {mode}, without the work unit of each row",
-                f"Set it back to {mode}, or load into another table. To keep {self._spec.mode} and "
-                f"this table, empty it, run {forget}, and read everything again: "
-                "dil state forget JOB.conf --all",
+                f"Set the publish mode back to {mode}, or load into another table. To keep"
+                f" {self._spec.mode} and this table, empty the table, run {forget}, and read"
+                " everything again: dil state forget JOB.conf --all",
             )
 
     def _check_intent(self, commit: Commit) -> None:

@@ -85,7 +85,8 @@ class Owners:
                 "state.store.dir / state.store.db.url",
                 f"is {owner.store}, but job {owner.job} kept its watermarks in {other.store} when "
                 f"it loaded {self.dataset}; without them it would read everything again",
-                f"Set it back, or copy the state, and delete the other claim: {forget}",
+                "Set the state store back, or copy the state, and delete the other claim:"
+                f" {forget}",
             )
         if not {mode, other_mode} <= _SHARED:
             raise ConfigError.single(
