@@ -34,7 +34,7 @@ class FileStream(Protocol):
         """Return up to ``size`` bytes, empty at the end of the stream.
 
         Raises:
-            TransientSourceError: the connection is gone; opening it again here may help.
+            TransientSourceError: the connection broke; opening the file again here may help.
         """
 
     def close(self) -> None:
@@ -54,7 +54,7 @@ class RemoteFile(ABC):
         Raises:
             TransientSourceError: the file cannot be reached now.
             SourceContractError: the file has changed.
-            SourceError: the file is gone, or access is refused.
+            SourceError: the file no longer exists, or access is refused.
         """
 
     @abstractmethod
@@ -93,7 +93,7 @@ class FileBody(ReadStream):
         Raises:
             TransientSourceError: the connection breaks too often.
                 SourceContractError: the file changed while it was read, or is damaged.
-                SourceError: the file is gone, or access is refused.
+                SourceError: the file no longer exists, or access is refused.
         """
         if size < 0:
             return self.readall()

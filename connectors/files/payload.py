@@ -33,7 +33,7 @@ class PayloadFile:
 
     @contextmanager
     def opened(self) -> Iterator[OpenPayload]:
-        """Open the file.
+        """Yield the open file; close it afterwards.
 
         Raises:
             SourceError: the file is missing or cannot be read.

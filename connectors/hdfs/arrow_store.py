@@ -34,7 +34,7 @@ class ArrowStore(FileStore):
         return [self._status(each) for each in found if each.type in kinds]
 
     def open(self, path: str, position: int) -> FileStream:
-        """Open a file from a position on."""
+        """Return a stream over a file from a position on, in bytes."""
         # "No compression", because Arrow would unpack a file whose name shows a compression.
         if not position:
             whole: FileStream = self._filesystem.open_input_stream(

@@ -31,7 +31,7 @@ class LocalStore(FileStore):
         ]
 
     def open(self, path: str, position: int) -> FileStream:
-        """Open a file from a position on."""
+        """Return a stream over a file from a position on, in bytes."""
         file = FileIO(path)
         if position:
             file.seek(position)

@@ -49,7 +49,7 @@ class FileSettings:
 
     @classmethod
     def of(cls, job: Job) -> FileSettings:
-        """Read the properties of file sources from a parsed job."""
+        """Return the settings of a parsed job."""
         properties, user = job.properties, job.source.username
         session = job.extraction.session
         return cls(

@@ -75,7 +75,7 @@ class FileStore(ABC):
 
     @abstractmethod
     def open(self, path: str, position: int) -> FileStream:
-        """Open a file from a position on."""
+        """Return a stream over a file from a position on, in bytes."""
 
     def close(self) -> None:  # noqa: B027 - some stores hold nothing open
         """Release connections."""

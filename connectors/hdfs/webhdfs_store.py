@@ -76,7 +76,7 @@ class WebHdfsStore(FileStore):
             return [_status(f"{folder}/{each['pathSuffix']}", each) for each in found]
 
     def open(self, path: str, position: int) -> FileStream:
-        """Open a file from a position on."""
+        """Return a stream over a file from a position on, in bytes."""
         return cast(
             "FileStream", _WebStream(self._asked(path, "OPEN", offset=position), self.shown(path))
         )

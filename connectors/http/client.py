@@ -43,7 +43,7 @@ class _ExactHttpPool(urllib3.HTTPConnectionPool):
     _target = ""
 
     def urlopen(self, method: str, url: str, *args: Any, **options: Any) -> Any:  # noqa: ANN401
-        """Keep the exact target for the next request; one thread uses a session."""
+        """Send a request after keeping its exact target; one thread uses a session."""
         self._target = url
         return super().urlopen(method, url, *args, **options)
 

@@ -86,7 +86,7 @@ class OAuthSource(CredentialSource):
         }
 
     def _refreshed(self, refresh: Secret | None) -> Granted | Denied:
-        """Use a refresh token; without a file, its successor is lost when this run ends."""
+        """Return the server's answer to a refresh token; without a file its successor gets lost."""
         if refresh is None:
             raise AuthenticationError(
                 f"{self._file} holds no refresh token, and ms.authentication has no refreshToken",
@@ -103,7 +103,7 @@ class OAuthSource(CredentialSource):
             self._warn_of_loss("and refreshTokenFile names no file for it")
 
     def _refreshed_by_file(self, file: RefreshTokenFile) -> Granted | Denied:
-        """Use the file's refresh token, and write its successor into the file."""
+        """Return the server's answer to the file's refresh token; write the successor there."""
         before = file.read()
         used = self._unsaved or before or self._refresh
         found = self._refreshed(used)

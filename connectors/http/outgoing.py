@@ -144,7 +144,7 @@ def _body(
 ) -> bytes:
     """Return unused parameters and payload in the Content-Type's form, else as JSON (rule G37).
 
-    A member of the payload wins over a parameter of its name. Text is UTF-8.
+    A member of the payload replaces a parameter of the same name. Text is UTF-8.
     """
     members = {**left, **payload}
     media_type = _header(headers, _CONTENT_TYPE).partition(";")[0].strip().lower()

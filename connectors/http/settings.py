@@ -37,8 +37,8 @@ class RetryBudget:
     def longest_wait_s(self) -> float:
         """Return the longest wait in seconds that a source may ask for without a spent quota.
 
-        Without seconds nothing is sent again; the default then distinguishes a pause from a spent
-        quota.
+        Without a number of seconds no request is sent again; then the default distinguishes a pause
+        from a spent quota.
         """
         return self.seconds or _DEFAULT_SECONDS
 

@@ -1,6 +1,6 @@
 """Builds request targets and headers; finds placeholders and unused parameters (G33 to G37).
 
-The written part of the URI is kept byte for byte; only characters that no request line may hold
+The URI's own text stays unchanged byte for byte, except that characters forbidden in a request line
 are percent-encoded.
 """
 

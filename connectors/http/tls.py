@@ -25,10 +25,10 @@ _JAVA_MAGIC = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 def client_context(tls: TlsSettings) -> ssl.SSLContext:
     """Return the TLS context of a client; it always verifies certificates and names (rule S10).
 
-    Without a trust store the system's is taken. A trust store takes its place, as in Java.
+    A trust store replaces the system's authorities, as in Java.
 
     Raises:
-        ConfigError: a store cannot be read, is of a kind that is not read, or is empty.
+        ConfigError: a store cannot be read, has an unsupported format, or is empty.
     """
     context = _trusting(tls) if tls.trust_store_path else ssl.create_default_context()
     context.minimum_version = _VERSIONS.get(tls.version.upper(), ssl.TLSVersion.TLSv1_2)

@@ -133,7 +133,7 @@ class TokenEndpoint:
     def _tried(
         self, client: Client, form: Mapping[str, str], headers: Mapping[str, str]
     ) -> _Answer | TransientSourceError:
-        """Send once; errors contain no message of the client library, which may hold the form."""
+        """Send once, and return the answer or the failure; the failure does not show the form."""
         tls = self._settings.tls
         try:
             with client.post(

@@ -62,7 +62,7 @@ class JdbcSession(RowSession):
     def close(self) -> None:
         """Close the connection and an unfinished result of the last page.
 
-        This must not be forgotten: DuckDB waits for ever for a file that an earlier reader of this
+        A caller must always close: DuckDB waits for ever for a file that an earlier reader of this
         process still has open. If all rows were read, the next session of this thread gets the
         connection.
         """

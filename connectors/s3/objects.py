@@ -101,7 +101,7 @@ class S3Object(RemoteFile):
         self._digest = hashlib.md5(usedforsecurity=False) if self._md5 and verifies_md5 else None
 
     def open_at(self, position: int) -> FileStream:
-        """Request the rest of the object from a position, if it is still the same version."""
+        """Return a stream over the rest of the object, if it is still the same version."""
         options: dict[str, str] = {"Range": f"bytes={position}-"} if position else {}
         if self.etag:
             options["IfMatch"] = self.etag

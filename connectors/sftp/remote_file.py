@@ -33,7 +33,7 @@ class SftpFile(RemoteFile):
         self.first = self.open_at(0)
 
     def open_at(self, position: int) -> FileStream:
-        """Open the file at a position, if it is still in the same state."""
+        """Return a stream from a position on, if the file is still in the same state."""
         try:
             with translated_errors(self.shown):
                 handle = self._connection.client().open(self._path, "rb")

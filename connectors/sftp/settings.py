@@ -44,7 +44,7 @@ class SftpSettings:
 
     @classmethod
     def of(cls, job: Job) -> SftpSettings:
-        """Read the properties of SFTP from a parsed job."""
+        """Return the settings of a parsed job."""
         properties = job.properties
         sftp, source = properties.section(SftpSection), properties.section(SourceSection)
         host = source.proxy_host.rpartition("://")[2].strip("/")

@@ -26,7 +26,7 @@ class BoundedConnection(psycopg.Connection[tuple[Any, ...]]):
 
 
 def connect(given: Mapping[str, str], *, answer_s: float) -> BoundedConnection:
-    """Open a connection in autocommit mode; transactions are begun by statement.
+    """Return a connection in autocommit mode; transactions begin by statement.
 
     Args:
         given: Arguments for libpq.

@@ -177,7 +177,7 @@ class DeltaLog:
         return marked.difference(self._removable(table, marked))
 
     def vacuum(self, hours: int, now_ms: int, *, is_look: bool) -> tuple[str, ...]:
-        """Delete files that only old versions need; the library uses its own clock."""
+        """Delete files that only old versions need, by the library's clock; return their paths."""
         from dil.publishing.delta_vacuum import vacuum
 
         del now_ms

@@ -31,7 +31,7 @@ def marked_names(table: DeltaTable) -> frozenset[str] | None:
 def vacuum(
     table: DeltaTable, folder: str, filesystem: Filesystem, hours: int, *, is_look: bool
 ) -> tuple[str, ...]:
-    """Delete the files of versions that were replaced more than ``hours`` ago.
+    """Delete the files of versions replaced more than ``hours`` ago; return their paths.
 
     Args:
         table: The table at its newest version.

@@ -152,14 +152,14 @@ def without_seizures(
 ) -> tuple[TaskReport, ...]:
     """Return a run's reports; work units that take names of others' live files become failures.
 
-    A work unit fails if its file has the name of another file which the source still lists: each of
-    the two would replace the other. Files of any other work unit are replaced, and one note counts
-    them all. With ``folds_names``, a work unit also fails if its name differs from a live file's
-    name only in letter case: the store would replace one by the other.
+    A work unit fails if its file has the name of another file that the source still lists, because
+    each of the two would replace the other. Files of all other work units are replaced, and one
+    note counts them. If ``folds_names`` is true, a work unit also fails if its name differs from a
+    live file's name only in letter case, because the store would replace one by the other.
 
     Args:
         job: The job of the run.
-        reports: The reports, without clashes among themselves.
+        reports: The reports, without clashes among each other.
         listed: The units that the source lists, as JSON, if each of its files is read once.
         filesystem: The filesystem of the dataset.
         folds_names: See ``without_clashes``.

@@ -93,7 +93,8 @@ def _cause(error: Exception, uri: str) -> str:
 def metadata_location(catalog: Catalog, name: Identifier) -> str | None:
     """Return the location of a table's newest metadata, which each change of the table renews.
 
-    None if there is no table, or if the catalog gives the location only with the metadata.
+    The result is None if there is no table, or if the catalog gives the location only with the
+    metadata.
     """
     if catalog.properties.get("type") != "sql":
         return None

@@ -190,7 +190,7 @@ class IcebergLog:
         return frozenset()
 
     def vacuum(self, hours: int, now_ms: int, *, is_look: bool) -> tuple[str, ...]:
-        """Expire old snapshots, and delete files that only they need."""
+        """Expire old snapshots, delete files that only they need, and return the files' paths."""
         table = self._table()
         if table is None:
             return ()

@@ -1,8 +1,8 @@
 """Finds files of late rows in ``<dataset>_late``, however the job handles late rows now.
 
-A job that put late rows beside its dataset may handle them differently today, and its earlier files
-still belong to it: rows that are read again must not be in both places. So the folder is always
-checked, and so is a warehouse's table of late rows.
+A job that wrote late rows beside its dataset may handle them differently today, but its earlier
+files still belong to it: rows that are read again must not be in both places. So this module always
+checks the folder, and a warehouse's table of late rows.
 """
 
 from __future__ import annotations

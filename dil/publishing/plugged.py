@@ -119,7 +119,7 @@ class _Translating(Destination):
         """Return an answer of the right type; a wrong one, such as None for False, may lose rows.
 
         Raises:
-            PluginFailureError: the answer is of another type.
+            PluginFailureError: the answer has another type.
         """
         if isinstance(found, kind):
             return found

@@ -100,7 +100,7 @@ def refuse_unlisted(spec: PublishingSpec, untracked: Iterable[PublishedFile]) ->
     ``untracked`` are ``publisher.untracked_files``; a file's name shows if it holds several units.
 
     Raises:
-        StateError: the manifest that listed the file is gone; nothing was decided.
+        StateError: the manifest that listed the file no longer exists; nothing was decided.
     """
     if spec.mode is not PublishMode.WINDOW_REPLACE:
         return

@@ -245,6 +245,6 @@ class TableDestination(Destination):
             return log.unremovable(files)
 
     def vacuum(self, *, hours: int, now_ms: int, is_look: bool) -> tuple[str, ...]:
-        """Delete the files of versions that were replaced more than ``hours`` ago."""
+        """Delete the files of versions replaced more than ``hours`` ago; return their paths."""
         with self._log() as log:
             return log.vacuum(hours, now_ms, is_look=is_look)

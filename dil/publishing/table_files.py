@@ -133,7 +133,7 @@ def refuse_plain_files(filesystem: Filesystem, spec: PublishingSpec) -> None:
     """Raise if a new table would begin in a folder whose manifest lists files.
 
     Raises:
-        ConfigError: the files are plain files, or the table that listed them is gone.
+        ConfigError: the files are plain files, or the table that listed them no longer exists.
     """
     folder = layout.dataset_dir(spec)
     files = manifest.live_files(filesystem, folder)

@@ -42,7 +42,7 @@ class NoAudit:
     """Records nothing, for jobs without audit."""
 
     def sent(self, request: AuditedRequest) -> int:
-        """Record nothing."""
+        """Record nothing; return 0."""
         del request
         return 0
 

@@ -79,7 +79,7 @@ class Uncoordinated:
     """The coordinator of a job that shares nothing: it has no limit and no token."""
 
     def permit(self) -> float:
-        """Let every request pass at once."""
+        """Return 0: every request may be sent at once."""
         return 0.0
 
     def slow_down(self, seconds: float) -> None:

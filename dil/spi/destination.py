@@ -214,10 +214,11 @@ class Destination(ABC):
     def fence(self, intent: Intent) -> None:  # noqa: B027 - not every store can
         """Prevent an intent from landing later; if it has landed, ``has_landed`` returns True.
 
-        It is for a destination that can stop a driver which wakes up late from carrying it out.
+        It is for a destination that can prevent a driver that wakes up late from carrying out the
+        intent.
 
         Raises:
-            WriteError: the store refused.
+            WriteError: the store refused to write.
         """
 
     def is_given_up(self, intent: Intent) -> bool:
@@ -244,7 +245,7 @@ class Destination(ABC):
         return frozenset()
 
     def vacuum(self, *, hours: int, now_ms: int, is_look: bool) -> tuple[str, ...]:
-        """Delete the files of versions that were replaced more than ``hours`` ago.
+        """Delete the files of versions replaced more than ``hours`` ago; return their paths.
 
         Called again after a crash, it deletes the rest.
 

@@ -195,7 +195,7 @@ def _hdfs_path(scheme: str, authority: str, path: str) -> str:
 
 
 def _viewfs_path(scheme: str, authority: str, path: str) -> str:
-    """Refuse a path whose meaning depends on Hadoop's configuration."""
+    """Raise for a path whose meaning depends on Hadoop's configuration."""
     del authority, path
     raise PathError(f"is on {scheme}:, which only Hadoop's own client knows", _HDFS_FORM)
 

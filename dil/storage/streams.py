@@ -50,7 +50,7 @@ class RemoteReader(io.RawIOBase, ABC):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Set the position; the next read requests the data there."""
+        """Set and return the position; the next read requests the data there."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         position = max(start + offset, 0)
         if position != self._position:

@@ -146,7 +146,7 @@ class StagedWriter:
         self._rewriting.delete()
 
     def _beginning(self, entry: WrittenFile, rows: int) -> RollingFiles:
-        """Rewrite the first rows of a file."""
+        """Return files that begin with the first rows of a finished file."""
         target = RollingFiles(self._output, self._numbers)
         for batch in rows_again(self._output, entry):
             target.write(batch.slice(0, rows))

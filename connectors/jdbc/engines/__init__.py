@@ -7,7 +7,7 @@ from connectors.jdbc.syntax import Kind
 
 
 def connect(login: Login) -> SourceConnection:
-    """Connect to a database; its driver is imported here.
+    """Return a connection to a database; its driver is imported here.
 
     Raises:
         TransientSourceError: the server does not answer.

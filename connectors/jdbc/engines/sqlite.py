@@ -85,7 +85,7 @@ class SqliteConnection(SourceConnection):
                 self._connection.close()
 
     def _opened(self, *, reads: bool) -> sqlite3.Connection:
-        """Open the file; a missing file is an error and not an empty database."""
+        """Return the open file; a missing file is an error and not an empty database."""
         if self._connection is None:
             path = self._login.path if self._login.address.path else None
             # Another thread may close the connection after the task has ended.

@@ -1,8 +1,8 @@
 """Items of arrays that take no byte: a few bytes can hold any number of them.
 
-They are nulls, records without fields or with nulls only, and fixed values of length 0. A library
-would make an object for each of them, which takes minutes. Source: Apache Avro 1.12 specification,
-"Binary encoding".
+Such items are nulls, records without fields or with nulls only, and fixed values of length 0. A
+library would make an object for each of them, which takes minutes. Source: Apache Avro 1.12
+specification, "Binary encoding".
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class ColumnarFormat(Protocol):
     may_be_empty: bool
 
     def open(self, file: pa.NativeFile, size: int) -> OpenFile:
-        """Read the metadata of a file of ``size`` bytes."""
+        """Return the file after reading its metadata; it has ``size`` bytes."""
 
 
 def batch_rows(size: int, rows: int, columns: int = 1) -> int:

@@ -59,7 +59,7 @@ class OrcFormat:
         self._memory_bytes = memory_bytes
 
     def open(self, file: pa.NativeFile, size: int) -> OrcRows:
-        """Read the metadata, which is behind the rows.
+        """Return the rows after reading the metadata, which is behind the rows.
 
         Raises:
             SourceContractError: the metadata is too long, or another file is in front of the file.

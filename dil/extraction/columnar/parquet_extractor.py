@@ -49,7 +49,7 @@ class ParquetFormat:
     may_be_empty = False
 
     def open(self, file: pa.NativeFile, size: int) -> OpenFile:
-        """Read the footer.
+        """Return the file after reading its footer.
 
         Raises:
             SourceContractError: another file is in front of the file.

@@ -130,7 +130,7 @@ class LargeDocument:
         return node, steps
 
     def _node(self, cursor: Cursor, wanted: Steps | None) -> _Node:
-        """Read the next value; ``wanted`` are the steps from it to the rows, None without rows.
+        """Return the next value; ``wanted`` are the steps from it to the rows, None without rows.
 
         A value shorter than a window is not decoded yet.
         """
@@ -153,7 +153,7 @@ class LargeDocument:
         return span
 
     def _members(self, cursor: Cursor, wanted: Steps | None, *, is_array: bool) -> _Node:
-        """Read a long container part by part; keep its parts if it contains the rows."""
+        """Read and return a long container part by part; keep its parts if it has the rows."""
         members = _Members(is_array=is_array)
         opening, closing = (b"[", b"]") if is_array else (b"{", b"}")
         cursor.take(opening, "")

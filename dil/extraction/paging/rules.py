@@ -179,7 +179,7 @@ def _is_at_cap(rules: PagingRules, state: PageState) -> bool:
 
 
 def _by_condition(rules: PagingRules, state: PageState) -> PagingDecision | None:
-    """Rows 1 to 3: the answer itself says stop or fail, or the condition was not met in time."""
+    """Decide by rows 1 to 3: the answer says stop or fail, or the condition was not met in time."""
     if rules.condition and rules.condition.fullmatch(state.key.text):
         return PagingDecision(Action.STOP, 1)
     if rules.fail_condition and rules.fail_condition.fullmatch(state.key.text):
@@ -190,7 +190,7 @@ def _by_condition(rules: PagingRules, state: PageState) -> PagingDecision | None
 
 
 def _by_work_left(rules: PagingRules, state: PageState) -> PagingDecision | None:
-    """Rows 4 to 8: payload, total count, polling, and files."""
+    """Decide by rows 4 to 8: payload, total count, polling, and files."""
     if state.payload_left is not None:
         return (
             PagingDecision(Action.NEXT, 5) if state.payload_left else PagingDecision(Action.STOP, 4)
@@ -205,7 +205,7 @@ def _by_work_left(rules: PagingRules, state: PageState) -> PagingDecision | None
 
 
 def _by_answer(rules: PagingRules, state: PageState) -> PagingDecision | None:
-    """Rows 16 to 18: the answer itself says whether there is another page."""
+    """Decide by rows 16 to 18: the answer itself says whether there is another page."""
     if state.more is False:
         return PagingDecision(Action.STOP, 16)
     if rules.has_next:
@@ -216,7 +216,7 @@ def _by_answer(rules: PagingRules, state: PageState) -> PagingDecision | None:
 
 
 def _by_rows(rules: PagingRules, state: PageState) -> PagingDecision | None:
-    """Rows 9, 10 and 19: a page without rows, polling with pages, and a page that is not full."""
+    """Decide by rows 9, 10 and 19: no rows, polling with pages, a page that is not full."""
     if state.rows == 0:
         return PagingDecision(Action.STOP, 9)
     if rules.condition:
@@ -227,7 +227,7 @@ def _by_rows(rules: PagingRules, state: PageState) -> PagingDecision | None:
 
 
 def _by_session(rules: PagingRules, state: PageState) -> PagingDecision | None:
-    """Rows 11 and 12: cursors."""
+    """Decide by rows 11 and 12: cursors."""
     if not rules.has_session or rules.condition:
         return None
     if not state.key.cursor:
@@ -240,7 +240,7 @@ def _by_session(rules: PagingRules, state: PageState) -> PagingDecision | None:
 
 
 def _by_pages(rules: PagingRules, state: PageState) -> PagingDecision:
-    """Rows 13 to 15: pages, a total that is not reached, and the end."""
+    """Decide by rows 13 to 15: pages, a total that is not reached, and the end."""
     if rules.is_paged:
         return PagingDecision(Action.NEXT, 13)
     if total_reached(rules, state) is False:

@@ -206,7 +206,7 @@ def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestVa
 
 
 def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
-    """Run the loop (rule G21); ``ask`` sends one request."""
+    """Yield each page and its request, running the loop (rule G21); ``ask`` sends a request."""
     rules, guard, pace = PagingRules.of(walk.spec), _guard(walk), _Pace(walk)
     start = walk.start or PagingPosition(values=initial_values(walk.spec))
     state, values, rows = start.state, start.values, walk.payload
@@ -321,7 +321,7 @@ def _request(walk: Walk, values: PageValues, state: PageState) -> RequestValues:
 
 
 def _answered(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tuple[Page, Response]:
-    """Send a request; ``number`` requests came before it, also in earlier attempts.
+    """Return the page and the answer of a request; ``number`` requests came before it.
 
     Raises:
         ResumeRefusedError: the source refuses the first request of a resumed walk.
@@ -350,7 +350,7 @@ def _skips(walk: Walk, rows: PayloadRows, start: PagingPosition) -> bool:
 
 
 def _sent(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tuple[Page, Response]:
-    """Send a payload row; put it aside if the receiver refuses it and the job keeps such rows.
+    """Send a payload row and return its page; put a refused row aside if the job keeps such.
 
     The rows before a refused row were sent.
     """

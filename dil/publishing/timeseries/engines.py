@@ -347,7 +347,7 @@ class PostgresqlTables(Tables):
         super().alter(connection, statements)
 
     def grow(self, connection: Connection, name: TableName, base: Table) -> Table | None:
-        """Empty the view first, in the same transaction, if a type that it shows changes."""
+        """Grow a table; if a type that the view shows changes, empty the view first."""
         found = self.dialect.table(connection, name)
         has = {} if found is None else {each.name: each.words for each in found.columns}
         if any(has.get(each.name, each.words) != each.words for each in base.columns):

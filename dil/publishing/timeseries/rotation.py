@@ -46,7 +46,7 @@ def rotate(
 def _in_transaction(
     series: TimeseriesTable, connection: Connection, rotation: Rotation
 ) -> LabelEntry | None:
-    """Rotate in one transaction, which locks the view first and then the table."""
+    """Rotate in one transaction and return the entry; the view is locked first, then the table."""
     tables, name = series.tables, series.names.base
     connection.begin()
     tables.limit_waiting(connection)

@@ -31,7 +31,7 @@ Entries = Mapping[str, LabelEntry]
 def rotate_in_steps(
     series: TimeseriesTable, tables: MysqlTables, connection: Connection, rotation: Rotation
 ) -> LabelEntry | None:
-    """Finish an earlier rotation that was interrupted, then rotate."""
+    """Finish an interrupted rotation, then rotate; return the entry of the label."""
     _recover(series, tables, connection, rotation)
     known = series.registry.entries(connection)
     entry = entry_of(known, rotation.label, series.windows)
@@ -68,7 +68,7 @@ def _finish(
     entry: LabelEntry,
     rotation: Rotation,
 ) -> LabelEntry:
-    """Record the label; if its table existed before, first move the rows into that table."""
+    """Record the label and return its entry; first move the rows into its table if it exists."""
     base = series.base(connection)
     number = entry.attempt + 1
     coming, old = series.names.attempt(entry.label, number), series.names.old(entry.label, number)

@@ -137,7 +137,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def connect(self) -> Connection:
-        """Open a connection."""
+        """Return an open connection."""
 
     @abstractmethod
     def errors(self) -> tuple[type[Exception], ...]:
@@ -199,7 +199,7 @@ class Dialect(ABC):
     def missing_right(self, connection: Connection, name: TableName, rights: Sequence[str]) -> str:
         """Return the statement that grants this user its missing rights, empty if none is missing.
 
-        A database that cannot know returns an empty text.
+        If the database cannot show rights, the text is empty.
         """
         del connection, name, rights
         return ""

@@ -51,7 +51,7 @@ class DuckdbDialect(Dialect):
         self._address = address
 
     def connect(self) -> Connection:
-        """Open the file; it is created if it is missing."""
+        """Return a connection to the file; the file is created if it is missing."""
         return _Connection(connect(self._address.path))
 
     def errors(self) -> tuple[type[Exception], ...]:

@@ -97,7 +97,7 @@ class LateTable:
         return records.are_there(connection) and records.has(connection, run_id)
 
     def load(self, connection: Connection, commit: Commit, sequence: int) -> bool:
-        """Load late rows in the open transaction, unless they are loaded already.
+        """Load late rows in the open transaction, unless they are loaded; return whether it did.
 
         Returns:
             False if another process loaded them meanwhile; then the transaction must be rolled

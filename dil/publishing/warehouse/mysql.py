@@ -94,7 +94,7 @@ class MysqlDialect(Dialect):
         self._collation = ""
 
     def connect(self) -> Connection:
-        """Open a connection with strict mode and limited waiting."""
+        """Return an open connection with strict mode and limited waiting."""
         server = self._address.server
         if server is None:
             raise TypeError("the address is the address of a file")
@@ -299,7 +299,7 @@ class _Connection(Connection):
         self._session.rollback()
 
     def change(self, statement: str, *values: Value) -> int:
-        """Run a statement."""
+        """Run a statement; return the number of changed rows."""
         return self._session.change(statement, *values)
 
     def rows(self, statement: str, *values: Value) -> list[Row]:

@@ -90,7 +90,7 @@ class PostgresqlDialect(Dialect):
         self._address = address
 
     def connect(self) -> Connection:
-        """Open a connection with limited waiting."""
+        """Return an open connection with limited waiting."""
         connection = _Connection(self._database.connect())
         try:
             connection.change(f"SET lock_timeout = '{LOCK_S}s'")
@@ -260,7 +260,7 @@ class _Connection(Connection):
         self._connection.adbc_connection.rollback()
 
     def change(self, statement: str, *values: Value) -> int:
-        """Run a statement; ADBC counts rows only for statements with values."""
+        """Run a statement; return the number of changed rows, which needs values in ADBC."""
         with self._connection.cursor() as cursor:
             if not values:
                 cursor.execute(statement)

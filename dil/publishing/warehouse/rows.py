@@ -51,10 +51,10 @@ class WarehouseFiles:
 
     @contextmanager
     def opened(self, path: str) -> Iterator[Any]:
-        """Open a file.
+        """Yield an open file; close it afterwards.
 
         Raises:
-            WriteError: the file is gone.
+            WriteError: the file does not exist.
         """
         try:
             with self._filesystem.open_input(path) as stream:

@@ -64,7 +64,7 @@ class SqliteDialect(Dialect):
         self._address = address
 
     def connect(self) -> Connection:
-        """Open the file; it is created if it is missing."""
+        """Return a connection to the file; the file is created if it is missing."""
         path = Path(self._address.path)
         connection = connect(path, mode="rwc", busy_s=LOCK_S, is_durable=True)
         # Otherwise no table can be renamed while any view of the file reads a missing table.
@@ -188,7 +188,7 @@ class _Connection(Connection):
             self._connection.execute("ROLLBACK")
 
     def change(self, statement: str, *values: Value) -> int:
-        """Run a statement."""
+        """Run a statement; return the number of changed rows."""
         return self._connection.execute(with_questions(statement), values).rowcount
 
     def rows(self, statement: str, *values: Value) -> list[Row]:

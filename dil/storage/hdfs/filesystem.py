@@ -69,7 +69,7 @@ class HdfsFilesystem(Filesystem):
             raise
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Write to a name beside the target, then rename: only one of several writers succeeds."""
+        """Write beside the target, then rename; return whether this writer was the first."""
         from dil.storage.hdfs.failures import NameTakenError
         from dil.storage.hdfs.writing import discard, give_name, write_hidden
 

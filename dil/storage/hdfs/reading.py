@@ -37,12 +37,12 @@ class FileReader(RemoteReader):
         return self._state.size
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Set the position; if it is relative to the end, the size counts as returned."""
+        """Set and return the position; relative to the end, the size counts as returned."""
         self._is_settled = self._is_settled or whence == io.SEEK_END
         return super().seek(offset, whence)
 
     def _asked(self) -> requests.Response:
-        """Open the file at the position, and check that it is the file whose size is known.
+        """Return the open answer at the position, for the file whose size is known.
 
         The state is read after the data node's answer, so that the data belongs to that file. If
         another file took its place before the first byte was read, the new file is read.

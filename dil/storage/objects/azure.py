@@ -81,7 +81,7 @@ class AzureContainer(Bucket):
             )
 
     def create(self, key: str, data: bytes) -> bool:
-        """Write a blob by a conditional request, If-None-Match: *."""
+        """Write a blob by a conditional request, If-None-Match: *; return whether it was new."""
         try:
             with self._translated_errors(key):
                 self._blob(key).upload_blob(
@@ -139,7 +139,7 @@ class AzureContainer(Bucket):
                     yield str(each.name)[len(prefix) :].strip("/")
 
     def upload(self, key: str) -> ObjectUpload:
-        """Begin a blob that is sent in blocks."""
+        """Return a new blob that is sent in blocks."""
         return _BlockUpload(self, key)
 
     def has_any(self, prefix: str) -> bool:

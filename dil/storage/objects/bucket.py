@@ -135,7 +135,7 @@ class Bucket(ABC):
 
     @abstractmethod
     def upload(self, key: str) -> ObjectUpload:
-        """Begin an object that is sent in parts."""
+        """Return a new object that is sent in parts."""
 
     def has_any(self, prefix: str) -> bool:
         """Return whether an object's key begins with the prefix."""

@@ -61,7 +61,7 @@ class ObjectFilesystem(Filesystem):
         self._bucket(place).put(place.key, data)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Write an object by a request that the service refuses if the object exists."""
+        """Write an object unless it exists, by a conditional request; return whether it was new."""
         place = self._address.place(path)
         return self._bucket(place).create(place.key, data)
 

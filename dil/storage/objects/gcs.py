@@ -84,7 +84,7 @@ class GcsBucket(Bucket):
         self._sent(key, data, {})
 
     def create(self, key: str, data: bytes) -> bool:
-        """Write an object by a conditional request: generation 0 means that no object exists."""
+        """Write an object unless it exists (condition generation 0); return whether it was new."""
         try:
             self._sent(key, data, {"ifGenerationMatch": "0"})
         except ObjectExistsError:
@@ -126,7 +126,7 @@ class GcsBucket(Bucket):
             yield from (name[len(prefix) :].strip("/") for name in page.get("prefixes", ()))
 
     def upload(self, key: str) -> ObjectUpload:
-        """Begin a resumable upload."""
+        """Return a new resumable upload."""
         answer = self._into(
             key, json={"contentType": _TYPE}, params={"uploadType": "resumable", "name": key}
         )

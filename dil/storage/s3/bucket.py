@@ -64,7 +64,7 @@ class S3Bucket(Bucket):
         self._put(key, data)
 
     def create(self, key: str, data: bytes) -> bool:
-        """Write an object by a conditional request, if the service is known to obey it."""
+        """Write an object unless it exists, by a request with a condition; return whether new."""
         self._require_obedience(key)
         return self._created(key, data)
 
@@ -117,7 +117,7 @@ class S3Bucket(Bucket):
                 yield each["Prefix"][len(prefix) :].strip("/")
 
     def upload(self, key: str) -> ObjectUpload:
-        """Begin a multipart upload."""
+        """Return a new multipart upload."""
         with self._translated_errors(key):
             answer = self._client.create_multipart_upload(**self._names(key))
         names = {**self._names(key), "UploadId": answer["UploadId"]}
@@ -134,7 +134,7 @@ class S3Bucket(Bucket):
             )
 
     def _created(self, key: str, data: bytes) -> bool:
-        """Write an object unless one exists; if writers race, the service asks one to repeat."""
+        """Write an object unless one exists, and return whether it was new; repeat in a race."""
         for _ in range(_RACES):
             try:
                 self._put(key, data, IfNoneMatch="*")
