@@ -82,7 +82,7 @@ class OmittedFromPublish:
     """The work units and files that ``finish_without_lost`` would leave out of a publish.
 
     ``work_units`` lost a file, or share a file with work units that lost one. ``kept`` are their
-    files that would go back to their places before the publish, and ``deleted`` are their files
+    files that would be in their places from before the publish, and ``deleted`` are their files
     that would be deleted; neither contains the lost files. If ``is_all`` is true, no part of the
     publish remains, and no act is recorded.
     """

@@ -64,10 +64,9 @@ class Destination(ABC):
     destinations have; their defaults mean that the destination lacks the ability.
 
     ``keeps_versions`` is true if files that a commit removes stay for readers of earlier versions;
-    then DIL calls ``refuse_deleted_rows``, ``unremovable`` and ``vacuum``. ``merges`` is true if
-    ``carry_out`` merges rows by key; otherwise an earlier step rewrites staged files. Then
-    ``merged`` counts the rows that the last commit merged; it is None if the commit was done
-    before.
+    then DIL calls ``refuse_deleted_rows``, ``unremovable`` and ``vacuum``. If ``merges`` is true,
+    ``carry_out`` merges rows by key, and ``merged`` counts the rows that the last commit merged,
+    None if the commit was done before; otherwise an earlier step rewrites staged files.
 
     A class that a job names in ``ms.destination.class`` is created with a ``DestinationContext``,
     without any I/O. ``modes`` are its publish modes; with ``merge`` among them it must merge by

@@ -15,7 +15,7 @@ from dil.model.job import ExtractionSpec
 from dil.spi.connector import Response
 from dil.spi.extractor import Extractor, Page
 
-# If its longest row is unknown, a stripe may take this fraction (one part in ...) of a worker's
+# If the longest row of a stripe is unknown, the stripe may take one part in this many of a worker's
 # memory.
 _STRIPE_SHARE = 4
 _MAGIC = b"ORC"
