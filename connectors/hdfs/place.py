@@ -180,11 +180,11 @@ def _check_scheme(scheme: str, authority: str, key: str) -> None:
         raise ConfigError.single(
             key,
             f"is on {scheme}:, which is not known",
-            f"Known: paths, {', '.join(f'{each}:' for each in _SCHEMES)}.",
+            f"Write a path, or a URI of {', '.join(f'{each}:' for each in _SCHEMES)}.",
         )
     if scheme == "file" and authority not in {"", "localhost"}:
         raise ConfigError.single(
-            key, f"names the host {authority}", "Files of this machine have the form file:///path."
+            key, f"names the host {authority}", "Write file:///path for a file of this machine."
         )
     if scheme not in {"file", "hdfs", "viewfs"} and not authority:
         raise ConfigError.single(key, "names no host", f"Write {scheme}://host/path.")
@@ -201,5 +201,6 @@ def _pattern(text: str) -> re.Pattern[str]:
         raise ConfigError.single(
             URI,
             f"has a regular expression that cannot be used: {error}",
-            "The expression is the text behind ?RE=, in Java's form; percent escapes are decoded.",
+            "Correct the expression behind ?RE=; it has Java's form, and percent escapes are"
+            " decoded.",
         ) from error

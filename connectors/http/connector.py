@@ -118,5 +118,5 @@ def _header_problems(properties: Properties) -> Iterable[Problem]:
             properties.origin(IDEMPOTENCY_HEADER),
             IDEMPOTENCY_HEADER,
             f'is "{name}", which cannot be the name of a header',
-            "For example Idempotency-Key.",
+            "Write the name of a header, for example Idempotency-Key.",
         )

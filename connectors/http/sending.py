@@ -71,7 +71,8 @@ class Sender:
         except PlainRedirectError as error:
             raise SourceError(
                 f"{_shown(error, outgoing)}: a redirect leads from https to http",
-                "DIL does not follow it: anybody on the way could change the rows.",
+                "DIL does not follow it: anybody on the way could change the rows. Set"
+                " ms.source.uri to the https address of the target.",
             ) from None
         except requests.TooManyRedirects:
             raise SourceError(f"{outgoing.shown}: too many redirects") from None

@@ -163,7 +163,9 @@ def read_address(text: str) -> JdbcAddress:
         raise AddressError(what, FORMS)
     word = match[1].lower()
     if word not in set(Kind):
-        raise AddressError(f"begins with jdbc:{word}:, which is not known", f"Known: {_KINDS}.")
+        raise AddressError(
+            f"begins with jdbc:{word}:, which is not known", f"Write one of: {_KINDS}."
+        )
     kind = Kind(word)
     if kind.is_file:
         return _file(kind, match[2])

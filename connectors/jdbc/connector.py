@@ -140,7 +140,10 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
         )
     if count > 1:
         yield Problem(
-            origin, STATEMENT, f"has {count} statements", "One statement is run for each page."
+            origin,
+            STATEMENT,
+            f"has {count} statements",
+            "Write one statement; DIL runs it for each page.",
         )
 
 

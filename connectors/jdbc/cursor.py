@@ -64,7 +64,7 @@ class KeyWatch:
             if column not in batch.schema.names:
                 raise SourceContractError(
                     f'the result has no column "{column}", which {_KEY} names',
-                    f"Its columns are {', '.join(batch.schema.names)}.",
+                    f"Name one of its columns: {', '.join(batch.schema.names)}.",
                 )
         keys = as_texts(batch.select(list(self._columns)))
         if not self._rows and keys.slice(0, 1).to_pylist() == [self._before]:
@@ -202,7 +202,7 @@ def _by_column(parameter: str, text: str, columns: tuple[str, ...]) -> dict[str,
         raise ConfigError.single(
             _KEY,
             f"has {len(columns)} columns, and its cursor is no JSON array of as many values",
-            'For example "initValue": "[\\"1970-01-01\\", 0]".',
+            'Write an array, for example "initValue": "[\\"1970-01-01\\", 0]".',
         )
     return {
         f"{parameter}.{name}": key_part(value) for name, value in zip(columns, values, strict=True)

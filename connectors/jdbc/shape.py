@@ -64,7 +64,7 @@ class ResultShape:
         if missing:
             raise SourceContractError(
                 f'the result has no column "{missing[0]}", which ms.output.schema names',
-                f"Its columns are {', '.join(names)}. Upper and lower case differ; see"
+                f"Name its columns: {', '.join(names)}. Upper and lower case differ; see"
                 " ms.jdbc.schema.refactor.",
             )
         others = [name for name in names if name not in wanted]

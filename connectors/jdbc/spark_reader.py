@@ -167,8 +167,8 @@ def _check(text: str) -> None:
         STATEMENT,
         f"gets a value with the character U+{ord(found.group()):04X}, which not every database"
         " reads as itself",
-        f"With {READER}=spark a value must not have backslashes, control characters, or quotes"
-        " other than ' and \".",
+        "Use values without backslashes, control characters, or quotes other than ' and \", or"
+        f" read with {READER}=driver.",
     )
 
 
@@ -290,6 +290,6 @@ def _jars(text: str, folder: Path) -> tuple[str, ...]:
             raise ConfigError.single(
                 JAR,
                 f"names {jar}, which is no jar or does not exist",
-                "A relative path starts at the job file's folder.",
+                "Name a jar that exists; a relative path starts at the job file's folder.",
             )
     return jars

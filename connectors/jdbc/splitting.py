@@ -101,7 +101,7 @@ def refuse_unknown(connection: SourceConnection, sql: str, column: str) -> None:
         "ms.jdbc.partition.column",
         f'names the column "{column}", which the result of ms.jdbc.statement lacks',
         (f'Did you mean "{by_lower[near[0]]}"? ' if near else "")
-        + f"Its columns are {', '.join(names)}.",
+        + f"Name one of its columns: {', '.join(names)}.",
     )
 
 

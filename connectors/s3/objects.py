@@ -166,7 +166,8 @@ class S3Object(RemoteFile):
             raise SourceContractError(
                 f"{self.shown}: the service does not send the rest of an object after a connection"
                 " broke",
-                "The service ignores Range. The next attempt reads from the beginning.",
+                "You need not do anything: the service ignores Range, so the next attempt reads"
+                " from the beginning.",
             )
         raise changed(self.shown, "another object took its place")
 

@@ -83,7 +83,8 @@ class SftpFile(RemoteFile):
             handle.close()
             raise SourceContractError(
                 f"{self.shown}: the server does not say how long the file is",
-                "A file that is cut would look whole. The server has to give sizes.",
+                "A file that is cut would look whole. Ask the server's owner to let the server"
+                " give sizes.",
             )
         return status.st_size, version_of(status)
 

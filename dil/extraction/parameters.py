@@ -219,7 +219,8 @@ class _Filling:
                 raise ConfigError.single(
                     "ms.parameters",
                     f'parameter "{self.name}" refers to itself',
-                    "A parameter may refer to other parameters, one level deep.",
+                    "Remove the reference: a parameter may refer only to other parameters, one"
+                    " level deep.",
                 )
             return found.text
         if isinstance(value, Mapping):

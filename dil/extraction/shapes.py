@@ -216,7 +216,7 @@ class FoundShape:
         if len(self.kinds) > 1:
             raise SourceContractError(
                 f'column "{path}" holds {" and ".join(sorted(self.kinds))} values',
-                "All rows must have the same kind; correct the source, or describe the column in"
+                "Let all rows have the same kind at the source, or describe the column in"
                 " ms.output.schema.",
             )
         if "array" in self.kinds:

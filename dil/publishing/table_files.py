@@ -252,7 +252,7 @@ def partition_texts(
         raise WriteError(
             f'{file.uri} is in no folder of a value of "{missing[0]}", by which the table is'
             " partitioned",
-            f"{PARTITION_KEY} names the columns; they must be among the columns of all rows.",
+            f"Let {PARTITION_KEY} name columns that all rows have.",
         )
     return {name: texts[name] for name in spec.table.partition_fields}
 

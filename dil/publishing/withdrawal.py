@@ -224,7 +224,7 @@ def _copy(filesystem: Filesystem, file: PublishedFile, path: str) -> None:
     except FileNotFoundError as error:
         raise StateError(
             f"{file.uri} cannot be withdrawn: it no longer exists",
-            "`dil state verify` lists such files.",
+            "Run `dil state verify`, which lists such files.",
         ) from error
     except OSError as error:
         raise WriteError(

@@ -145,7 +145,9 @@ def _s3_path(scheme: str, bucket: str, key: str) -> str:
     if ".." in key.split("/"):
         raise PathError("has .. in it, which S3 does not know", _S3_FORM)
     if find_spec("botocore") is None:
-        raise PathError("is on S3, but botocore is not installed", "pip install 'dil-spark[s3]'")
+        raise PathError(
+            "is on S3, but botocore is not installed", "Install it: pip install 'dil-spark[s3]'"
+        )
     return f"s3://{bucket}{_folder(key)}"
 
 
@@ -159,7 +161,7 @@ def _gs_path(scheme: str, bucket: str, key: str) -> str:
     if _is_missing("google.auth"):
         raise PathError(
             "is on Google Cloud Storage, but google-auth is not installed",
-            "pip install 'dil-spark[gcs]'",
+            "Install it: pip install 'dil-spark[gcs]'",
         )
     return f"{scheme}://{bucket}{_folder(key)}"
 
@@ -176,7 +178,7 @@ def _azure_path(scheme: str, authority: str, key: str) -> str:
         if _is_missing(f"azure.{module}"):
             raise PathError(
                 f"is on Azure, but azure-{package} is not installed",
-                "pip install 'dil-spark[azure]'",
+                "Install it: pip install 'dil-spark[azure]'",
             )
     return f"abfss://{match[1]}@{match[2]}.dfs{match[3]}{_folder(key)}"
 

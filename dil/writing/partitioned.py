@@ -103,7 +103,7 @@ class PartitionedWriter:
         if missing:
             raise ConversionError(
                 f'{_KEY} names "{missing[0]}", but the rows have no such column',
-                f"Their columns are: {', '.join(schema.names)}.",
+                f"Name some of their columns: {', '.join(schema.names)}.",
             )
         self._split()
         for key in list(self._open):

@@ -92,7 +92,7 @@ class DuckdbConnection(SourceConnection):
         if path != ":memory:" and not self._login.path.exists():
             raise failures.failed(
                 self._login.address, "there is no such file",
-                "The file must exist on the machines that run tasks; see ms.source.uri.",
+                "Put the file that ms.source.uri names on the machines that run tasks.",
             )  # fmt: skip
         settings = {"autoinstall_known_extensions": "false"}
         # Beyond this limit DuckDB uses the disk; the other half of the memory is for rows.

@@ -30,7 +30,7 @@ _BUSY_S = 30.0
 _LONG = 2**63
 _CHECK_FILE = "Check the file that ms.source.uri names."
 _FIXES = {
-    Fault.CANNOT_OPEN: "The file must exist on the machines that run tasks; see ms.source.uri.",
+    Fault.CANNOT_OPEN: "Put the file that ms.source.uri names on the machines that run tasks.",
     Fault.DAMAGED: _CHECK_FILE,
     Fault.IO: _CHECK_FILE,
 }

@@ -47,5 +47,5 @@ def _check_rows(rows: int, size: int) -> None:
     if rows > max(size, MOST_EMPTY):
         raise SourceContractError(
             f"a block of {size:,} bytes declares {rows:,} rows",
-            "The file was made to exhaust memory, or is damaged.",
+            "Write the file again at the source: it is damaged, or was made to exhaust memory.",
         )

@@ -118,7 +118,7 @@ class EmptyItems:
         if self._found > max(len(self._data), MOST_EMPTY):
             raise SourceContractError(
                 f"a block of {len(self._data):,} bytes declares {self._found:,} items of arrays",
-                "The file was made to exhaust memory, or is damaged.",
+                "Write the file again at the source: it is damaged, or was made to exhaust memory.",
             )
 
     def _pass_text(self) -> None:

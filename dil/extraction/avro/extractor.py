@@ -237,7 +237,7 @@ def _translated_errors() -> Iterator[None]:
     except (*_DAMAGED, *_schema_errors()) as error:
         raise SourceContractError(
             f"the body is no whole Avro container file ({type(error).__name__})",
-            "The answer may have been cut off, or be of another format.",
+            "Check the answer: it may have been cut off, or have another format.",
         ) from error
 
 

@@ -191,5 +191,6 @@ def _translated_errors(kind: str) -> Iterator[None]:
             ) from None
         raise SourceContractError(
             f"the body is no whole {kind} file that can be read ({type(error).__name__})",
-            "It may have been cut off, be encrypted, or need a codec that is not installed.",
+            "Check the file: it may have been cut off, be encrypted, or need a codec that is not"
+            " installed.",
         ) from error

@@ -150,7 +150,7 @@ class JsonExtractor(Extractor):
         if not is_object(payload):
             raise source.refusal(
                 f'"{field}" is neither an object nor an array',
-                "ms.data.field must lead to one row or an array of rows.",
+                "Set ms.data.field to the path of one row or of an array of rows.",
             )
         return ((payload,),)
 

@@ -300,7 +300,7 @@ def _refuse_other_than_objects(rows: Sequence[msgspec.Raw], position: RowPositio
             kind = kind_of(msgspec.json.decode(row))
             raise SourceContractError(
                 f"row {number} of page {position.page} is {kind}, not an object",
-                "ms.data.field must lead to an array of objects.",
+                "Set ms.data.field to the path of an array of objects.",
             )
 
 

@@ -82,7 +82,7 @@ class GpgHome:
             raise ConfigError.single(
                 _PARAMETERS,
                 f"names the key file {path}, which has no key: {reason_of(found.stderr)}",
-                "keystore_path must name a file from `gpg --export` or `gpg --export-secret-keys`.",
+                "Let keystore_path name a file from `gpg --export` or `gpg --export-secret-keys`.",
             )
 
     def close(self) -> None:

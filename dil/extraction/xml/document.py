@@ -253,7 +253,8 @@ def _refuse_entity(name: str, *rest: object) -> None:
     del rest
     raise SourceContractError(
         f'the document declares the entity "{name}"',
-        "Entities can make a small document fill the memory, so DIL reads none.",
+        "Write the document without entities: DIL reads none, because they can make a small"
+        " document fill the memory.",
     )
 
 
@@ -261,5 +262,5 @@ def _refuse_skipped(name: str, is_parameter: bool) -> None:  # noqa: FBT001 - ex
     if not is_parameter:
         raise SourceContractError(
             f'the document uses the entity "{name}", which it does not declare',
-            "DIL reads only the five entities of XML itself, and character references.",
+            "Use only the five entities of XML itself, and character references.",
         )

@@ -97,7 +97,7 @@ class TimeseriesAccess(Access):
             if why:
                 raise WriteError(
                     f"timelabel {label} of {self._table.name} {why}",
-                    f"`dil timelabels reopen JOB.conf {label}` lets it be loaded again.",
+                    f"To load it again, reopen it: `dil timelabels reopen JOB.conf {label}`.",
                 )
         super().require_fit(commit)
         if commit.moves:

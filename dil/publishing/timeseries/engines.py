@@ -124,7 +124,8 @@ class Tables(ABC):
             raise ConfigError.single(
                 "ms.warehouse.table.kind",
                 f"is timeseries, but {full} has rows of its own",
-                "The table of a timeseries is empty: name another one, or move the rows away.",
+                "Name another table, or move the rows away: the table of a timeseries must be"
+                " empty.",
             )
 
     def table_changes(self, table: Table | None, rows: WarehouseRows) -> TableChanges:

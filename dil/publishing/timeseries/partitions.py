@@ -94,7 +94,7 @@ class PartitionedTables(PostgresqlTables):
                 PHYSICAL,
                 f'is "native", but {name} belongs to {owner}: PostgreSQL lets only its owner'
                 " attach, change and drop partitions",
-                f"GRANT {owner} TO this user, or make this user the owner of all of them: "
+                f"Run GRANT {owner} TO this user, or make this user the owner of all of them: "
                 "ALTER TABLE ... OWNER TO.",
             )
 
@@ -118,7 +118,8 @@ class PartitionedTables(PostgresqlTables):
             raise ConfigError.single(
                 "ms.warehouse.table.kind",
                 f"is timeseries, but {full} has the partition {name}, which no timelabel has",
-                f"ALTER TABLE {full} DETACH PARTITION {name}, rename it; or name another table.",
+                f"Run ALTER TABLE {full} DETACH PARTITION {name} and rename that table; or name"
+                " another table.",
             )
         for name in sorted(set(held) - there):
             raise ConfigError.single(

@@ -339,7 +339,8 @@ class _Connection(Connection):
             said = str(warnings[0][2]) if warnings else f"{loaded} of {batch.num_rows} rows loaded"
             raise WriteError(
                 f"the table {table} does not take rows as they are: {said}",
-                "The table may have a row of this key, or a text may be too long for its column.",
+                "Check whether the table has a row with this key, or a text is too long for its"
+                " column.",
             )
 
     def _insert(self, table: str, columns: Sequence[TableColumn], batch: pa.RecordBatch) -> None:

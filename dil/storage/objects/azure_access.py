@@ -60,7 +60,7 @@ def container_client(place: ObjectPath) -> ContainerClient:
     except ImportError as error:
         raise WriteError(
             "a place on Azure needs azure-storage-blob, which is not installed",
-            "pip install 'dil-spark[azure]', on every machine that runs tasks.",
+            "Install it on every machine that runs tasks: pip install 'dil-spark[azure]'.",
         ) from error
     environ = os.environ  # noqa: TID251 - variables of Azure's tools, which its library ignores
     options: dict[str, Any] = {

@@ -156,7 +156,7 @@ def _session(path: str, *, is_emulator: bool) -> requests.Session:
     except ImportError as error:
         raise WriteError(
             "a place on Google Cloud Storage needs google-auth, which is not installed",
-            "pip install 'dil-spark[gcs]', on every machine that runs tasks.",
+            "Install it on every machine that runs tasks: pip install 'dil-spark[gcs]'.",
         ) from error
     if is_emulator:
         return requests.Session()

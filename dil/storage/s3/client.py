@@ -69,7 +69,7 @@ def _connected(*state: object) -> S3Connection:
     except ImportError as error:
         raise WriteError(
             "a place on S3 needs botocore, which is not installed",
-            "pip install 'dil-spark[s3]', on every machine that runs tasks.",
+            "Install it on every machine that runs tasks: pip install 'dil-spark[s3]'.",
         ) from error
     try:
         session = botocore.session.Session()
