@@ -130,7 +130,7 @@ def each_once(store: FileStore, files: Iterable[FileStatus]) -> Iterator[FileSta
         if first != each.path:
             raise SourceContractError(
                 f"{store.shown(each.path)}: it is the same file as {store.shown(first)}, by a link",
-                "Exclude one of them, because its rows would be read twice, by"
-                " ms.source.files.pattern.",
+                "Exclude one of them by ms.source.files.pattern, because its rows would be read"
+                " twice.",
             )
         yield each

@@ -96,7 +96,7 @@ def _uri_problems(properties: Properties) -> Iterable[Problem]:
         properties.origin(URI),
         URI,
         "is no HTTP address",
-        "Begin it with http:// or https:// and name a host.",
+        "Begin the address with http:// or https:// and name a host.",
     )
 
 

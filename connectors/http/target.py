@@ -134,7 +134,8 @@ def header_texts(
             raise ConfigError.single(
                 giver(frozenset(each for each in result.used if _breaks(variables[each]))),
                 f'gives header "{name}" a value with a line break',
-                "Remove it: a header is one line. It is often the end of a file or variable.",
+                "Remove the line break, which is often the end of a file or variable: a header is"
+                " one line.",
             )
         texts[name] = result.text.strip()
         used |= result.used

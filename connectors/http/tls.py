@@ -46,7 +46,7 @@ def _trusting(tls: TlsSettings) -> ssl.SSLContext:
             "trustStorePath",
             tls.trust_store_path,
             "holds a damaged certificate",
-            "Export it again.",
+            "Export the certificate again.",
         ) from None
 
 
@@ -67,7 +67,7 @@ def _trusted(tls: TlsSettings) -> str:
             member,
             tls.trust_store_path,
             "holds no certificate",
-            "Add the certificate of an authority to it.",
+            "Add the certificate of an authority to the store.",
         )
     return text
 
@@ -88,7 +88,7 @@ def _show_identity(context: ssl.SSLContext, tls: TlsSettings) -> None:
             member,
             path,
             f"does not give a certificate with its private key ({type(error).__name__})",
-            "Put both into it, and check that keyStorePassword or keyPassword opens them.",
+            "Put both into the file, and check that keyStorePassword or keyPassword opens them.",
         ) from None
 
 
@@ -135,7 +135,7 @@ def _pkcs12(
         member,
         path,
         "is no PKCS#12 or PEM file that its password opens",
-        "Check the path and the password next to it.",
+        "Check the path and the password of the store.",
     )
 
 
@@ -147,15 +147,15 @@ def _content(path: str, member: str) -> bytes:
             member,
             path,
             f"cannot be read ({error.strerror or type(error).__name__})",
-            "Put it under this path on every machine that runs tasks, readable for the job.",
+            "Put the file under this path on every machine that runs tasks, readable for the job.",
         ) from None
     if content.startswith(_JAVA_MAGIC):
         raise _problem(
             member,
             path,
             "is a key store of Java's own kind (JKS), which is not read",
-            f"Convert it: keytool -importkeystore -srckeystore {path} -destkeystore {path}.p12"
-            " -deststoretype PKCS12",
+            f"Convert the key store: keytool -importkeystore -srckeystore {path} -destkeystore"
+            f" {path}.p12 -deststoretype PKCS12",
         )
     return content
 

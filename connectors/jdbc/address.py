@@ -193,7 +193,7 @@ def _server(kind: Kind, rest: str) -> JdbcAddress:
     if read.ignored:
         raise AddressError(
             f"has the option {read.ignored[0]}, which is not known here",
-            "Leave it out if it changes no value; docs/databases.md lists the options.",
+            "Leave the option out if it changes no value; docs/databases.md lists the options.",
         )
     tuning = tuple(sorted(set(given) - set(kept)))
     server = read.address

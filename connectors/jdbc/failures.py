@@ -137,7 +137,7 @@ def missing_driver(package: str, kind: str) -> SourceError:
     """Return the error for a driver that is not installed."""
     return SourceError(
         f"the driver for jdbc:{kind}: is not installed: there is no module {package}",
-        f"Install it on the machines that run tasks: pip install {package}.",
+        f"Install the driver on the machines that run tasks: pip install {package}.",
     )
 
 

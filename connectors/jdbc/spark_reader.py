@@ -68,7 +68,10 @@ def problems(properties: Properties) -> Iterator[Problem]:
     uri = properties.section(SourceSection).uri
     if uri and not uri.startswith(("jdbc:", "ENC(", "{{")):
         yield Problem(
-            properties.origin(URI), URI, "is no address of a database", "Begin it with jdbc:."
+            properties.origin(URI),
+            URI,
+            "is no address of a database",
+            "Begin the address with jdbc:.",
         )
     yield from _statement_problems(properties)
     for name in _page_properties(properties):
@@ -193,7 +196,7 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
         yield Problem(
             origin, STATEMENT,
             f"has {doubt} next to variables: DIL cannot be sure where the statement's texts end",
-            "Remove it from the statement, or put such SQL into a view.",
+            "Remove this SQL from the statement, or put it into a view.",
         )  # fmt: skip
 
 
@@ -267,7 +270,9 @@ def _address(template: str, values: RequestValues, hosts: Iterable[str]) -> str:
             )
     text = filled_address(template, values.variables, hosts)
     if not text.startswith("jdbc:"):
-        raise ConfigError.single(URI, "is no address of a database", "Begin it with jdbc:.")
+        raise ConfigError.single(
+            URI, "is no address of a database", "Begin the address with jdbc:."
+        )
     from dil.secrets import learn
 
     for password in _PASSWORD.findall(text):

@@ -304,7 +304,7 @@ def _value(name: str, variables: Mapping[str, JsonValue]) -> JsonValue:
     if name not in variables:
         raise _wrong(
             f"needs {{{{{name}}}}}, which has no value in this request",
-            "Declare it in ms.parameters. A session key needs an initValue in"
+            "Declare the variable in ms.parameters. A session key needs an initValue in"
             " ms.session.key.field, page values need initialvalues in ms.pagination.",
         )
     return variables[name]

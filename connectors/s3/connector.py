@@ -83,5 +83,5 @@ def _trust_problems(properties: Properties) -> Iterator[Problem]:
             properties.origin(TLS),
             TLS,
             "has a trust store that is not PEM, which S3 clients do not read",
-            "Convert it: openssl pkcs12 -in FILE.p12 -nokeys -out FILE.pem",
+            "Convert the store: openssl pkcs12 -in FILE.p12 -nokeys -out FILE.pem",
         )

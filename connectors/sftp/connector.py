@@ -95,8 +95,8 @@ def _login_problems(properties: Properties) -> Iterator[Problem]:
             properties.origin(_FINGERPRINT),
             _FINGERPRINT,
             f'is "{sftp.fingerprint}"',
-            "Write it in the form that ssh-keyscan -p <port> <host> | ssh-keygen -lf - prints:"
-            " SHA256:<43 characters>.",
+            "Write the fingerprint in the form that ssh-keyscan -p <port> <host> | ssh-keygen -lf"
+            " - prints: SHA256:<43 characters>.",
         )
     if source.proxy_host.lower().startswith(("https:", "socks")):
         yield Problem(

@@ -113,7 +113,7 @@ class KnownHost:
         return ConfigError.single(
             _KEY,
             f"names {path}, which cannot be read ({why})",
-            "Put it on every machine that runs tasks. Write it with `ssh-keyscan"
+            "Put the file on every machine that runs tasks. Write it with `ssh-keyscan"
             f" {port}{server.host} > {path}`, and make sure that the key is the server's own."
             f" {_SWITCH}",
         )

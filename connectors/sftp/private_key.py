@@ -29,7 +29,7 @@ def private_key(given: Secret, passphrase: Secret | None) -> paramiko.PKey:
     if _PUTTY in text:
         raise _problem(
             "is a key in PuTTY's format",
-            "Convert it: puttygen KEY.ppk -O private-openssh -o KEY",
+            "Convert the key: puttygen KEY.ppk -O private-openssh -o KEY",
         )
     password = passphrase.reveal() if passphrase else None
     for kind in _KINDS:
@@ -55,8 +55,8 @@ def _content(path: str) -> str:
         shown = f": {path}" if _looks_like_path(path) else ""
         raise _problem(
             f"names a file that cannot be read ({why}){shown}",
-            "Copy it to every executor, readable for the user that runs the task. Or set the key"
-            f" itself: {_KEY}=file:<path beside the job file>, env:<name> or ENC(...).",
+            "Copy the file to every executor, readable for the user that runs the task. Or set"
+            f" the key itself: {_KEY}=file:<path beside the job file>, env:<name> or ENC(...).",
         ) from None
 
 

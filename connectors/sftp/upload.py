@@ -43,7 +43,7 @@ def put(connection: SftpConnection, payload: PayloadFile, folder: str) -> JsonOb
     except NotThereError:
         raise SourceError(
             f"{shown}: there is no such folder on the server",
-            "Create it, or check ms.source.uri.",
+            "Create the folder, or check ms.source.uri.",
         ) from None
     except BaseException:
         with suppress(SourceError), translated_errors(shown):

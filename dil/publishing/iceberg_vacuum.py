@@ -102,7 +102,7 @@ class IcebergVacuum:
             raise WriteError(
                 f"the snapshots of {'.'.join(self._table.name())} cannot be expired:"
                 f" {type(error).__name__}: {words(error)}",
-                "Nothing was deleted. Run it again.",
+                "Nothing was deleted. Run the command again.",
             ) from error
 
     def _files(self, snapshots: Iterable[Snapshot]) -> Iterator[str]:

@@ -100,7 +100,7 @@ def on_file_system(text: str, system: str) -> str:
     if not text.startswith("/"):
         raise PathError(
             f"is a relative path, but its file system is {system}",
-            "Begin it with /, or write file:///path if it is on this machine.",
+            "Begin the path with /, or write file:///path if it is on this machine.",
         )
     return system.rstrip("/") + text
 

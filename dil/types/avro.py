@@ -59,7 +59,7 @@ def _field(field: pa.Field, namespace: str) -> JsonObject:
         raise ConversionError(
             f'column "{field.name}" cannot be written as Avro: an Avro name has only letters,'
             " digits and _, and does not begin with a digit",
-            "Rename it with ms.schema.cleansing, or choose writer.output.format=PARQUET.",
+            "Rename the column with ms.schema.cleansing, or choose writer.output.format=PARQUET.",
         )
     result: dict[str, JsonValue] = {
         "name": field.name,
@@ -95,7 +95,7 @@ def _type(data_type: pa.DataType, name: str, namespace: str) -> JsonValue:
             return word
     raise ConversionError(
         f'column "{name}" has type {data_type}, which has no Avro form',
-        "Convert it at the source, or choose writer.output.format=PARQUET.",
+        "Convert the column at the source, or choose writer.output.format=PARQUET.",
     )
 
 

@@ -74,5 +74,5 @@ def _nested_form(data_type: pa.DataType, name: str) -> pa.DataType:
 def _no_form(data_type: pa.DataType, name: str) -> ConversionError:
     return ConversionError(
         f'column "{name}" has the type {data_type}, which no output format can hold',
-        "Convert it at the source, for example in ms.jdbc.statement.",
+        "Convert the column at the source, for example in ms.jdbc.statement.",
     )

@@ -78,7 +78,7 @@ def _codec(spec: WritingSpec) -> str:
     if codec == "snappy" and find_spec("cramjam") is None:
         raise ConversionError(
             "writer.codec.type=SNAPPY needs the package cramjam for Avro files",
-            "Install it with: pip install 'fastavro[snappy]'. Or use DEFLATE.",
+            "Install the package with: pip install 'fastavro[snappy]'. Or use DEFLATE.",
         )
     return codec
 

@@ -177,7 +177,7 @@ class PartitionedWriter:
         if not partitioning.keeps_columns and NULL in texts:
             raise ConversionError(
                 f'a column of {_KEY} holds the text "{NULL}", which means null',
-                "Convert it at the source, or leave the column out.",
+                "Convert the text at the source, or leave the column out.",
             )
         folder = (
             label_folder(label)

@@ -230,6 +230,6 @@ def _write_errors(path: str) -> Iterator[None]:
     except (pa.ArrowException, ValueError, OverflowError, KeyError) as error:
         raise ConversionError(
             f"{path}: rows cannot be written in this format ({type(error).__name__})",
-            "A value is outside of the format's range. Convert it at the source, or choose"
+            "A value is outside of the format's range. Convert the value at the source, or choose"
             " another writer.output.format.",
         ) from error

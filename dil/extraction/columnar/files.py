@@ -109,7 +109,7 @@ class ColumnarFiles:
             if page.rows != opened.rows:
                 raise SourceContractError(
                     f"the file declares {opened.rows} rows and gave {page.rows}",
-                    "It is damaged: write it again at the source.",
+                    "The file is damaged: write it again at the source.",
                 )
 
     def _check_begin(self, file: pa.NativeFile, size: int) -> None:

@@ -103,9 +103,9 @@ class OrcTail:
             raise SourceContractError(
                 f"the metadata at the end of the file takes up to {known:,} bytes, but at most"
                 f" {most:,} may be read at once",
-                "Values of many megabytes make it long, because it has the least and the greatest"
-                " value of each column. Write such a column as binary, or the file as Parquet, or"
-                " raise ms.task.memory.max.bytes.",
+                "Values of many megabytes make the metadata long, because it has the least and"
+                " the greatest value of each column. Write such a column as binary, or the file"
+                " as Parquet, or raise ms.task.memory.max.bytes.",
             )
 
     def _chunks(self, text: bytes) -> Iterator[tuple[bool, bytes]]:

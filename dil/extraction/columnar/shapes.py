@@ -126,7 +126,7 @@ class Shaping:
         if twice is not None:
             raise SourceContractError(
                 f'the file has more than one column "{path}{twice}"',
-                "Write it with different names.",
+                "Write the columns with different names.",
             )
         if self._names is None:
             return dict(zip(names, names, strict=True))

@@ -39,8 +39,8 @@ BECAME_TEXT = (
 
 _NUMBERED = re.compile("col[0-9]+")
 _HEADER = (
-    "Correct the names in ms.output.schema, or columnHeaderIndex or fieldSeparator of ms.csv: which"
-    " line is the header, and what separates its names."
+    "Correct the names in ms.output.schema, or in ms.csv the columnHeaderIndex (the line of the"
+    " header) or the fieldSeparator (the character between its names)."
 )
 
 

@@ -204,7 +204,7 @@ class InferredColumns(RowColumns):
         if self._schema is None or not len(self._schema):
             raise SourceContractError(
                 f"page {position.page}: the rows have no members",
-                "Describe them in ms.output.schema.",
+                "Describe the columns in ms.output.schema.",
             )
         for begin, part in _parts(rows, self._schema):
             with collector_paused():

@@ -150,7 +150,7 @@ def _unzipped(source: BinaryIO, wanted: Callable[[str], bool]) -> Pieces:
         except NotImplementedError as error:
             raise SourceContractError(
                 f"the zip archive is packed by a method that is not supported: {error}",
-                "Pack it with one of the methods stored, deflate, bzip2 and lzma.",
+                "Pack the archive with one of the methods stored, deflate, bzip2 and lzma.",
             ) from error
 
 

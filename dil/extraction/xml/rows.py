@@ -177,7 +177,8 @@ class FoundXmlColumns(XmlColumns):
         self._schema = raw_schema(self._shape.columns(self._defaults))
         if not len(self._schema):
             raise SourceContractError(
-                "the rows have neither members nor text", "Describe them in ms.output.schema."
+                "the rows have neither members nor text",
+                "Describe the columns in ms.output.schema.",
             )
         if self._defaults:
             return coerced_batch(objects, self._schema, position)

@@ -377,8 +377,8 @@ class PostgresqlTables(Tables):
                 raise WriteError(
                     f"{reader} reads {table}, and this commit replaces that table: PostgreSQL does"
                     " not drop a table that a view reads",
-                    f"Let it read {self.names.view.name} and select rows by {LABEL}: drop it, run"
-                    " the job, and create it again.",
+                    f"Let that view read {self.names.view.name} and select rows by {LABEL}: drop"
+                    " it, run the job, and create it again.",
                 )
 
     def require_view(self, connection: Connection, base: Table) -> None:

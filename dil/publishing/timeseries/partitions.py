@@ -87,7 +87,8 @@ class PartitionedTables(PostgresqlTables):
             raise ConfigError.single(
                 PHYSICAL,
                 f'is "native", but the column {LABEL} of {full} is not of type text',
-                f"Give it the type text; or set {PHYSICAL}=tables and load into another table.",
+                f"Give the column the type text; or set {PHYSICAL}=tables and load into another"
+                " table.",
             )
         for name, owner in connection.rows(_OWNER, *(base.schema, base.name) * 2):
             raise ConfigError.single(
@@ -125,7 +126,7 @@ class PartitionedTables(PostgresqlTables):
             raise ConfigError.single(
                 PHYSICAL,
                 f'is "native", but {name} has rows of timelabels and is not a partition of {full}',
-                f"Attach it again; or set {PHYSICAL}=tables, if such a job made that table.",
+                f"Attach the table again; or set {PHYSICAL}=tables, if such a job made that table.",
             )
 
     def table_changes(self, table: Table | None, rows: WarehouseRows) -> TableChanges:

@@ -34,7 +34,7 @@ def rotate(
     if series.dialect.table(connection, series.names.base) is None:
         raise WriteError(
             f"there is no table {series.dialect.full(series.names.base)}",
-            "Create it, or correct extract.table.name or extract.namespace.",
+            "Create the table, or correct extract.table.name or extract.namespace.",
         )
     series.registry.make(connection)
     series.tables.lock(connection)

@@ -95,7 +95,7 @@ def move_into(
     if series.dialect.table(connection, held) is None:
         raise WriteError(
             f"the table {held.name} of timelabel {entry.label} does not exist",
-            "Restore it, or drop the label with `dil timelabels drop`.",
+            "Restore the table, or drop the label with `dil timelabels drop`.",
         )
     if series.tables.loads_inside or isinstance(series.tables, PostgresqlTables):
         series.tables.grow(connection, held, base)

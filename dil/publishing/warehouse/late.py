@@ -61,7 +61,7 @@ class LateTable:
                 "extract.table.name",
                 f"is too long: the table of late rows is called {self.loading.table.name}, and the"
                 " database would cut that name",
-                f"Make it at least {len(LATE)} characters shorter.",
+                f"Make the name at least {len(LATE)} characters shorter.",
             )
         names = self._names(connection)
         if names and not names >= _OWN:

@@ -76,7 +76,7 @@ class TargetTable:
             raise ConversionError(
                 f"column {field.name} has the type {field.type}, which no column of "
                 "{self.name.name} can hold exactly",
-                "Give it another type with ms.output.schema, or leave the column out.",
+                "Give the column another type with ms.output.schema, or leave it out.",
             )
         return data_type
 
@@ -203,8 +203,8 @@ class TargetTable:
             if not self.dialect.holds_name(name):
                 raise ConversionError(
                     f"column {name} has a name that is too long for the database",
-                    "Rename it with ms.derived.fields: PostgreSQL keeps 63 bytes, MySQL 64 "
-                    "characters.",
+                    "Rename the column with ms.derived.fields: PostgreSQL keeps 63 bytes, MySQL"
+                    " 64 characters.",
                 )
             other = seen.setdefault(self._folded(name), name)
             if other != name:
