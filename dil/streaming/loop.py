@@ -233,14 +233,12 @@ class StreamLoop:
         if self._failures:
             wait_s = backoff_s(self._failures)
             log.info("tried again in %s", human_seconds(wait_s))
-        until = self.around.monotonic() + wait_s
-        while True:
-            if self.stop_wanted():
-                return self._stopped()
-            left = until - self.around.monotonic()
-            if left <= 0:
+        while not self.stop_wanted():
+            if wait_s <= 0:
                 return ""
-            self.around.sleep(min(left, _PAUSE_S))
+            self.around.sleep(min(wait_s, _PAUSE_S))
+            wait_s -= _PAUSE_S
+        return self._stopped()
 
     def _stopped(self) -> str:
         if self.around.stops():

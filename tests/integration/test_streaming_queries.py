@@ -329,7 +329,7 @@ def test_what_a_stream_of_a_query_cannot_be_is_refused_with_what_to_do(lake: Lak
     assert set(found) == {
         "ms.stream.mode", "ms.query.wait", "ms.stream.max.rows", "ms.stream.max.files"
     }  # fmt: skip
-    assert "make the dataset anew" in found["ms.stream.mode"].what
+    assert "rebuild the dataset" in found["ms.stream.mode"].what
     assert "ms.query.input.max.rows" in found["ms.stream.max.rows"].fix
     assert all(each.origin.line for each in found.values())
 
