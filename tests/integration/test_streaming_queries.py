@@ -354,7 +354,7 @@ def test_each_mode_names_the_other_where_it_does_not_fit(lake: Lake) -> None:
 def test_plan_and_runs_show_the_stream(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(even(fed(lake, 3), ms__query__input__max__blocks="2"))
     assert main(["plan", path]) == 0
-    assert "a micro-batch takes 2 blocks of each input at most" in capsys.readouterr().out
+    assert "a micro-batch takes at most 2 blocks of each input" in capsys.readouterr().out
 
     lake.stream(Path(path))
 

@@ -52,7 +52,7 @@ def without_repeats(
     """Return the rows of a DataFrame without repeats.
 
     ``published`` gives the published rows that may be near the times of a span, and ``frame_of``
-    their DataFrame. Rows without a key or a time stay: nobody knows what they repeat.
+    their DataFrame. Rows without a key or a time stay: it is unknown which rows they repeat.
     """
     from pyspark.sql import functions
 
@@ -82,15 +82,15 @@ def _refuse_other_kinds(new: Any, known: Any, spec: DedupeSpec) -> None:  # noqa
     """Refuse keys that Spark would compare as other values: "007" as the number 7.
 
     Raises:
-        QueryError: a key is a text in one of two frames alone, or a fraction.
+        QueryError: a key is a text, or a fraction, in only one of the two frames.
     """
     for name in spec.keys:
         one, other = new.schema[name].dataType, known.schema[name].dataType
         if _kind(one) != _kind(other):
             raise QueryError(
-                f"{KEYS} names {name}, which is {one.simpleString()} in what the query gives and"
-                f" {other.simpleString()} in the published rows: they cannot be compared",
-                f"Let the query give it as it is published: CAST({quoted(name)} AS"
+                f"{KEYS} names {name}, which is {one.simpleString()} in the query's result and "
+                f"{other.simpleString()} in the published rows: these types cannot be compared",
+                f"Let the query give it the published type: CAST({quoted(name)} AS"
                 f" {other.simpleString()}). Or give the job another job.name and table.",
             )
 

@@ -1,7 +1,7 @@
 """Finds rows that repeat a published row or an earlier row of the same query; knows no Spark.
 
-Whether a row is left out depends on the rows before it alone, so it is the same however the rows
-were cut into runs.
+Whether a row is left out depends only on the rows before it, so the result does not depend on how
+the rows were cut into runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def require_columns(schema: pa.Schema, spec: DedupeSpec) -> None:
     for name, key in named:
         if name not in schema.names:
             raise QueryError(
-                f"the query gives no column {name}, which {key} names",
+                f"the query's result has no column {name}, which {key} names",
                 f"Name a column of the result: {', '.join(schema.names)}.",
             )
     for name in spec.keys:
