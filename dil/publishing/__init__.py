@@ -1,4 +1,4 @@
-"""Staged files to a visible dataset."""
+"""Turns staged files into a visible dataset."""
 
 from dil.publishing.books import (
     LabelMark,

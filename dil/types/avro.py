@@ -1,4 +1,4 @@
-"""The Avro schema of a typed Arrow schema.
+"""Makes the Avro schema of a typed Arrow schema.
 
 Source: Apache Avro 1.11 specification, "Names", "Unions", "Decimal". See docs/rows.md.
 """
@@ -31,11 +31,11 @@ _FLAT: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
 
 
 def avro_schema(schema: pa.Schema, spec: WritingSpec) -> dict[str, JsonValue]:
-    """Return the record schema: name and namespace of ``spec``, a union with null where nullable.
+    """Return the record schema with name and namespace of ``spec``; nullable is a union with null.
 
-    Every field carries its declared type word as ``source.type``. date, time and timestamp are
-    plain longs. A nested record is named after its field, in the namespace
-    ``<outer namespace>.<outer name>``.
+    Every field has its declared type word as ``source.type``. Dates, times and timestamps are plain
+    longs. A nested record is named after its field, in the namespace ``<outer namespace>.<outer
+    name>``.
 
     Raises:
         ConversionError: a column's name cannot be a name in Avro, or its type has no Avro form.
@@ -57,9 +57,9 @@ def _record(fields: list[pa.Field], name: str, namespace: str) -> dict[str, Json
 def _field(field: pa.Field, namespace: str) -> JsonObject:
     if not _NAME.fullmatch(field.name):
         raise ConversionError(
-            f'column "{field.name}" cannot be written as Avro: a name there is letters, digits and'
-            " _, and does not begin with a digit",
-            "Rename it with ms.schema.cleansing, or choose writer.output.format=PARQUET.",
+            f'column "{field.name}" cannot be written as Avro: an Avro name has only letters,'
+            " digits and _, and does not begin with a digit",
+            "Rename the column with ms.schema.cleansing, or choose writer.output.format=PARQUET.",
         )
     result: dict[str, JsonValue] = {
         "name": field.name,
@@ -95,7 +95,7 @@ def _type(data_type: pa.DataType, name: str, namespace: str) -> JsonValue:
             return word
     raise ConversionError(
         f'column "{name}" has type {data_type}, which has no Avro form',
-        "Convert it at the source, or choose writer.output.format=PARQUET.",
+        "Convert the column at the source, or choose writer.output.format=PARQUET.",
     )
 
 

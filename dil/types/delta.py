@@ -1,4 +1,4 @@
-"""Columns of Arrow as columns of a Delta table, and the columns that a table may gain.
+"""Converts Arrow columns to columns of a Delta table, and finds the columns that a table gains.
 
 Every column that a job makes may hold null. Delta tables gain columns, and members of records. A
 column's type may change only if all files with the old type are removed. Source: the Delta
@@ -36,7 +36,7 @@ _FLAT: tuple[Callable[[pa.DataType], bool], ...] = (
 
 
 def delta_schema(schema: pa.Schema) -> Schema:
-    """Return the schema of a table with these columns.
+    """Return the Delta schema of a table with these columns.
 
     Raises:
         WriteError: Delta has no type that holds a column's values exactly, or refuses its name.
@@ -76,7 +76,7 @@ def _type(kind: pa.DataType, path: str) -> pa.DataType:
 
 
 def new_columns(table: Schema, wanted: Schema) -> list[Field]:
-    """Return the columns that a table lacks, in whole or in part."""
+    """Return the columns of which a table lacks at least a part."""
     known = _flat_words(table).keys()
     missing = {path[0] for path in _flat_words(wanted) if path not in known}
     return [field for field in wanted.fields if field.name in missing]
@@ -92,7 +92,7 @@ def retyped(table: Schema, wanted: Schema) -> tuple[str, str, str] | None:
 
 
 def refuse_respelled(table: Schema, wanted: Schema) -> None:
-    """Refuse a column whose name in the table differs in letter case only.
+    """Raise if a column's name differs from its name in the table only in letter case.
 
     Raises:
         WriteError: the table would have two columns that Delta cannot distinguish.
@@ -110,7 +110,7 @@ def refuse_respelled(table: Schema, wanted: Schema) -> None:
 
 
 def merged(table: Schema, wanted: Schema) -> Schema:
-    """Return the table's columns with those of ``wanted`` added that it lacks, wholly or partly."""
+    """Return the table's columns, with columns and members of ``wanted`` added that it lacks."""
     added = {field.name: field for field in new_columns(table, wanted)}
     fields = [added.pop(field.name, field) for field in table.fields]
     return Schema([*fields, *added.values()])
@@ -124,11 +124,11 @@ def replaced(table: Schema, wanted: Schema) -> Schema:
 
 
 def refuse_unfit(table: Schema, file: pa.Schema, partitions: Collection[str]) -> None:
-    """Refuse a file with a column that the table lacks or has with another type, or one it lacks.
+    """Raise if a file's columns do not fit the table.
 
     Raises:
-        WriteError: the table lacks a column, has it with another type, or has one as NOT NULL that
-            the file may lack.
+        WriteError: the table lacks a column, has it with another type, or requires a column (NOT
+            NULL) that the file may lack.
     """
     columns = delta_schema(file)
     if added := new_columns(table, columns):

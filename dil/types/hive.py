@@ -1,4 +1,4 @@
-"""Columns of Arrow with the names and types that Hive and Glue use.
+"""Converts Arrow columns to the names and types that Hive and Glue use.
 
 Source: Apache Hive language manual, "Hive Data Types"; AWS Glue developer guide, "Data types".
 """
@@ -37,11 +37,11 @@ _FLAT: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
 def hive_columns(
     schema: pa.Schema, apart: tuple[str, ...], form: OutputFormat
 ) -> tuple[tuple[str, str], ...]:
-    """Return the columns of files with their types, without those in the folder names.
+    """Return names and types of the columns in files, without columns in folder names.
 
     Raises:
         ConversionError: Hive has no type for a column, refuses its name, or takes two columns for
-            one.
+            the same one.
     """
     lowered = {name.lower() for name in apart}
     columns = []
@@ -54,7 +54,7 @@ def hive_columns(
                 field.name, "is the name of two columns if letter case is not distinguished"
             )
         if not name or len(name) > _LONGEST_NAME or _UNSAFE_COLUMN.search(name):
-            raise _unfit(field.name, "is no name of a column there")
+            raise _unfit(field.name, "is no name of a column in Hive or Glue")
         lowered.add(name)
         columns.append((field.name, _type(field.type, field.name, form)))
     return tuple(columns)
@@ -81,13 +81,13 @@ def _flat(kind: pa.DataType, form: OutputFormat) -> str:
     if pa.types.is_timestamp(kind) and kind.unit in {"s", "ms", "us"}:
         return "timestamp"
     if pa.types.is_time(kind) and form is OutputFormat.ORC:
-        return "bigint"  # so it is in the files
+        return "bigint"  # This is its type in the files.
     return next((word for is_kind, word in _FLAT if is_kind(kind)), "")
 
 
 def _member(field: pa.Field, path: str, form: OutputFormat) -> str:
     if not field.name or _UNSAFE_MEMBER.search(field.name):
-        raise _unfit(f"{path}.{field.name}", "is no name of a member there")
+        raise _unfit(f"{path}.{field.name}", "is no name of a member in Hive or Glue")
     return f"{field.name}:{_type(field.type, f'{path}.{field.name}', form)}"
 
 

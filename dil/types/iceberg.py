@@ -1,7 +1,7 @@
-"""Columns of Arrow as columns of an Iceberg table.
+"""Converts Arrow columns to columns of an Iceberg table.
 
 Every column that a job makes may hold null. Source: the Iceberg table specification, "Schemas and
-Data Types", "Schema Evolution"; the library decides which files of other types a table can read.
+Data Types", "Schema Evolution"; the library decides which files with other types a table can read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FLAT: tuple[tuple[Callable[[pa.DataType], bool], iceberg.PrimitiveType], ...] =
 
 
 def iceberg_schema(schema: pa.Schema, table: Schema | None = None) -> Schema:
-    """Return the columns for a table, with new numbers, because the table gives its own numbers.
+    """Return the columns for a table, with new numbers, because the table gives its own.
 
     Args:
         schema: The columns of the rows.
@@ -60,7 +60,7 @@ def iceberg_schema(schema: pa.Schema, table: Schema | None = None) -> Schema:
 
 
 def refuse_retyped(table: Schema, other: Schema) -> None:
-    """Refuse columns whose types are neither the table's types nor wider or narrower forms of them.
+    """Raise if a column's type is neither the table's type nor a wider or narrower form of it.
 
     Widening is int to long, float to double, and more digits before a decimal's point.
 
@@ -89,10 +89,10 @@ def _family(kind: iceberg.IcebergType) -> str:
 
 
 def partition_spec(schema: Schema, names: tuple[str, ...]) -> PartitionSpec:
-    """Return the partition spec of a table that is partitioned by the values of columns.
+    """Return the spec of a table that is partitioned by the values of columns.
 
     Raises:
-        WriteError: the rows do not have such a column.
+        WriteError: the rows lack a column.
     """
     known = {field.name: field.field_id for field in schema.fields}
     for name in names:
@@ -107,7 +107,7 @@ def partition_spec(schema: Schema, names: tuple[str, ...]) -> PartitionSpec:
 
 
 def undated_column(footer: pq.FileMetaData) -> tuple[str, str] | None:
-    """Return a column with values beyond Python's calendar, and its type; None if there is none."""
+    """Return a column with values beyond Python's calendar, and its type; else None."""
     for place in range(footer.num_columns):
         column = footer.schema.column(place)
         groups = (footer.row_group(n).column(place) for n in range(footer.num_row_groups))
