@@ -14,12 +14,12 @@ from typing import Any
 
 from dil.errors import StateError
 from dil.model.beside import LATE_COLUMNS, OP_COLUMN, with_columns
-from dil.model.dataset import is_compaction
 from dil.model.derived import MADE_ANEW, InputSlice
 from dil.model.file_rows import FileRows
 from dil.model.job import QueryMode
 from dil.model.json import JsonObject
 from dil.state.blocks.events import CLOSE_BOOKS, SideFile, SideFiles
+from dil.state.chain.changelogs import breaks_changelog
 from dil.state.derived.dataset_chain import NONE_YET, DatasetChain, Position
 from dil.state.derived.inputs import StoredInput
 
@@ -161,9 +161,10 @@ class InputReading:
         gap, is_kept = None, self.needs_changelog
         acts = DatasetChain(self.chain).acts(self.first, self.last)
         for number, event in self.chain.events_with_data(self.first, self.last):
+            if breaks_changelog(event, acts.get(number, "")):
+                gap = number
             changelog = event.changelog
             if changelog is None:
-                gap = gap if is_compaction(acts.get(number, "")) else number
                 continue
             is_kept = True
             if changelog.is_begun:
