@@ -87,7 +87,7 @@ class InputReading:
         if self.reads_closed:
             parts = self._of_closed(dataset.parts_at(end))
         elif self.reads_whole:
-            parts, has_op = dataset.parts_at(end), self._has_changelog()
+            parts, has_op = dataset.all_parts_at(end)  # queries may name its column ever after
         elif (changed := self.changed_files()) is not None:
             parts, has_op = one_after_the_other(file for _, file in changed), True
         elif self.chain.has_data_in(self.first, self.last):
@@ -145,11 +145,6 @@ class InputReading:
                 f"{_ANEW} New rows alone come from jobs with ms.publish.mode=append, and from the"
                 " changelog of one that merges (ms.publish.changelog=true).",
             ) from error
-
-    def _has_changelog(self) -> bool:
-        """Return whether the dataset ever kept a changelog, so that queries name its column."""
-        events = self.chain.events_with_data(NONE_YET, self.last)
-        return any(event.changelog is not None for _, event in events)
 
     def changed_files(self) -> list[tuple[int, SideFile]] | None:
         """Return the changelog's files with their blocks, None if no block has any.

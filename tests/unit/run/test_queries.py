@@ -18,9 +18,8 @@ from dil.operator.replaying import ReplayOutcome
 from dil.run.job_run import run_job
 from dil.run.queries.slices import plan_slices
 from dil.state import open_store
-from dil.state.databases.sqlite_database import SqliteDatabase
 from tests.derived import SCHEMA, Lake
-from tests.unit.state.derived_store import CountingTransaction
+from tests.unit.state.derived_store import counted_bodies
 
 BIG = "SELECT id, amount FROM orders WHERE amount >= 50"
 
@@ -316,21 +315,25 @@ def test_planning_a_third_dataset_reads_one_block_of_its_own_however_many_there_
     assert lake.ids("third") == Counter([0, 20])
     assert len(lake.data(third)) == 40
     job = lake.job(third)
-    counted = []
-    snapshot = SqliteDatabase.snapshot
-    with pytest.MonkeyPatch.context() as patch:
-
-        def counting(self):
-            found = CountingTransaction(snapshot(self))
-            found.close = found.tx.close
-            counted.append(found)
-            return found
-
-        patch.setattr(SqliteDatabase, "snapshot", counting)
+    with counted_bodies() as bodies:
         plan_slices(job, job.query, lambda: lake.now)
-    assert sum(each.bodies.get("third", 0) for each in counted) == 1
+    assert bodies["third"] == 1
     for path in (rare, third):
         assert lake.verify(path).problems == ()
+
+
+def test_planning_a_full_reading_reads_each_block_of_its_input_once(lake):
+    every = lake.derive("every", "SELECT * FROM orders", ms__query__mode="full")
+    job, found = lake.job(every), []
+    for number in range(2):
+        for _ in range(5):
+            lake.feed(number)
+        with counted_bodies() as bodies:
+            planned = plan_slices(job, job.query, lambda: lake.now)
+        found.append(bodies["orders"])
+
+    assert planned.rows == 10
+    assert found[1] - found[0] == 5
 
 
 def test_a_second_run_at_the_same_time_is_refused(lake):
