@@ -10,13 +10,18 @@ MADE_ANEW = "-D ms.query.mode=full -D ms.publish.mode=replace"
 
 @dataclass(frozen=True, slots=True)
 class InputSlice:
-    """The blocks and rows of one input that a query took; both intervals are half-open ``(]``."""
+    """The blocks and rows of one input that a query took; both intervals are half-open ``(]``.
+
+    ``closed`` says whether the query read only rows of closed timelabels; None if that is unknown,
+    because an earlier release wrote the block.
+    """
 
     dataset_id: str
     prev_block_hash: str | None
     new_block_hash: str | None
     prev_offset: int | None
     new_offset: int | None
+    closed: bool | None = None
 
     @property
     def last_block(self) -> str | None:

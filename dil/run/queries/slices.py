@@ -181,7 +181,11 @@ def _planned(
     if not spec.mode.reads_whole:
         refuse_inputs_read_before(own, name, slices)
         by_label = frozenset(each.dataset for each in spec.inputs if each.reads_closed)
-        refuse_other_reading(transform_in_force(own, name), slices, by_label)
+        refuse_other_reading(own, name, slices, by_label)
+    slices = tuple(
+        replace(taken, closed=item.reads_closed)
+        for item, taken in zip(spec.inputs, slices, strict=True)
+    )
     places = [
         _place(item, taken, chains[item.dataset])
         for item, taken in zip(spec.inputs, slices, strict=True)
