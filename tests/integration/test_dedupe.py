@@ -232,6 +232,24 @@ def test_a_result_that_cannot_be_compared_is_refused(lake: Events, sql: str, sai
     assert "__dil" not in report.failures[0].fix
 
 
+def test_a_key_of_another_kind_than_the_published_one_is_refused(lake: Events) -> None:
+    path = once(lake, sql="SELECT id, id AS sensor, seen FROM orders")
+    lake.events(("a", 0))
+    lake.run(path)
+    once(lake, sql="SELECT id, '0' || id AS sensor, seen FROM orders")
+    lake.events(("a", 1))
+    (failure,) = lake.run(path).failures
+
+    assert "sensor, which is string in what the query gives and bigint in the published rows" in (
+        failure.error
+    )
+    assert "CAST(`sensor` AS bigint)" in failure.fix
+    once(lake, sql="SELECT id, CAST(id AS DOUBLE) AS sensor, seen FROM orders")
+    (failure,) = lake.run(path).failures
+    assert "which is double in what the query gives and bigint" in failure.error
+    assert lake.ids("once") == Counter([0])
+
+
 def test_what_does_not_go_with_it_is_said_at_once(lake: Events) -> None:
     path = lake.derive(
         "once",
