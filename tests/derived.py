@@ -113,6 +113,13 @@ class Lake:
         """Run a job."""
         return run_job(self.job(path), self.options(**changes))
 
+    def run_as_printed(self, path: Path, advice: str) -> RunReport:
+        """Run a job with the settings of the command in an advice."""
+        command = advice.partition("dil run JOB.conf ")[2].partition(" (")[0]
+        given = dict(word.split("=", 1) for word in command.split() if word != "-D")
+        assert given
+        return run_job(config.load(path, overrides=given, environ={}).job, self.options())
+
     def stream(
         self,
         path: Path,

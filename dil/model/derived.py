@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# The options of a run that makes a derived dataset again from its inputs.
+# The options of a run that makes a derived dataset again from its inputs, and the whole command.
 MADE_ANEW = "-D ms.query.mode=full -D ms.publish.mode=replace"
+RUN_ANEW = f"dil run JOB.conf {MADE_ANEW} (of a stream with -D ms.stream.mode=none, too)"
 
 
 @dataclass(frozen=True, slots=True)

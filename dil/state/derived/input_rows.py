@@ -14,7 +14,7 @@ from typing import Any
 
 from dil.errors import StateError
 from dil.model.beside import LATE_COLUMNS, OP_COLUMN, with_columns
-from dil.model.derived import MADE_ANEW, InputSlice
+from dil.model.derived import RUN_ANEW, InputSlice
 from dil.model.file_rows import FileRows
 from dil.model.job import QueryMode
 from dil.model.json import JsonObject
@@ -24,8 +24,7 @@ from dil.state.derived.dataset_chain import NONE_YET, DatasetChain, Position
 from dil.state.derived.inputs import StoredInput
 
 _ANEW = (
-    "ms.query.mode=full reads the whole input again and replaces this dataset; once:"
-    f" dil run JOB.conf {MADE_ANEW}."
+    f"ms.query.mode=full reads the whole input again and replaces this dataset; once: {RUN_ANEW}."
 )
 
 

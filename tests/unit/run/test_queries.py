@@ -18,7 +18,7 @@ from dil.operator.replaying import ReplayOutcome
 from dil.run.job_run import run_job
 from dil.run.queries.slices import plan_slices
 from dil.state import open_store
-from tests.derived import SCHEMA, Lake
+from tests.derived import SCHEMA, Lake, Readings
 from tests.unit.state.derived_store import counted_bodies
 
 BIG = "SELECT id, amount FROM orders WHERE amount >= 50"
@@ -438,6 +438,33 @@ def test_a_compaction_of_read_rows_with_others_is_refused_and_full_is_the_way_ou
     assert lake.verify(every).problems == ()
 
 
+def test_the_printed_command_makes_a_dataset_anew_whose_rows_are_judged(lake):
+    """Its late rows are among the others then; later rows are judged as before."""
+    every = lake.derive(
+        "every",
+        "SELECT id, amount FROM orders",
+        ms__query__input__max__blocks="4",
+        ms__event__column="amount",
+        ms__event__watermark="bounded",
+        ms__event__delay="PT0S",
+        ms__late__action="side_table",
+    )
+    lake.feed(5, 6)
+    lake.run(every)
+    lake.feed(4)
+    lake.feed(7)
+    compacted(lake, lake.orders)
+    with pytest.raises(StateError) as error:
+        lake.run(every)
+
+    assert lake.run_as_printed(every, error.value.fix).exit_code == 0
+    assert (lake.ids("every"), lake.ids("every_late")) == (Counter([4, 5, 6, 7]), Counter())
+    lake.feed(3, 8)
+    lake.run(every)
+    assert (lake.ids("every"), lake.ids("every_late")) == (Counter([4, 5, 6, 7, 8]), Counter([3]))
+    assert lake.verify(every).problems == ()
+
+
 def test_a_derived_dataset_is_compacted_as_others_are(lake):
     big = lake.derive("big", BIG)
     for start in (0, 10, 20):
@@ -554,6 +581,22 @@ def test_the_ways_out_of_an_older_state_are_those_of_a_derived_job(lake):
     job = config.load(made, overrides=given, environ={}).job
     assert run_job(job, lake.options()).exit_code == 0
     assert lake.ids("made") == Counter(range(5, 10))
+
+
+def test_no_run_makes_windows_anew_whose_state_is_lost(tmp_path):
+    """A replace by the windows that close now would lose the ones that were emitted before."""
+    readings = Readings(tmp_path)
+    own = {"state__store__dir": str(tmp_path / "own")}
+    path = readings.derive("made", "SELECT id FROM orders", **own)
+    readings.put(0, 100)
+    readings.run(path)
+    shutil.rmtree(tmp_path / "own")
+    readings.windows("made", **own)
+
+    with pytest.raises(StateError, match="its state knows of no publish") as error:
+        readings.run(path)
+    assert "give the job another job.name and table" in error.value.fix
+    assert "-D" not in error.value.fix
 
 
 def test_full_that_gives_no_row_leaves_nothing(lake):
