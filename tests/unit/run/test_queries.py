@@ -542,6 +542,26 @@ def test_an_input_that_takes_rows_away_is_refused_where_only_its_chain_tells(lak
     assert lake.ids("copy") == Counter([1, 2])
 
 
+def test_rows_that_were_replaced_behind_the_slice_are_refused_when_it_is_planned(lake):
+    """A limit ends the slice before the block that replaced them."""
+    latest = lake.derive("latest", "SELECT * FROM orders", ms__query__mode="full")
+    store = {"type": "sqlite", "dir": str(lake.folder / "state")}
+    copy = lake.derive(
+        "copy",
+        "SELECT * FROM l",
+        ms__query__inputs=json.dumps([{"dataset": "latest", "as": "l", "state.store": store}]),
+        ms__query__input__max__blocks="4",
+    )
+    lake.feed(1, 2)
+    lake.run(latest)
+    lake.feed(3)
+    lake.run(latest)
+    job = lake.job(copy)
+
+    with pytest.raises(StateError, match="is gone: its rows were replaced, withdrawn or put"):
+        plan_slices(job, job.query, lambda: lake.now)
+
+
 @pytest.mark.parametrize("before", ["append", "full"])
 def test_full_makes_everything_anew_for_a_changed_query_without_news(lake, before):
     made = lake.derive("made", BIG, ms__query__mode=before)
