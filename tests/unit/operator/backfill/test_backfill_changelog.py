@@ -12,6 +12,7 @@ import pytest
 from dil.cli.main import main
 from dil.storage.local import LocalFilesystem
 from tests.backfills import Backfills, correct
+from tests.killed import KilledError
 from tests.servers.http_server import HttpServer
 from tests.stories import ROWS_PER_DAY, Story, day
 
@@ -20,10 +21,6 @@ CHANGELOG = {
     "extract__primary__key__fields": "id,unit",
     "ms__publish__changelog": "true",
 }
-
-
-class KilledError(BaseException):
-    """The process is gone."""
 
 
 @pytest.fixture
