@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dil.errors import StateError
@@ -64,9 +64,17 @@ class InputReading:
         return self.reached.block
 
     def has_changes(self) -> bool:
-        """Return whether rows came or went there, or labels were closed whose rows are read."""
+        """Return whether rows came or went there, or labels were closed whose rows are read.
+
+        Raises:
+            StateError: rows came for a label that was closed and read before.
+        """
         if self.reads_closed:
-            return any(True for _ in self.chain.books(self.first, self.last))
+            kinds = {event.kind for _, event in self.chain.books(self.first, self.last)}
+            is_first = self.first == NONE_YET or self.reads_whole
+            if not is_first and kinds <= {CLOSE_BOOKS}:  # a reopened label is refused by itself
+                self._refuse_rows_of_read_labels()
+            return bool(kinds)
         if self.chain.has_data_in(self.first, self.last):
             return True
         return self.reads_late and any(True for _ in self._late_rows(self.first, self.last))
@@ -129,6 +137,30 @@ class InputReading:
                 what = f"reopens the timelabel {label}, whose rows were read"
                 raise self._broken(number, what)
         return frozenset(found)
+
+    def _refuse_rows_of_read_labels(self) -> None:
+        """Refuse rows that came for a label that was closed before, and was not reopened for them.
+
+        They come from a run under ``ms.timelabel.close=never``, which does not look at the books.
+        Labels are mostly closed in their order, so the earlier blocks that closed labels are only
+        read if rows came for a label before the one that was closed last.
+        """
+        newest = self.chain.last_until(self.first, (CLOSE_BOOKS,))
+        if newest is None:
+            return
+        (last,) = (event.body["timelabel"] for _, event in self.chain.books(newest - 1, newest))
+        acts = DatasetChain(self.chain).acts(self.first, self.last)
+        came = {
+            part.timelabel: number
+            for number, data in self.chain.slices(self.first, self.last)
+            for part in data.parts or ()
+            if number not in acts and part.rows and part.timelabel and part.timelabel <= str(last)
+        }
+        if came:
+            before = replace(self, reads_whole=True, last=self.first).closed_labels()
+            for label in sorted(before.intersection(came)):
+                what = f"adds rows of the timelabel {label}, which was closed and read"
+                raise self._broken(came[label], what)
 
     def schema_beside(self) -> str:
         """Return the text of the schema of rows beside the dataset: changed and late rows."""

@@ -125,6 +125,23 @@ def test_a_reopened_label_is_refused_and_full_reads_what_is_closed(days):
     assert anew.sound()[0] == ()
 
 
+def test_rows_that_came_for_a_closed_label_without_reopening_it_are_refused(days):
+    """A run that closes no labels does not look which ones are closed."""
+    final = Derived(days)
+    days.run(2)
+    final.run(2)
+    assert main(["state", "forget", str(days.path), "--all", "--yes"]) == 0
+    days.fill(0, first=50)
+    changes = {"ms.timelabel.close": "never"}
+    run_job(config.load(days.path, overrides=changes, environ={}).job, final.options(2.5))
+    assert days.closed(4) == [0]
+
+    with pytest.raises(StateError, match=f"adds rows of the timelabel {label(0)}, which") as error:
+        final.run(3)
+    assert "-D ms.query.mode=full -D ms.publish.mode=replace" in error.value.fix
+    assert final.ids() == Counter([0, 1, 2])
+
+
 def inputs(days, **changes):
     return json.dumps([{"job": days.path.name, "as": "o", **changes}])
 
