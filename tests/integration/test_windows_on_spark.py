@@ -402,3 +402,21 @@ def test_a_text_is_not_taken_for_a_published_number_that_it_spells(context, tmp_
         failure.error
     )
     assert lake.ids("once") == Counter([0, 1])
+
+
+def test_keys_that_are_not_a_number_are_one_key_on_spark(context, tmp_path) -> None:
+    lake = Readings(tmp_path / "lake")
+    code = "CAST(IF(id % 2 = 0, 'NaN', CAST(id AS STRING)) AS DOUBLE)"
+    path = lake.derive(
+        "once",
+        f"SELECT *, {code} AS code FROM orders",
+        ms__dedupe__keys="code",
+        ms__dedupe__column="at",
+        ms__dedupe__within="P1D",
+    )
+    for minutes in ((0, 1, 2), (3, 4)):
+        lake.put(*minutes)
+        report = lake.run(path, executor=None, spark=context.sparkContext)
+        assert report.exit_code == 0, report.failures
+
+    assert lake.ids("once") == Counter([0, 1, 3])

@@ -80,7 +80,8 @@ def _judged(frame: Any, spec: DedupeSpec, places: Any) -> Any:  # noqa: ANN401 -
     keys = [functions.col(quoted(name)) for name in spec.keys]
     text = f"unix_micros({event_time_of(frame, spec.column, COLUMN)})"
     found = frame.select(*keys, functions.expr(text).alias(TIME), places.alias(PLACE))
-    return found.dropna()
+    # Spark's dropna would take away keys that are NaN, too.
+    return found.where(" AND ".join(f"{quoted(name)} IS NOT NULL" for name in found.columns))
 
 
 @dataclass(frozen=True, slots=True)
