@@ -71,10 +71,14 @@ class InputReading:
         """
         if self.reads_closed:
             kinds = {event.kind for _, event in self.chain.books(self.first, self.last)}
-            is_first = self.first == NONE_YET or self.reads_whole
-            if not is_first and kinds <= {CLOSE_BOOKS}:  # a reopened label is refused by itself
-                self._refuse_rows_of_read_labels()
-            return bool(kinds)
+            if not kinds <= {CLOSE_BOOKS}:
+                return True  # a label was reopened, which is refused by itself
+            came = self._came_for_read_labels()
+            if came and not self.reads_whole:
+                label, number = min(came.items())
+                what = f"adds rows of the timelabel {label}, which was closed and read"
+                raise self._broken(number, what)
+            return bool(kinds or came)
         if self.chain.has_data_in(self.first, self.last):
             return True
         return self.reads_late and any(True for _ in self._late_rows(self.first, self.last))
@@ -138,16 +142,17 @@ class InputReading:
                 raise self._broken(number, what)
         return frozenset(found)
 
-    def _refuse_rows_of_read_labels(self) -> None:
-        """Refuse rows that came for a label that was closed before, and was not reopened for them.
+    def _came_for_read_labels(self) -> dict[str, int]:
+        """Return the labels that were closed before and not reopened, and for which rows came.
 
-        They come from a run under ``ms.timelabel.close=never``, which does not look at the books.
-        Labels are mostly closed in their order, so the earlier blocks that closed labels are only
-        read if rows came for a label before the one that was closed last.
+        They have the number of the block. Such rows come from a run under
+        ``ms.timelabel.close=never``, which does not look at the books. Labels are mostly closed in
+        their order, so the earlier blocks that closed labels are only read if rows came for a label
+        before the one that was closed last.
         """
         newest = self.chain.last_until(self.first, (CLOSE_BOOKS,))
         if newest is None:
-            return
+            return {}
         (last,) = (event.body["timelabel"] for _, event in self.chain.books(newest - 1, newest))
         acts = DatasetChain(self.chain).acts(self.first, self.last)
         came = {
@@ -156,11 +161,10 @@ class InputReading:
             for part in data.parts or ()
             if number not in acts and part.rows and part.timelabel and part.timelabel <= str(last)
         }
-        if came:
-            before = replace(self, reads_whole=True, last=self.first).closed_labels()
-            for label in sorted(before.intersection(came)):
-                what = f"adds rows of the timelabel {label}, which was closed and read"
-                raise self._broken(came[label], what)
+        if not came:
+            return {}
+        before = replace(self, reads_whole=True, last=self.first).closed_labels()
+        return {label: number for label, number in came.items() if label in before}
 
     def schema_beside(self) -> str:
         """Return the text of the schema of rows beside the dataset: changed and late rows."""
