@@ -1,7 +1,7 @@
 """Columns, in DIL's JSON form, from an Avro schema. Source: Avro 1.12 specification, read 2026-11.
 
-A union of null and one other type is a column that may be null. Names of records, enums and fixed
-types may be used again below their definition.
+A union of null and one other type is a column that may be null. A schema may use the names of
+records, enums and fixed types again after their definition.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _LOGICAL = {
     "local-timestamp-millis": "timestamp",
     "local-timestamp-micros": "timestamp",
 }
-# Gobblin's writer keeps DIL's word beside a plain long.
+# Gobblin's writer stores these words of DIL next to a plain long.
 _SOURCE_WORDS = frozenset({"date", "time", "timestamp"})
 
 
 def columns_of_avro(schema: JsonObject) -> list[JsonValue]:
-    """Return the columns of a record schema, as they would stand in ``ms.output.schema``.
+    """Return the columns of a record schema in the form of ``ms.output.schema``.
 
     Raises:
-        ShapeError: it is no record, or a type has no column: one that holds itself, an unknown
-            name.
+        ShapeError: the schema is no record, or one of its types cannot be a column, because it
+            contains itself or its name is unknown.
     """
     reader = _Reader()
     name = _full_name(schema, "")
@@ -48,7 +48,7 @@ class _Reader:
     def columns(
         self, record: JsonObject, path: str, namespace: str, inside: tuple[str, ...]
     ) -> list[JsonValue]:
-        """Return the fields of a record; ``inside`` names the records that it is part of."""
+        """Return the columns of a record's fields; ``inside`` names the records that contain it."""
         self.named[inside[-1]] = record, namespace
         where = path.rstrip(".") or "the schema"
         if record.get("type") != "record":
@@ -123,13 +123,13 @@ class _Reader:
         if members["type"] == "enum":
             return {"type": "enum", "name": short, "symbols": members.get("symbols")}
         if name in inside:
-            what = f"{where} is of type {name}, which holds itself, and a column ends somewhere"
+            what = f"{where} is of type {name}, which contains itself without an end"
             raise ShapeError((what, "Leave the column out of the schema."))
         held = self.columns(members, f"{where}.", name.rpartition(".")[0], (*inside, name))
         return {"type": "record", "name": short, "values": held}
 
     def _again(self, name: str, where: str, namespace: str, inside: tuple[str, ...]) -> JsonObject:
-        """Return a type that was defined before, by its name."""
+        """Return the type that was defined before under a name."""
         full = name if "." in name or not namespace else f"{namespace}.{name}"
         if full not in self.named:
             what = f'{where} has the type "{name}", which is not defined before it'
@@ -145,7 +145,7 @@ def _full_name(members: JsonObject, namespace: str) -> str:
 
 
 def _logical(members: JsonObject) -> JsonObject | None:
-    """Return the type of a logical one; None for one that has no word here, such as uuid."""
+    """Return DIL's type for a logical type; None if DIL has no word for it, as for uuid."""
     logical = str(members["logicalType"])
     if logical == "decimal":
         scale = members.get("scale", 0)

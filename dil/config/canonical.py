@@ -1,4 +1,4 @@
-"""Maps keys as written to keys of the table: aliases, old keys, misspellings, unknown keys.
+"""Maps written keys to keys of the table: aliases, old keys, misspellings and unknown keys.
 
 See rule F6.
 """
@@ -22,7 +22,7 @@ MISSPELLED: dict[str, str] = {
     "ms.http.grace.period.days": "ms.grace.period.days",
     "ms.default.data.type": "ms.data.default.type",
 }
-# How the properties outside `ms.` begin, and how near to one of them a misspelling is.
+# The beginnings of properties outside `ms.`, and the similarity at which a key is a misspelling.
 _PREFIXES = tuple(
     {f"{name.partition('.')[0]}." for name in TABLE if not name.startswith(OWN_PREFIX)}
 )
@@ -47,8 +47,8 @@ def _as_header_index(text: str) -> str:
 class Replacement:
     """The replacement of an old key.
 
-    ``use`` is None when the key is simply dropped. With ``member`` the value moves into that
-    member of the JSON object ``use``. ``convert`` gives the new text, blank when there is none.
+    ``use`` is None if the key is dropped. With ``member`` the value moves into that member of the
+    JSON object ``use``. ``convert`` gives the new text, blank if there is none.
     """
 
     use: str | None
@@ -86,12 +86,12 @@ DEPRECATED: dict[str, Replacement] = {
 def canonical(
     entries: Mapping[str, Entry], findings: Findings, *, lenient: bool, used: Container[str] = ()
 ) -> dict[str, Entry]:
-    """Return the non-blank entries under the names of the table, and those of plug-ins.
+    """Return the non-blank entries under the names of the table, and the entries of plug-ins.
 
-    Old keys move to what replaced them with a notice; old and new that differ are a problem
-    (rule F6). Unknown keys of ours are problems, and so are other keys that begin like a
-    property and nearly are one; ``lenient`` makes them notices. Every other key is a notice unless
-    a ``${}`` refers to it, which ``used`` knows.
+    An old key moves to its replacement with a notice; an old and a new key with different values
+    are a problem (rule F6). An unknown ``ms.`` key is a problem, and so is another key that begins
+    like a property and nearly equals one; ``lenient`` makes them notices. Every other unknown key
+    is a notice, unless ``used`` says that a ``${}`` refers to it.
     """
     written = {key: entry for key, entry in entries.items() if entry.text.strip()}
     known = {
@@ -126,7 +126,7 @@ def _replace(
 
 
 def _move(entry: Entry, name: str, text: str, known: dict[str, Entry], findings: Findings) -> bool:
-    """Put an entry under another name; return whether the two agree."""
+    """Put an entry under another name; return whether it agrees with an entry of that name."""
     present = known.get(name)
     if present is not None and present.text.strip() != text.strip():
         findings.problem(
@@ -208,5 +208,5 @@ def _report_unknown(
 
 
 def shown(entry: Entry, *, secret: bool = False) -> str:
-    """Return an entry's value for a message, masked when it may be a secret."""
+    """Return an entry's value for a message, masked if it may be a secret."""
     return '"***"' if secret or entry.is_masked else quote(entry.text)

@@ -68,8 +68,8 @@ class CatalogSection(Section):
     )
     metastore: Text = prop(
         "ms.catalog.hive.metastore",
-        "The Hive metastore, such as `thrift://host:9083`; or a folder for an embedded one, "
-        "for one process at a time. Unset: what Spark's own configuration says, "
+        "The Hive metastore, such as `thrift://host:9083`; or a folder for an embedded metastore, "
+        "which one process at a time can use. Unset: the metastore of Spark's own configuration, "
         "`hive-site.xml`.",
         default="",
         scope=Scope.JOB,
@@ -77,14 +77,14 @@ class CatalogSection(Section):
     )
     region: Text = prop(
         "ms.catalog.glue.region",
-        "The region of AWS Glue. Unset: that of the environment.",
+        "The region of AWS Glue. Unset: the region of the environment.",
         default="",
         scope=Scope.JOB,
         identity=False,
     )
     endpoint: Text = prop(
         "ms.catalog.glue.endpoint",
-        "The address of a service that speaks like AWS Glue. Unset: `AWS_ENDPOINT_URL_GLUE`, "
+        "The address of a service with the API of AWS Glue. Unset: `AWS_ENDPOINT_URL_GLUE`, "
         "`AWS_ENDPOINT_URL`, else AWS.",
         default="",
         scope=Scope.JOB,
@@ -138,19 +138,20 @@ def _note_unused(values: Properties, findings: Findings) -> None:
 
 
 def _check_output(values: Properties, findings: Findings, *, run_folder: bool) -> None:
-    """Refuse output that a reader who lists folders would misread."""
+    """Refuse output that the catalog's readers, which list folders, would misread."""
     kind, origin = values.section(CatalogSection).type, values.origin(TYPE)
     if key := other_place(values):
         findings.problem(
             TYPE,
-            f"is {quote(kind)}, and {key} is set: what registers there is a folder of plain files",
+            f"is {quote(kind)}, and {key} is set: a catalog registers folders of plain files",
             "Leave it out. Iceberg tables have a catalog of their own, ms.iceberg.catalog.uri.",
         )
         return
     if values.section(PublishingSection).final_dir.lower().startswith(("webhdfs:", "swebhdfs:")):
         findings.problem(
             FINAL_DIR,
-            f"is read over HTTP, which Spark's own client of HDFS cannot, and {TYPE} is set",
+            f"is an address over HTTP, which Spark's own client of HDFS cannot read, and {TYPE} is "
+            "set",
             "Write hdfs://host:8020/folder; the name node's web server must have port 9870.",
         )
     writing = values.section(WritingSection)
@@ -184,10 +185,10 @@ def _check_columns(values: Properties, findings: Findings) -> None:
         if name.lower() in seen:
             findings.problem(
                 TYPE,
-                f'is {quote(kind)}, and "{name}" would be the name of two columns'
-                " there, where upper and lower case are one",
+                f'is {quote(kind)}, and "{name}" would name two columns there, '
+                "as letter case does not count",
                 "Rename one with ms.derived.fields and ms.output.schema"
-                + (": y, m, d, h and n are those of the timelabel." if is_by_label else "."),
+                + (": y, m, d, h and n are the columns of the timelabel." if is_by_label else "."),
             )
         seen.add(name.lower())
     is_parquet = values.section(WritingSection).format is OutputFormat.PARQUET
@@ -218,7 +219,7 @@ def _name(key: str, text: str, values: Properties, findings: Findings) -> str:
 
 
 def _metastore(text: str, folder: Path, findings: Findings) -> str:
-    """Return the metastore's address, or the absolute path of an embedded one."""
+    """Return the metastore's address, or the absolute path of an embedded metastore."""
     if not text or _THRIFT.fullmatch(text):
         return text
     fix = (
@@ -234,7 +235,7 @@ def _metastore(text: str, folder: Path, findings: Findings) -> str:
         findings.problem(METASTORE, f"is {quote(text)}, which {error}", fix)
         return ""
     if ";" in path or not is_local(path):
-        findings.problem(METASTORE, f"is {quote(text)}, which no metastore can be kept in", fix)
+        findings.problem(METASTORE, f"is {quote(text)}, in which no metastore can be kept", fix)
     return path
 
 

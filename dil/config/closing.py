@@ -39,12 +39,12 @@ def with_closing(
     after = AfterClose(values.section(EventTimeSection).after_close)
     is_cut = planning.is_dated and not planning.of_source
     for is_refused, why, fix in (
-        (not state.enabled, "state.store.enabled is false: nothing remembers what is closed",
+        (not state.enabled, "state.store.enabled is false: closed labels are not recorded",
          "Keep the state."),
         (not is_cut, "work units have no time, so that no period is ever complete",
          "Give ms.watermark a range of time, and cut it by ms.work.unit.partition."),
         (publishing.mode is PublishMode.REPLACE,
-         "ms.publish.mode is replace: each run writes all periods anew",
+         "ms.publish.mode is replace: each run rewrites all periods",
          "Set ms.publish.mode=window_replace."),
     ):  # fmt: skip
         if is_refused:
@@ -53,9 +53,9 @@ def with_closing(
 
 
 def uses_side_table(parts: EventParts, findings: Findings) -> bool:
-    """Return whether a side table takes rows for closed labels; add a finding if it cannot.
+    """Return whether rows for closed labels go to a side table; add a finding if they cannot.
 
-    ``parts`` are those of the job.
+    ``parts`` are the settings of the job.
     """
     labels = parts.planning.timelabel
     if labels is None or not labels.closes or labels.after_close is not AfterClose.SIDE_TABLE:
@@ -66,7 +66,7 @@ def uses_side_table(parts: EventParts, findings: Findings) -> bool:
         (is_validation, "the job validates rows and writes none", ""),
         (parts.commits_pages, "an attempt that resumes does not see the rows of earlier pages",
          "leave ms.state.cursor.commit=page out"),
-        (not parts.has_folder, "the dataset has no folder of its own, beside which they could go",
+        (not parts.has_folder, "the dataset has no folder of its own beside which rows could go",
          "set writer.file.path.type=namespace_table"),
     ):  # fmt: skip
         if is_refused:

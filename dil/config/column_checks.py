@@ -1,9 +1,9 @@
 """Checks properties that name columns of the rows, if a schema names the columns.
 
-What rows have when they are published: the columns of ``ms.output.schema``, those of derived
-fields, or the ``ms.target.schema`` of a normaliser. Names are compared letter by letter, as they
-are in the rows; a given schema has cleansed names. Where types are inferred, or a class of the
-job's own makes the rows, the columns are unknown before.
+Published rows have the columns of ``ms.output.schema`` and of derived fields, or of the
+``ms.target.schema`` of a normaliser. Names are compared in the letter case of the rows; a given
+schema has cleansed names. If types are inferred, or a class of the job's own makes the rows, the
+columns are unknown before the run.
 """
 
 from __future__ import annotations
@@ -69,15 +69,15 @@ def check_columns(values: Properties, plugins: Plugins, findings: Findings) -> N
             findings.problem(
                 key,
                 f"names {quote(name)}, which holds no times in {origin}",
-                "Name a column of type timestamp, date, or long (epoch milliseconds); texts become"
-                " times where the schema declares them so.",
+                "Name a column of type timestamp, date, or long (epoch milliseconds); texts become "
+                "times if the schema declares them as times.",
             )
         elif key == EVENTS and name == text and columns[name] not in _EVENT_TIMES:
             findings.problem(
                 key,
                 f"names {quote(name)}, which holds no times in {origin}",
                 "Name a column of type timestamp or date, or of whole numbers (epoch"
-                " milliseconds); texts become times where the schema declares them so.",
+                " milliseconds); texts become times if the schema declares them as times.",
             )
 
 
@@ -98,7 +98,7 @@ def _named(values: Properties, *, is_merged: bool) -> Iterator[tuple[str, str]]:
 
 
 def _column_of(text: str, columns: Mapping[str, object]) -> str:
-    """Return the column that a name or a path leads into; the text itself if it is no path."""
+    """Return the column that a name or a path leads into; the text itself if it is not a path."""
     if text in columns:
         return text
     try:
@@ -111,7 +111,7 @@ def _column_of(text: str, columns: Mapping[str, object]) -> str:
 def _columns(
     values: Properties, plugins: Plugins
 ) -> tuple[str, Mapping[str, DataType | None]] | None:
-    """Return the property with the schema, and the types by column; None if unknown.
+    """Return the property with the schema, and the types by column; None if they are unknown.
 
     A type is None if the schema does not decide it.
     """
@@ -127,7 +127,7 @@ def _columns(
 
 
 def _read(values: Properties, plugins: Plugins) -> dict[str, DataType | None]:
-    """Return the columns of the rows read, with derived ones; empty if they are unknown."""
+    """Return the columns of the rows that are read, with derived columns; empty if unknown."""
     schema = values.section(SchemaSection)
     source = short_name(PluginKind.CONNECTOR, plugins.connector)
     extractor = short_name(PluginKind.EXTRACTOR, plugins.extractor)

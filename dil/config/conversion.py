@@ -1,4 +1,4 @@
-"""The treatment of rows: the part of a job, and the checks of its properties with each other.
+"""The conversion of rows: the part of a job, and the checks of its properties with each other.
 
 See docs/rows.md, rule F17.
 """
@@ -75,7 +75,7 @@ def conversion_spec(values: Properties, converters: tuple[ClassRef, ...]) -> Con
 
 
 def check_contract(values: Properties, state: StateSpec, findings: Findings) -> None:
-    """Check that there is something to measure rows by, and a way to keep rows aside."""
+    """Check that a contract has a schema to compare rows with, and a way to put rows aside."""
     if not findings.is_sound(CONTRACT, _COMMIT, SCHEMA):
         return
     schema = values.section(SchemaSection)
@@ -91,7 +91,7 @@ def check_contract(values: Properties, state: StateSpec, findings: Findings) -> 
     if key and (puts_aside or values.section(ConversionSection).max_failures > 0):
         findings.problem(
             key,
-            "keeps progress, which does not hold the rows that were put aside before",
+            "keeps progress without the rows that were put aside before",
             f"Leave it out, or set {CONTRACT}=freeze or evolve with {MAX_FAILURES}=0.",
         )
 
@@ -106,14 +106,15 @@ def check_conversion(
         behind = names[names.index(_VALIDATION) + 1]
         findings.problem(
             CONVERTERS,
-            f"has {behind} behind {_VALIDATION}, which gives no rows",
+            f"has {behind} after {_VALIDATION}, which gives no rows",
             f"Put {_VALIDATION} last.",
         )
     grouping = [name for name in names if name in _WITH_TARGET]
     if len(grouping) > 1:
         findings.problem(
             CONVERTERS,
-            f"has both {grouping[0]} and {grouping[1]}, and {TARGET} can describe the rows of one",
+            f"has both {grouping[0]} and {grouping[1]}, and {TARGET} can describe the rows of only "
+            "one of them",
             "Use one of them in each job.",
         )
     for index, source in enumerate(values.section(SecondarySection).inputs):
@@ -133,7 +134,7 @@ def check_conversion(
 
 
 def _given(values: Properties, findings: Findings) -> Schema | None:
-    """Return the columns of rows in front of the converters: the schema's and derived ones.
+    """Return the columns of rows before conversion: columns of the schema and derived columns.
 
     None if they are unknown, or rows may have more columns.
     """
@@ -176,7 +177,8 @@ def _check_grouping(
             findings.problem(
                 TARGET,
                 f"has no column that {name} could fill: the rows have all of them already",
-                "Add the column that takes the others' values, of type array, map or record.",
+                "Add the column that takes the other columns' values, of type array, map or "
+                "record.",
             )
         elif known <= {column.name for column in target}:
             findings.problem(
@@ -195,7 +197,7 @@ def _check_container(new: Column, rows: int, findings: Findings) -> None:
         if not isinstance(kind.items, RecordType | MapType):
             findings.problem(
                 TARGET,
-                f'"{new.name}" is an array of something else than records or maps',
+                f'"{new.name}" is an array of values other than records or maps',
                 'For example "items":{"name":"row","dataType":{"type":"record","values":[...]}}.',
             )
     elif not isinstance(kind, RecordType | MapType):
@@ -225,7 +227,7 @@ def _check_validation(given: Schema | None, values: Properties, findings: Findin
     if not counted or given is None or not findings.is_sound(ATTRIBUTES):
         return
     if len(given) == 1 and isinstance(given[0].type, ArrayType):
-        # Rows that are one array count by its items.
+        # If the rows are one array, its items are counted.
         items = given[0].type.items
         given = items.columns if isinstance(items, RecordType) else ()
     names = [column.name for column in given]
@@ -238,13 +240,13 @@ def _check_validation(given: Schema | None, values: Properties, findings: Findin
 
 
 def _check_encryption(values: Properties, findings: Findings) -> None:
-    """Check encrypted paths against a given schema: they must be strings that are never null."""
+    """Check encrypted paths against a given schema: they must lead to strings without null."""
     section = values.section(SchemaSection)
     schema = section.columns
     if not schema or not findings.is_sound(SCHEMA, ENCRYPTED):
         return
     for path in values.section(EncryptionSection).paths:
-        # Given schemas hold cleansed names, paths those of the source.
+        # Given schemas hold cleansed names; paths hold the names of the source.
         names = _cleansed([str(name) for name in compile_path(path).steps], section.cleansing)
         found = _find(names, schema)
         if isinstance(found, Column):
@@ -283,7 +285,7 @@ def _cleansed(names: Sequence[str], cleansing: SchemaCleansing) -> list[str]:
 
 
 def _find(names: Sequence[str], schema: Schema) -> Column | str:
-    """Return the column at a path, why there can be none, or empty text when it is just absent."""
+    """Return the column at a path; else why there can be none; empty text if it is just absent."""
     data_type: DataType = RecordType(schema)
     column = Column("", data_type)
     for index, name in enumerate(names):
@@ -303,7 +305,7 @@ def _find(names: Sequence[str], schema: Schema) -> Column | str:
 
 
 def check_sources(values: Properties, findings: Findings) -> None:
-    """Notice derived fields of columns that the schema does not have."""
+    """Add a notice about derived fields of columns that the schema does not have."""
     schema = values.section(SchemaSection).columns
     extraction = values.section(ExtractionSection)
     if not schema or not findings.is_sound(DERIVED, SCHEMA) or extraction.is_file_dump:
@@ -314,22 +316,22 @@ def check_sources(values: Properties, findings: Findings) -> None:
             continue
         what = f'"{derived.name}": ms.output.schema has no column {source}'
         if extraction.data_field:
-            what += ", so it has a value only where the root of the response has that path"
+            what += ", so it has a value only if the root of the response has that path"
         else:
             what += f", so it is always {derived.formula.value or 'null'}"
         names = [column.name for column in schema]
         findings.notice(
             DERIVED,
             what,
-            nearest(source, names, "Add the column; what the schema leaves out is not read."),
+            nearest(source, names, "Add the column; columns missing in the schema are not read."),
         )
 
 
 def _is_column(path: str, schema: tuple[Column, ...]) -> bool:
-    """Return whether a path leads to something in the schema (rule F12)."""
+    """Return whether a path leads to a column or a member of the schema (rule F12)."""
     if any(column.name == path for column in schema):
         return True
-    steps = compile_path(path).steps  # of a search, those before it
+    steps = compile_path(path).steps  # a path with a search has only the steps before it
     if not steps:
         return True
     found = next((column.type for column in schema if column.name == steps[0]), None)
@@ -362,9 +364,9 @@ def check_rows(values: Properties, planning: PlanningSpec, findings: Findings) -
     if not schema and _types_may_differ(values, planning):
         findings.notice(
             SCHEMA,
-            "is not set: types are inferred from the rows of each work unit; files that differ are "
-            "written again with one schema, and types that cannot be one fail the run",
-            "List the columns; `dil preview` prints what it infers, to paste.",
+            "is not set: types are inferred from the rows of each work unit; files with different "
+            "types are rewritten with one schema, and types that have no common type fail the run",
+            "List the columns; `dil preview` prints the inferred columns, to paste.",
         )
 
 
@@ -372,7 +374,7 @@ def _types_may_differ(values: Properties, planning: PlanningSpec) -> bool:
     units = planning.units
     are_several = units is None or len(units) > 1 or planning.partition != "none"
     uri = values.section(SourceSection).uri.lower()
-    # Databases have types of their own, but for SQLite, where each value has one.
+    # Databases have types of their own, except SQLite, in which each value has its own type.
     has_types = uri.startswith("jdbc:") and not uri.startswith("jdbc:sqlite")
     is_typed = values.section(WritingSection).format in _TYPED
     return are_several and is_typed and not has_types

@@ -1,4 +1,4 @@
-"""Checks of date patterns: what can be read, and hardly can be meant."""
+"""Checks for date patterns that are valid but nearly always a mistake."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _LINT = "ms.lint.patterns"
 
 @dataclass(frozen=True, slots=True)
 class LintSection(Section):
-    """Whether what can be read, and hardly can be meant, is refused."""
+    """Whether valid values that are nearly always a mistake are refused."""
 
     patterns: Annotated[Literal["on", "off"], ONE_OF] = prop(
         _LINT,
-        "Refuses date patterns that are valid and nearly always a slip: `YYYY-MM-DD` (DD is the "
+        "Refuses valid date patterns that are nearly always a mistake: `YYYY-MM-DD` (DD is the "
         "day of the year), `%Y-%m-%d`, `hh` without `a`, `mm` for a month, `xxxx` without `ww`. "
-        "off takes them as they are.",
+        "off accepts them.",
         default="on",
         scope=Scope.JOB,
         identity=False,

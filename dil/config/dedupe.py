@@ -30,13 +30,13 @@ def dedupe_spec(
         findings.problem(
             KEYS,
             "does not go with ms.publish.mode=merge, which has keys of its own",
-            "Leave one of both out.",
+            "Leave one of the two out.",
         )
     if not publishing.keeps_files:
         findings.problem(
             KEYS,
-            "looks among published files for the rows before, and"
-            f" {publishing.place_key} publishes elsewhere",
+            f"looks for earlier rows among published files, and {publishing.place_key} publishes "
+            "elsewhere",
             _APART,
         )
     for name, value, fix in (

@@ -35,7 +35,10 @@ class DestinationSection(Section):
 
 
 def refuse_word_of_table(text: str, findings: Findings) -> bool:
-    """Refuse the name of a built-in destination, which has a property of its own."""
+    """Refuse the name of a built-in destination, and return whether it was refused.
+
+    A built-in destination has a property of its own.
+    """
     word = text.lower()
     if word in set(TableFormat):
         fix = f"Set ms.table.format={word} in its place."
@@ -105,7 +108,7 @@ def _check_modes(
 
 
 def _others(plugins: Plugins) -> tuple[ClassRef, ...]:
-    """Return the other classes of the job's own, which run in tasks."""
+    """Return the job's own classes except the destination; they run in tasks."""
     return tuple(ref for ref in plugins.refs if ref != plugins.destination and not is_built_in(ref))
 
 

@@ -1,8 +1,8 @@
-"""One digest of all that decides what is extracted and how it is written.
+"""One digest of all settings that decide what is extracted and how it is written.
 
 It is stored with staged work, page logs, plans, backfills and runs, and compared by later releases.
-So every value is encoded under a name that is written here: no name of a class, field or enum
-member, and no order of them, reaches the digest.
+So this module itself writes the name of every value: no name and no order of classes, fields or
+enum members reaches the digest.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from dil.model.timelabels import TimelabelSpec
 from dil.text.lenient_json import JsonError, parse
 
 VERSION = 2
-# Of properties whose default changed after version 2 began, the default that it began with: it
-# says nothing in the digest, the new one does.
+# The first defaults of properties whose default has changed since version 2 began. The digest
+# leaves out the first default, and has the new one.
 FORMER_DEFAULTS: Mapping[str, str] = {}
 
 
 def digest(entries: Mapping[str, Entry], publishing: PublishingSpec, writing: WritingSpec) -> str:
     """Return ``2:`` and the SHA-256 of the effective configuration as hexadecimal digits.
 
-    Left out is what only controls the run: threads, retries, state, lease, logs, pacing. Blanks
-    and line ends of JSON values do not count, nor whether a default was written out; a property
-    with its default is not mentioned, so that new properties change no digest. Where and how
-    rows are published counts as it was understood: a relative path is another place when the job
-    file moves, and several properties together choose the folder and the mode.
+    The digest leaves out properties that only control the run: threads, retries, state, lease,
+    logs, pacing. Blanks and line ends of JSON values do not count. A property with its default is
+    left out, written or not, so that new properties change no digest. The place and the mode of
+    publishing count as they were resolved: a relative path means another place after the job file
+    moves, and several properties together choose the folder and the mode.
     """
     document: JsonObject = {
         "properties": dict(sorted(_properties(entries))),
@@ -62,7 +62,7 @@ def shown(entry: Property, text: str) -> str:
 
 
 def plugin_texts(entries: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
-    """Yield the properties of other people's plug-ins, values as their hashes."""
+    """Yield the properties of plug-ins, each with the hash of its value."""
     for key, written in entries.items():
         if key.startswith(PLUGIN_PREFIX):
             yield key, hashlib.sha256(written.text.encode()).hexdigest()
@@ -81,7 +81,7 @@ def normal(text: str) -> str:
 
 
 def _publishing(spec: PublishingSpec) -> JsonObject:
-    # The catalog is missing: where a dataset is registered changes no row.
+    # The catalog is missing: the place of a dataset's registration changes no row.
     return _said(
         {
             "dataset_path": spec.dataset_path,
@@ -114,7 +114,7 @@ def _merge(spec: MergeSpec) -> JsonObject:
 
 
 def _table(spec: TableSpec) -> JsonObject:
-    # Of the catalog's address only whether there is one: it may hold a password, and may move.
+    # Only the presence of the catalog's address counts: it may hold a password, and may change.
     return _said(
         {
             "catalog": spec.catalog_uri is not None,
@@ -128,8 +128,8 @@ def _table(spec: TableSpec) -> JsonObject:
 
 
 def _warehouse(spec: WarehouseSpec) -> JsonObject:
-    # The address is missing: it may hold a password, and a server may move. How labels are kept
-    # apart is a property.
+    # The address is missing: it may hold a password, and a server may move. The digest has the
+    # property that separates labels.
     return _said(
         {
             "kind": spec.kind.value,
@@ -181,8 +181,8 @@ def _writing(spec: WritingSpec) -> JsonObject:
 def _said(values: Mapping[str, JsonValue]) -> JsonObject:
     """Return the members that are neither None, false nor empty, in the order of their names.
 
-    The others are left out, so that a new member whose default is one of these values changes no
-    digest.
+    All other members are left out, so that a new member whose default is one of these values
+    changes no digest.
     """
     return {
         name: value

@@ -19,30 +19,31 @@ _HEAD = """\
 
 Generated from the property table (`python -m dil.config.docs`); do not edit.
 
-A property that is absent, empty or only white space has its default; so has a JSON property with
-an empty array or object, unless its text says otherwise. *Refused* means that any other value than
-the default is an error, because a run that passed over it would do something else; what to use is
-said beside it. A run that sets what has *no effect* says so. A property marked *variables* may hold
-`{{name}}`; one marked *secret* may be `ENC(...)`, `env:NAME`, `file:PATH` or a reference of
-`ms.secret.resolvers`. Keys that begin with `ms.x.` belong to classes of your own; any other unknown
-key that begins with `ms.` is an error. Unknown keys without that prefix serve `${}` only.
-`dil explain NAME` prints one entry.
+A property that is absent, empty or only white space has its default; so has a JSON property with an
+empty array or object, unless its text says otherwise. *Refused* means that any value but the
+default is an error, because a run that ignored it would do something else; the text of the property
+says what to use. A run reports a set property that has *no effect*. A property marked *variables*
+may hold `{{name}}`; a property marked *secret* may be `ENC(...)`, `env:NAME`, `file:PATH` or a
+reference of `ms.secret.resolvers`. Keys that begin with `ms.x.` belong to classes of your own; any
+other unknown key that begins with `ms.` is an error. Unknown keys without that prefix serve `${}`
+only. `dil explain NAME` prints one entry.
 
 ## Files { #files }
 
 - `.conf`, `.pull`, `.job` and `.properties` files are Java properties in UTF-8: `key=value`, `#`
-  and `!` comments, a backslash at the end of a line continues it, `\\\\` means one backslash.
-  A JSON value goes on over the next lines until its brackets balance. `.yaml` and `.yml` files hold
+  and `!` comments, a backslash at the end of a line continues it, `\\\\` means one backslash. A
+  JSON value continues over the next lines until its brackets balance. `.yaml` and `.yml` files hold
   the same keys, nested at their dots or not, with lists and objects in place of JSON text.
-- `include=PATH` inserts another file, relative to the including one, whose own keys win.
+- `include=PATH` inserts another file, relative to the including file, whose own keys win.
 - A job inherits the one `.properties` file of its folder and of each folder above, up to the
-  nearest that holds `.git`, else up to the root of the file system; nearer ones win. `dil validate`
-  names each of them. A job file that is itself a `.properties` file does not read its own folder's.
-- `-D key=value` wins over everything; a blank value takes a setting away.
+  nearest folder that holds `.git`, else up to the root of the file system; nearer files win. `dil
+  validate` names each inherited file. A job file that is itself a `.properties` file inherits none
+  from its own folder.
+- `-D key=value` wins over everything; a blank value removes a setting.
 - `${name}` is the value of another key, `${env:NAME}` of an environment variable, `${sys:NAME}` of
   a `-D` setting. `{{name}}` is left for run time.
-- A path into a response or a row is JSONPath where it is `$` or begins with `$.` or `$[`, and else
-  names with dots between them: see [paths](../paths.md).
+- A path into a response or a row is JSONPath if it is `$` or begins with `$.` or `$[`; otherwise it
+  is names with dots between them: see [paths](../paths.md).
 - Relative paths start at the job file's folder; `file:///x` and `file://localhost/x` mean `/x`.
 - JSON with single quotes, unquoted names, comments or trailing commas is read with a notice.
 """
@@ -55,7 +56,7 @@ def reference() -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Write the reference to the file named first, or to its place in the repository."""
+    """Write the reference to the file of the first argument, or to its place in the repository."""
     target = Path(arguments[0] if arguments else DEFAULT_TARGET)
     target.write_text(reference(), "utf-8")
 
@@ -70,7 +71,7 @@ def _section(group: Group) -> str:
 
 
 def _form(entry: Property) -> str:
-    """Return the members of a JSON property and an example, empty text for others."""
+    """Return the members of a JSON property and an example; empty text for other properties."""
     form = form_of(entry)
     if form is None:
         return ""
@@ -136,7 +137,8 @@ def _old_keys() -> str:
     rows = [f"| `{name}` | {_target(use)} |" for name, use in DEPRECATED.items()]
     rows += [f"| `{name}` | `{use}` (misspelled: an error) |" for name, use in MISSPELLED.items()]
     head = (
-        "## Old keys { #old-keys }\n\nRead with a notice; old and new that differ are an error.\n"
+        "## Old keys { #old-keys }\n\nAn old key is read with a notice; an old and a new key with "
+        "different values are an error.\n"
     )
     return "\n".join([head, "| old | use |", "|---|---|", *rows, ""])
 

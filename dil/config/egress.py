@@ -36,14 +36,14 @@ class ProgressSection(Section):
     commit: Annotated[Literal["unit", "page"], ONE_OF] = prop(
         COMMIT,
         "How often progress inside a work unit is kept: `unit` at its end, `page` also between "
-        "its pages, so that a later attempt or run goes on from there.",
+        "its pages, so that a later attempt or run continues from there.",
         default="unit",
         identity=False,
     )
     commit_s: Annotated[Long, Ge(0), Le(86_400)] = prop(
         "ms.state.cursor.commit.seconds",
-        "With `ms.state.cursor.commit` page: how many seconds of work lie between two savings "
-        "of progress inside a work unit; 0 saves after every page.",
+        "With `ms.state.cursor.commit=page`: seconds of work between two saves of progress inside "
+        "a work unit; 0 saves after every page.",
         default=1,
         scope=Scope.TASK,
         identity=False,
@@ -52,26 +52,26 @@ class ProgressSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class EgressSection(Section):
-    """How rows are sent, and where requests are recorded."""
+    """The settings by which rows are sent and requests are recorded."""
 
     failed_rows: Annotated[Literal["fail", "keep"], ONE_OF] = prop(
         "ms.egress.failed.rows",
-        "What happens to a payload row that the receiver refuses for good: a status that is neither"
-        " success nor warning, nor about credentials, quota or a passing failure. fail: the "
-        "work unit fails. keep: the row is kept with the answer in the dataset's folder "
-        "`_failed`, and the next one is sent.",
+        "What happens to a payload row that the receiver refuses for good, by a status that is "
+        "neither success nor warning and is not about credentials, quota or a temporary failure. "
+        "fail: the work unit fails. keep: the row and the response are kept in the dataset's "
+        "folder `_failed`, and the next row is sent.",
         default="fail",
         scope=Scope.TASK,
     )
     max_failed_rows: Annotated[Long, Ge(-1)] = prop(
         "ms.egress.failed.max.rows",
-        "Rows of a work unit that may be refused and kept before it fails; -1 is no limit.",
+        "Most refused rows that a work unit keeps before it fails; -1 is no limit.",
         default=-1,
         scope=Scope.TASK,
     )
     batch_rows: Annotated[Int, Ge(1)] = prop(
         "ms.egress.batch.rows",
-        "Payload rows that go into one request, as the array `ms.egress.batch.field` of its body.",
+        "Number of payload rows in one request, in the array `ms.egress.batch.field` of its body.",
         default=1,
         scope=Scope.TASK,
     )
@@ -84,7 +84,7 @@ class EgressSection(Section):
     )
     resumes: Bool = prop(
         "ms.egress.resume",
-        "Whether a later attempt goes on after the last row that the receiver has "
+        "Whether a later attempt continues after the last row that the receiver has "
         "acknowledged, in place of sending the work unit from its first row. Progress is kept"
         " after every row, as with `ms.state.cursor.commit` page.",
         default=False,
@@ -101,8 +101,8 @@ class EgressSection(Section):
     )
     audits: Bool = prop(
         "ms.audit.enabled",
-        "Records every request, before it is sent, and what became of it, in files of JSON "
-        "lines. Secrets are masked.",
+        "Records every request before it is sent, and its outcome, in files of JSON lines. Secrets "
+        "are masked.",
         default=False,
         scope=Scope.TASK,
         identity=False,
@@ -116,7 +116,7 @@ class EgressSection(Section):
     )
     is_audit_required: Bool = prop(
         "ms.audit.required",
-        "Whether a request that cannot be recorded is not sent and fails the work unit.",
+        "Whether a request that cannot be recorded fails the work unit and is not sent.",
         default=True,
         scope=Scope.TASK,
         identity=False,
@@ -227,15 +227,15 @@ def _check_sending(values: Properties, egress: EgressSection, findings: Findings
     if egress.batch_rows > 1 and not egress.batch_field:
         findings.problem(
             _ROWS,
-            f"is {egress.batch_rows}, and nothing says where the rows go in the body",
+            f"is {egress.batch_rows}, and no member of the body is named for the rows",
             f"Name the member that holds them: {_FIELD}=records.",
         )
     origin, sending = findings.origins.get(METHOD), values.section(SendingSection)
     is_known = bool(sending.idempotency_header) or sending.repeats_unsafe
     if origin is not None and sending.method in _ONCE and not is_known:
         findings.information(
-            f"rows are sent by {sending.method} without {IDEMPOTENCY_HEADER}: once one was taken,"
-            " a work unit that fails is not sent again before somebody has looked"
-            " (ms.egress.send.again)",
+            f"rows are sent by {sending.method} without {IDEMPOTENCY_HEADER}: once the receiver "
+            "took one, a failed work unit is not sent again before somebody has checked it "
+            "(ms.egress.send.again)",
             origin,
         )

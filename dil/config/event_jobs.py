@@ -1,4 +1,4 @@
-"""Checks which jobs may have an event column, and which actions for late rows."""
+"""Checks whether a job may have an event column, and which action for late rows it may have."""
 
 from __future__ import annotations
 
@@ -94,6 +94,7 @@ def _check_late_rows(parts: EventParts, spec: EventTimeSpec, findings: Findings)
     if spec.late_action == "side_table" and not parts.has_folder:
         findings.problem(
             LATE_ACTION,
-            "is side_table, and the dataset has no folder of its own, beside which late rows go",
+            "is side_table, and the dataset has no folder of its own beside which late rows could "
+            "go",
             "Set writer.file.path.type=namespace_table, or ms.late.action=flag.",
         )

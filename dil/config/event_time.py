@@ -37,14 +37,14 @@ POLICY = "ms.event.multi.policy"
 LATE_ACTION, AFTER_CLOSE = "ms.late.action", "ms.late.after.close"
 
 _BOUND = AdaptiveBound()
-# A length for all partitions, or one for each by name.
+# One length for all partitions, or a length for each by name.
 Delay: TypeAlias = int | Mapping[str, int]
 
 _LENGTH_FIX = "Write milliseconds, or an ISO duration of days and smaller units, such as PT30S."
 
 
 def _length(value: object) -> int:
-    """Return the ms that a number or an ISO duration means."""
+    """Return the length in ms that a number or an ISO duration means."""
     if isinstance(value, str) and not value.strip().isdecimal():
         try:
             return duration_ms(value.strip())
@@ -84,17 +84,17 @@ class Adaptive(Setting):
     """The value of ``ms.event.adaptive``."""
 
     window: Annotated[Whole, Ge(1)] = member(
-        "Rows of a partition whose delays count, its last ones.", default=_BOUND.window
+        "Number of the last rows of a partition whose delays count.", default=_BOUND.window
     )
     quantile: Annotated[Fraction, ReadBy(_quantile)] = member(
-        "Share of them that are behind by no more than the bound; its rank is exact.",
+        "Share of these rows whose delays are within the bound; its rank is exact.",
         default=_BOUND.quantile,
         is_default_shown=False,
     )
     min: Length = member("The least bound, in ms or as an ISO duration.", default=_BOUND.low_ms)
     max: Length = member("The largest bound, at most 7 days.", default=_BOUND.high_ms)
     margins: tuple[Annotated[tuple[int, int], ReadBy(_margin)], ...] = member(
-        "What is added to the quantile while a partition has had few rows: [up to rows, ms] each, "
+        "Margins to add to the quantile while a partition has had few rows, each [up to rows, ms], "
         "rows ascending.",
         default=_BOUND.margins,
     )
@@ -129,7 +129,7 @@ def _adaptive(value: JsonValue, around: ReadContext) -> AdaptiveBound:
 
 
 def _delay(value: JsonValue | int, around: ReadContext) -> Delay:
-    """Return one delay, or one for each stream (partition); numbers are ms."""
+    """Return one delay in ms, or one for each stream (partition)."""
     del around
     if isinstance(value, int):
         return value
@@ -161,7 +161,7 @@ class EventTimeSection(Section):
     strategy: Annotated[Strategy, ONE_OF] = prop(
         "ms.event.watermark",
         "How the event-time watermark follows the rows. `fixed_delay` is the largest time less "
-        "`ms.event.delay`, as Spark's is; `bounded` the same for each partition, as Flink's is; "
+        "`ms.event.delay`, as in Spark; `bounded` is the same for each partition, as in Flink; "
         "`adaptive` measures how late rows come; `source_180ms` assumes 180 ms; `system_time` is "
         "the time of the commit less the delay; `manual` is set by an operator.",
         default=Strategy.NONE,
@@ -170,22 +170,22 @@ class EventTimeSection(Section):
     delay: Annotated[Delay | None, Written(ValueType.DURATION_OR_OBJECT, read=_delay)] = prop(
         "ms.event.delay",
         "How far behind the largest time the watermark stays: an ISO duration such as `PT10M`, or "
-        "an object of one for each partition. The partitions that it names are known: under the "
-        "policy `min` one without rows holds the watermark back.",
+        "an object with one for each partition. The named partitions are known from the start: "
+        "under the policy `min` a named partition without rows holds the watermark back.",
         default=None,
         example='{"north": "PT10S", "south": "PT5M"}',
         scope=Scope.JOB,
     )
     stream_column: Text = prop(
         "ms.event.partition.column",
-        "Column that names the partition of a row, such as a device: each has a watermark of its "
-        "own, and the least of them counts. Unset: all rows are of one partition.",
+        "Column that names the partition of a row, such as a device: each partition has its own "
+        "watermark, and the least of these counts. Unset: all rows are in one partition.",
         default="",
         scope=Scope.JOB,
     )
     idle_ms: Duration | None = prop(
         "ms.event.idle.timeout",
-        "How long a partition may be without rows until it is not waited for any more. Unset: one "
+        "How long the watermark waits for a partition without rows. Unset: one "
         "planned run without rows.",
         default=None,
         scope=Scope.JOB,
@@ -198,7 +198,7 @@ class EventTimeSection(Section):
     )
     order: Annotated[Literal["batch", "arrival"], ONE_OF] = prop(
         "ms.event.order",
-        "Whether the order of rows inside a batch is that of their arrival, so that `adaptive` may "
+        "Whether the rows of a batch are in the order of their arrival, so that `adaptive` may "
         "measure by it.",
         default="batch",
         scope=Scope.JOB,
@@ -211,20 +211,20 @@ class EventTimeSection(Section):
     )
     most_streams: Annotated[Int, Ge(1), Le(1_000_000)] = prop(
         "ms.event.partitions.max",
-        "The most partitions; more are refused, because the state keeps each.",
+        "Most partitions; more are refused, because the state keeps each of them.",
         default=1000,
         scope=Scope.JOB,
     )
     nulls: Annotated[Literal["keep", "reject", "ingest_time"], ONE_OF] = prop(
         "ms.event.null",
-        "What happens to a row without event time: `keep` it, never late; `reject` it; or take the "
-        "time of the commit for it.",
+        "What happens to a row without event time: `keep` keeps it, and it is never late; `reject` "
+        "refuses it; `ingest_time` gives it the time of the commit.",
         default="keep",
         scope=Scope.JOB,
     )
     max_future_ms: Duration = prop(
         "ms.event.max.future",
-        "How far ahead of now an event time may be; rows beyond are refused and move no watermark.",
+        "How far ahead of now an event time may be; later rows are refused and move no watermark.",
         default=DAY_MS,
         shown="P1D",
         scope=Scope.JOB,
@@ -245,27 +245,28 @@ class EventTimeSection(Section):
         "ms.late.action",
         "What happens to late rows: `flag` marks them in the columns `_late` and `_lateness_ms`, "
         "`side_table` publishes them beside the dataset, `drop` leaves them out, `fail` fails "
-        "their work unit. Unset: they are published as others are, and only counted.",
+        "their work unit. Unset: late rows are published like all other rows, and only counted.",
         default=None,
         scope=Scope.JOB,
     )
     boundary: Annotated[Literal["exclusive", "inclusive"], ONE_OF] = prop(
         "ms.late.boundary",
-        "Whether a row at the watermark itself is late; `inclusive` is as Spark does it.",
+        "Whether a row at the watermark itself is late; `inclusive` is as in Spark.",
         default="exclusive",
         scope=Scope.JOB,
     )
     lag: Annotated[Int, Ge(0), Le(1)] = prop(
         "ms.late.lag",
-        "How many batches before the last one the judging watermark is from; 1 is as Spark does "
-        "it.",
+        "Age of the watermark that decides which rows are late, in batches before the last one; 1 "
+        "is as in Spark.",
         default=0,
         scope=Scope.JOB,
     )
     after_close: Annotated[Literal["side_table", "reopen", "reject"], ONE_OF] = prop(
         "ms.late.after.close",
         "What happens to rows for a closed timelabel: `side_table` publishes them beside "
-        "the dataset, `reopen` in it, and closes the label again, `reject` leaves them out.",
+        "the dataset, `reopen` publishes them in the dataset and closes the label again, `reject` "
+        "leaves them out.",
         default="side_table",
         scope=Scope.JOB,
     )
@@ -303,7 +304,7 @@ def event_time_section(values: Properties, findings: Findings) -> EventTimeSpec:
 
 
 def _check_delay(section: EventTimeSection, findings: Findings) -> None:
-    """Refuse a watermark without the delay that it needs, or with one of unknown streams."""
+    """Refuse a watermark without the delay that it needs, or with delays of unknown streams."""
     if not findings.is_sound(DELAY, STRATEGY):
         return
     strategy, delay = section.strategy, section.delay

@@ -46,10 +46,10 @@ _SAMPLES_BY_TYPE: Mapping[ValueType, str] = {
 
 
 def explain(name: str) -> str:
-    """Return the explanation of a property, an alias of one, an old key, or a group.
+    """Return the explanation of a property, an alias, an old key, or a group as text.
 
     Raises:
-        ConfigError: nothing has that name; the nearest ones are facts.
+        ConfigError: nothing has that name; the facts of the error are similar names.
     """
     if group := _group(name):
         return _group_text(group)
@@ -69,7 +69,7 @@ def explain(name: str) -> str:
 
 
 def is_known(name: str) -> bool:
-    """Return whether a name is that of a property, an alias, an old key or a group."""
+    """Return whether a property, an alias, an old key or a group has this name."""
     known = name in DEPRECATED or name in MISSPELLED or lookup(name) is not None
     return known or _group(name) is not None
 
@@ -78,7 +78,7 @@ def explained(name: str) -> JsonObject:
     """Return the explanation as JSON; absent facts are null or empty.
 
     Raises:
-        ConfigError: nothing has that name; the nearest ones are facts.
+        ConfigError: nothing has that name; the facts of the error are similar names.
     """
     if group := _group(name):
         return _group_json(group)
@@ -117,7 +117,7 @@ def groups_text() -> str:
     width = max(len(group.slug) for group in GROUPS)
     lines = [f"{group.slug:<{width}}  {group.title} ({len(group.properties)})" for group in GROUPS]
     return "\n".join(
-        [*lines, "", "dil explain GROUP lists a group, dil explain PROPERTY says all."]
+        [*lines, "", "dil explain GROUP lists a group, dil explain PROPERTY explains a property."]
     )
 
 
@@ -127,7 +127,7 @@ def groups_json() -> JsonObject:
 
 
 def known_classes(name: str) -> tuple[str, ...]:
-    """Return the short names of the classes that a property takes, installed ones among them."""
+    """Return the short names of the classes that a property takes, also of installed classes."""
     kind = _KINDS.get(name)
     return () if kind is None else registry.names(kind)
 
@@ -162,7 +162,7 @@ def facts(entry: Property) -> list[str]:
 
 
 def secret_parts(entry: Property) -> str:
-    """Return a text on the part of the value that may be a secret; empty without one."""
+    """Return words for the part of a value that may be a secret; empty text if none may."""
     return "the value" if entry.secret else entry.hidden_members
 
 
@@ -242,8 +242,8 @@ def _near(name: str) -> str:
     if holding:
         shown, more = ", ".join(holding[:_SHOWN_NEAR]), len(holding) - _SHOWN_NEAR
         others = f", and {more} more" if more > 0 else ""
-        return f"These hold it: {shown}{others}."
-    return "dil explain without a name lists what there is."
+        return f"These names contain it: {shown}{others}."
+    return "dil explain without a name lists all groups."
 
 
 def group_of(name: str) -> Group:
@@ -257,7 +257,7 @@ def old_names(name: str) -> tuple[str, ...]:
 
 
 def related(name: str) -> tuple[str, ...]:
-    """Return the properties that this one's text names, those that name it, and neighbours."""
+    """Return related properties: named in the text, naming this property, or neighbours."""
     named = [each for each in _NAMED.findall(TABLE[name].meaning) if each in TABLE]
     naming = [entry.name for entry in TABLE.values() if f"`{name}`" in entry.meaning]
     found = dict.fromkeys([*named, *naming])

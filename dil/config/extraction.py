@@ -27,7 +27,7 @@ from dil.sections.schema import SCHEMA, SchemaSection
 from dil.spi.registry import PluginKind, short_name
 
 _EXTRACTOR = "CsvExtractor"
-# Formats whose rows are followed, not searched for, with the paths that they allow.
+# Formats in which a path leads to the rows without a search, with the paths that they allow.
 _FOLLOWED = {
     "avro": one_place,
     "orc": through_members,
@@ -156,6 +156,7 @@ def _check_order(values: Properties, findings: Findings) -> None:
     elif max(order, default=-1) >= len(order):
         findings.problem(
             CSV_ORDER,
-            f"names the cell {max(order)}, and there are as many cells as columns, from 0 on",
+            f"names the cell {max(order)}, and there are only as many cells as columns, counted "
+            "from 0",
             "Count from 0; -1 gives null.",
         )

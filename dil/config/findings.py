@@ -12,21 +12,21 @@ _ADDRESS = "ms.source.uri"
 _RESOLVERS = "ms.secret.resolvers"
 _NAME = re.compile(r"\w+(?:\.\w+)+")
 _TAKEN_OUT = (
-    "Take it out of the address, which is no place for one: a parameter sends it, such as"
-    ' ms.parameters=[{"name": "api_key", "value": "env:NAME"}]; of a database,'
-    " source.conn.password."
+    "Take it out of the address. Send it by a parameter, such as "
+    'ms.parameters=[{"name": "api_key", "value": "env:NAME"}]; for a database, set '
+    "source.conn.password."
 )
 
 
 @dataclass(slots=True)
 class Findings:
-    """Problems (the job cannot start) and notices (it can) of one configuration.
+    """The problems of one configuration, which stop the job, and its notices, which do not.
 
     ``origins`` says where each key was written; findings about a key point there. ``infos`` are
     notices that only inform and ask for nothing. ``likely_typos`` are notices about unknown keys,
-    by the property that may be meant. ``without_effect`` are set properties that change nothing
-    here, and whose effect is hardly missed. ``plain_secrets`` are properties that hold a secret in
-    plain text.
+    by the property that may be meant. ``without_effect`` are properties that the job sets and that
+    change nothing here, and whose effect users hardly miss. ``plain_secrets`` are properties that
+    hold a secret in plain text.
     """
 
     origins: Mapping[str, Origin] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Findings:
         self.infos.append(self.notices[-1])
 
     def note_plain_secrets(self) -> None:
-        """Add one note for all properties that hold a secret in plain text, with what to write."""
+        """Add one note, with its fix, for all properties that hold a secret in plain text."""
         if not self.plain_secrets:
             return
         first, *others = self.plain_secrets
@@ -80,11 +80,11 @@ class Findings:
         self.likely_typos.setdefault(meant, self.notices[-1])
 
     def is_sound(self, *keys: str) -> bool:
-        """Return whether no problem was found with these properties so far."""
+        """Return whether these properties have no problem so far."""
         return not any(problem.key in keys for problem in self.problems)
 
     def move(self, where: Callable[[Problem], Problem]) -> None:
-        """Give every problem the origin that a function finds for it.
+        """Give each problem the origin that a function finds for it.
 
         Notices stay at their key's line: looking inside a value takes longer than planning.
         """
@@ -94,18 +94,19 @@ class Findings:
         """Raise all problems as one error.
 
         Raises:
-            ConfigError: there is at least one problem; equal ones are named once. The error also
-                has the notices.
+            ConfigError: there is at least one problem; equal problems are named once. The error
+                also has the notices.
         """
         if self.problems:
-            if self.is_sound(_RESOLVERS):  # else a text may be a reference of the one in question
+            if self.is_sound(_RESOLVERS):  # else a text may be a reference of a wrong resolver
                 self.note_plain_secrets()
             raise ConfigError(dict.fromkeys(self.problems), self._own_notices(), self.infos)
 
     def _own_notices(self) -> tuple[Problem, ...]:
-        """Return the notices that are no consequence of a problem.
+        """Return the notices that do not follow from a problem.
 
-        A notice that is about a property with a problem, or names it, was found with its default.
+        If a notice is about a property with a problem, or names that property, the check saw only
+        the property's default.
         """
         wrong = {problem.key for problem in self.problems} - {""}
 
@@ -116,5 +117,5 @@ class Findings:
         return tuple(each for each in self.sorted_notices() if not follows(each))
 
     def sorted_notices(self) -> tuple[Problem, ...]:
-        """Return the notices by file and line, equal ones once."""
+        """Return the notices in the order of file and line; equal notices come once."""
         return tuple(sorted(dict.fromkeys(self.notices), key=lambda notice: notice.sort_key))

@@ -2,7 +2,7 @@
 
 It hashed ``repr`` of classes as they were named then. The texts below give the same bytes and are
 frozen: they follow no class, field or enum member of today. Nothing is recorded with this digest
-any more; it is only compared with what an earlier release recorded.
+any more; it is only compared with the records of earlier releases.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from dil.model.destination import MergeSpec, TableSpec, WarehouseSpec
 from dil.model.job import PublishingSpec, WritingSpec
 from dil.model.timelabels import TimelabelSpec
 
-# The properties that had a line, whatever their value. A later one has a line where it says more
-# than its default: no earlier release ran such a job.
+# The properties that had a line for any value. A later property has a line only if its value is not
+# its default: no earlier release ran such a job.
 _TEXT = """
 converter.avro.binary.charset converter.avro.date.format converter.avro.date.timezone
 converter.avro.max.conversion.failures converter.avro.nullify.fields.enabled

@@ -1,7 +1,8 @@
 """Keys of Gobblin, its launchers and metrics that real job files have, without effect here.
 
-Source: Gobblin's ``ConfigurationKeys`` and the ``.pull`` files of DIL. They steer how Gobblin runs
-a job, not which rows it writes; keys that do the latter stay unknown, so that a warning names them.
+Source: Gobblin's ``ConfigurationKeys`` and the ``.pull`` files of DIL. These keys steer how Gobblin
+runs a job, not which rows it writes. Keys that decide which rows it writes stay unknown, so that a
+warning names them.
 """
 
 from __future__ import annotations

@@ -49,9 +49,9 @@ class GraceSection(Section):
 
     mode: Annotated[GraceMode, ONE_OF] = prop(
         MODE,
-        "How a run gets its grace period: `fixed` is `ms.grace.period(.days)`; `auto` "
-        "follows from how late new rows came so far, which needs `ms.event.column`, and is "
-        "`ms.grace.period(.days)` until 10,000 rows and 7 commits are measured; `max` is "
+        "How a run gets its grace period: `fixed` takes `ms.grace.period(.days)`; `auto` measures "
+        "how late new rows came so far, which needs `ms.event.column`, and takes "
+        "`ms.grace.period(.days)` until 10,000 rows and 7 commits are measured; `max` takes "
         "`ms.grace.max`.",
         default=_DEFAULT.mode,
         scope=Scope.JOB,
@@ -73,22 +73,22 @@ class GraceSection(Section):
     )
     high_ms: Duration = prop(
         MOST,
-        "The longest grace period of `auto`, which is that of its probes too; and that of `max`.",
+        "The longest grace period of `auto`; its probes, and `max`, use it as their grace period.",
         default=_DEFAULT.high_ms,
         shown="P31D",
         scope=Scope.JOB,
     )
     unit: Annotated[Literal["hour", "day"], ONE_OF] | None = prop(
         "ms.grace.unit",
-        "What a grace period of `auto` is rounded up to. Unset: `hour` where time is cut hourly, "
-        "else `day`.",
+        "The unit to which a grace period of `auto` is rounded up. Unset: `hour` if partitions are "
+        "hourly, else `day`.",
         default=None,
         scope=Scope.JOB,
     )
     probe_every: Annotated[Int, Ge(0), Le(10_000)] = prop(
         "ms.grace.probe.every",
-        "Under `auto` each run of this number is a probe, which reads `ms.grace.max` back: only "
-        "probes find rows that are later than the grace period of other runs. 0 is for no probes.",
+        "Under `auto` one run in this many is a probe, which reads `ms.grace.max` back: only "
+        "probes find rows that come later than the grace period of other runs. 0 means no probes.",
         default=_DEFAULT.probe_every,
         scope=Scope.JOB,
     )
@@ -123,18 +123,19 @@ def check_measured(
     keeps_state: bool,
     compares_rows: bool,
 ) -> None:
-    """Refuse a grace period that is measured where nothing is measured."""
+    """Refuse a measured grace period if the job cannot measure it."""
     if spec.mode is not GraceMode.AUTO:
         return
     if not has_events:
-        what = "is auto, and no column says when rows happened, by which they are late"
+        what = "is auto, and no column has the time of a row, so lateness cannot be measured"
         findings.problem(MODE, what, "Set ms.event.column, or ms.grace.mode=fixed.")
     elif not keeps_state:
-        what = "is auto, and the job keeps no state, in which the measure is"
+        what = "is auto, and the job keeps no state, which would hold the measure"
         findings.problem(MODE, what, "Keep state, or set ms.grace.mode=fixed.")
     elif not compares_rows:
         what = (
-            "is auto, and rows that are read again are not compared with those of a database: the "
+            "is auto, and rows that are read again are not compared with the rows of a database: "
+            "the "
             "configured grace period is used"
         )
         findings.notice(MODE, what, "Set ms.grace.mode=fixed, or max.")

@@ -29,7 +29,7 @@ KEYS, DELTAS = "extract.primary.key.fields", "extract.delta.fields"
 
 @dataclass(frozen=True, slots=True)
 class JobSection(Section):
-    """The name of a job, its connector, and what the launcher reads."""
+    """The name of a job, its connector, and properties of the launcher."""
 
     source_class: ClassName = prop(
         "source.class",
@@ -41,7 +41,7 @@ class JobSection(Section):
     )
     name: Text = prop(
         "job.name",
-        "Name of the job and key of everything that is remembered about it: a renamed job starts "
+        "Name of the job, and the key of all its state: a renamed job starts "
         "from scratch. Letters, digits, dot, dash, underscore, and single blanks between them.",
         default="",
         example="orders",
@@ -83,7 +83,7 @@ class JobSection(Section):
     )
     runs_once: Bool = prop(
         "job.runonce",
-        "Belongs to Gobblin's scheduler; a run is always one run.",
+        "Belongs to Gobblin's scheduler; here each run happens once.",
         default=False,
         scope=Scope.JOB,
         support=Support.NO_EFFECT,
@@ -91,7 +91,7 @@ class JobSection(Section):
     )
     is_disabled: Bool = prop(
         "job.disabled",
-        "When true a run does nothing and ends with success.",
+        "If true, a run does nothing and ends with success.",
         default=False,
         scope=Scope.JOB,
         identity=False,
@@ -107,18 +107,18 @@ class JobSection(Section):
     )
     lease_s: Annotated[Int, Ge(1)] = prop(
         "ms.lease.seconds",
-        "How long after its last sign of life a run of another host keeps the job to itself.",
+        "How long a run on another host keeps the job's lease after its last sign of life.",
         default=60,
         scope=Scope.JOB,
         identity=False,
     )
     template: PathText = prop(
         "job.template",
-        "File of properties that hold unless the job, or a file that it inherits or includes, says "
-        "otherwise. A relative path, and what follows `resource:///`, starts at the folder of the "
-        "job file, else at those of `ms.plugin.path`. A template may name the one below it by "
-        "`gobblin.template.inherit`, and by `gobblin.template.required_attributes` the keys that a "
-        "job has to set.",
+        "File of properties that apply unless the job, or a file that it inherits or includes, "
+        "sets them. A relative path, or the path after `resource:///`, is looked for in the folder "
+        "of the job file, then in the folders of `ms.plugin.path`. A template may inherit another "
+        "template by `gobblin.template.inherit`, and list the keys that a job has to set in "
+        "`gobblin.template.required_attributes`.",
         default="",
         example="resource:///templates/orders.template",
         scope=Scope.JOB,
@@ -135,48 +135,49 @@ class JobSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class DatasetSection(Section):
-    """The name of a dataset, how it is loaded, and which columns distinguish its rows."""
+    """The name of a dataset, its load type, and the columns that distinguish its rows."""
 
     namespace: Text = prop(
         "extract.namespace",
-        "Dot separated name space: of the Avro record, and with slashes for dots of the output "
-        "folder.",
+        "Name space of the Avro record, separated by dots; with slashes in place of the dots, also "
+        "a part of the output folder.",
         default="",
         example="com.acme.crm",
     )
     table: Text = prop(
         "extract.table.name",
-        "Name of the dataset: of its folder and of the Avro record.",
+        "Name of the dataset, of its folder and of the Avro record.",
         default="",
         example="orders",
         required=True,
     )
     table_type: Annotated[TableType, ONE_OF] = prop(
         "extract.table.type",
-        "What a run brings: SNAPSHOT_ONLY the whole dataset, APPEND_ONLY new rows, SNAPSHOT_APPEND "
-        "new versions of rows. It chooses `ms.publish.mode` of tables and warehouses where that is "
-        "not set. Of plain files it does not decide what is due: each work unit is read once, "
-        "unless `ms.publish.mode` is replace.",
+        "What a run reads: SNAPSHOT_ONLY the whole dataset, APPEND_ONLY new rows, SNAPSHOT_APPEND "
+        "new versions of rows. If `ms.publish.mode` is not set, this property chooses the mode of "
+        "tables and warehouses. For plain files it does not decide what is due: each work unit is "
+        "read once, unless `ms.publish.mode` is replace.",
         default=TableType.SNAPSHOT_ONLY,
     )
     is_full: Bool = prop(
         "extract.is.full",
-        "Asks for a full extract; planning decides (it chooses the element of a list parameter "
+        "Asks for a full extract; planning decides whether a run is a full extract (which chooses "
+        "the element of a list parameter "
         "with two values, and the suffix of the output folder).",
         default=False,
     )
     primary_keys: Texts = prop(
         "extract.primary.key.fields",
-        "Columns that identify a row. Without rows and without a schema they become columns of "
-        "text.",
+        "Columns that identify a row. If there are neither rows nor a schema, they become columns "
+        "of text.",
         default=(),
         example="id",
         scope=Scope.TASK,
     )
     delta_fields: Texts = prop(
         "extract.delta.fields",
-        "Columns that order the versions of a row. Without rows and without a schema they become "
-        "timestamps.",
+        "Columns that order the versions of a row. If there are neither rows nor a schema, they "
+        "become timestamps.",
         default=(),
         example="updated_at",
         scope=Scope.TASK,

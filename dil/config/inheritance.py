@@ -1,10 +1,11 @@
-"""Finds the ``.properties`` files that a job file inherits, and checks whose they are.
+"""Finds the ``.properties`` files that a job file inherits, and checks who owns them.
 
-They can name code, so a file counts only where its author could have changed the job as well.
-Folders are walked from the job file's own upwards, so that a job means the same wherever it is
-started. The walk ends at the nearest folder that is marked as the root of a project by ``.git`` or
-``.dil-project``. Without such a mark it goes on to the root of the file system, and a file counts
-that belongs to an owner of the job and that no other user may write.
+These files can name code, so a job inherits a file only if the file's author could have changed the
+job as well. The search starts in the job file's folder and goes upwards, so that a job means the
+same in whatever folder ``dil`` is started. The search ends at the nearest folder that ``.git`` or
+``.dil-project`` marks as the root of a project. Without such a mark the search continues to the
+root of the file system, and the job inherits a file only if a trusted user owns the file and no
+other user may write it.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from dil.errors import Origin
 
 MARKS = (".git", ".dil-project")
 _FIX = (
-    "If you trust it, name it with `include`, or let it belong to the owner of the job file and be "
-    f"written by that owner alone. In a project, whose root holds {MARKS[0]} or {MARKS[1]}, its "
-    "group may write it too."
+    "If you trust the file, name it with `include`, or let the owner of the job file own it and be "
+    f"the only user who may write it. In a project, whose root holds {MARKS[0]} or {MARKS[1]}, the "
+    "file's group may write it too."
 )
 _ROOT = 0
 
@@ -29,7 +30,7 @@ _ROOT = 0
 def inherited_files(path: str, findings: Findings) -> list[str]:
     """Return the ``.properties`` files above a job file, farthest first.
 
-    Findings name each of them, and each one that was left out.
+    A finding names each inherited file and each file that is left out.
     """
     job = Path(path)
     owners = TrustedUsers(job)
@@ -45,7 +46,7 @@ def inherited_files(path: str, findings: Findings) -> list[str]:
                 "",
                 f"holds several .properties files: {', '.join(names)}",
                 "A folder may hold one, which the jobs in and below it inherit; use `include` for "
-                f"others. A {MARKS[1]} in a folder below ends the search there.",
+                f"other files. A {MARKS[1]} in a folder below ends the search there.",
                 Origin(str(shown)),
             )
         elif names:
@@ -62,10 +63,10 @@ def normal(path: Path) -> Path:
 def _folders(
     job: Path, owners: TrustedUsers, findings: Findings
 ) -> tuple[list[tuple[Path, Path]], bool]:
-    """Return the job file's folder and those above it, nearest first; and if a mark ended them.
+    """Return the folders from the job file's upwards, and whether a project's mark ended the walk.
 
-    Each comes as it is shown, relative where the job file was named so, and as it is. Findings name
-    marks that do not count.
+    Each folder is a pair of paths: the path that messages show (relative if the job file was named
+    by a relative path), and the resolved path. A finding names each mark that does not count.
     """
     start = job.parent
     here = start.resolve()
@@ -74,15 +75,18 @@ def _folders(
         shown = normal(start / Path(*[".."] * steps))
         # Behind a symbolic link, `..` is not the folder above.
         found.append((shown if shown.resolve() == folder else folder, folder))
-        # A mark of somebody else's would only say what somebody else wants to have inherited.
+        # A mark that another user made must not decide which files the job inherits.
         if any(owners.own(folder / mark) for mark in MARKS):
             return found, True
         for strange in (folder / mark for mark in MARKS if os.path.lexists(folder / mark)):
-            doubt = owners.doubt(strange, in_project=False) or "is not the owner's of the job file"
+            doubt = (
+                owners.doubt(strange, in_project=False)
+                or "is not owned by the owner of the job file"
+            )
             findings.notice(
                 "",
-                f"does not take {strange} for the root of its project: it {doubt}",
-                "Let it belong to the owner of the job file.",
+                f"does not take {strange} as the mark of its project: it {doubt}",
+                "Let the owner of the job file own it.",
                 Origin(str(job)),
             )
     return found, False
@@ -94,7 +98,7 @@ def _trusted(
     try:
         files = sorted(item for item in folder.glob("*.properties") if item.is_file())
     except PermissionError:
-        return  # What may not be listed above a job is not meant for it.
+        return  # A folder that the user may not list holds no file for this job.
     for item in (each for each in files if not each.name.startswith(".")):
         if doubt := owners.doubt(item, in_project=in_project):
             findings.notice("", f"does not inherit {item}, which {doubt}", _FIX, Origin(job))
@@ -106,18 +110,21 @@ class TrustedUsers:
     """The users who control a job anyway: its author, the user who runs it, root."""
 
     def __init__(self, job: Path) -> None:
-        """Find the owner of the job file; without a known owner, only the others are trusted."""
+        """Find the owner of the job file.
+
+        If the owner is unknown, only the running user and root are trusted.
+        """
         self._users = {_ROOT, os.geteuid(), *(each.st_uid for each in _found(job))}
 
     def own(self, path: Path) -> bool:
-        """Return whether a path, and a link's target, belong to these users."""
+        """Return whether a path, and the target of a link, belong to these users."""
         found = _found(path)
         return bool(found) and all(each.st_uid in self._users for each in found)
 
     def doubt(self, path: Path, *, in_project: bool) -> str:
-        """Return why others may have written a file or folder, as words after its name; else "".
+        """Return why another user may have written a path, as words after its name; else "".
 
-        In a project the group may write, and a file may be of whoever could put it there.
+        In a project the group may write, and a file may belong to any user who could put it there.
         """
         found = _found(path)
         others = [each for each in found if each.st_uid not in self._users]
@@ -148,9 +155,9 @@ def _is_open(path: Path) -> bool:
 
 
 def _is_open_to_group(found: os.stat_result) -> bool:
-    """Return whether others than the owner may write as its group.
+    """Return whether users other than the owner may write a file as members of its group.
 
-    Many systems give each user a group of the same name, and files are then open to it.
+    Many systems give each user a group of the same name, and let that group write the user's files.
     """
     if not found.st_mode & stat.S_IWGRP or stat.S_ISLNK(found.st_mode):
         return False

@@ -24,10 +24,10 @@ def interpolate(
     findings: Findings,
     keys: Iterable[str] | None = None,
 ) -> dict[str, Entry]:
-    """Return the entries, or those of ``keys``, with every ``${...}`` replaced, recursively.
+    """Return the entries of ``keys`` (by default all) with every ``${...}`` replaced, recursively.
 
-    ``settings`` are the ``-D`` values, which ``${sys:NAME}`` reads. Unknown names and circles are
-    problems of the key that holds them; such a token is left as it is.
+    ``settings`` are the ``-D`` values, which ``${sys:NAME}`` reads. An unknown name or a circle is
+    a problem of the key whose value holds the token; the token then stays in the text.
     """
     run = _Run(entries, environ, settings, findings)
     wanted = entries if keys is None else keys
@@ -35,7 +35,7 @@ def interpolate(
 
 
 def references(entries: Mapping[str, Entry]) -> frozenset[str]:
-    """Return every name that a ``${...}`` of these entries reads."""
+    """Return the names that the ``${...}`` of these entries read."""
     texts = (entry.text for entry in entries.values() if "${" in entry.text)
     return frozenset(name for text in texts for name in _TOKEN.findall(text))
 
@@ -62,10 +62,10 @@ class _Run:
             parts[index], from_outside = self._value(name, entry, (*chain, key))
             is_masked = is_masked or from_outside
         if sum(map(len, parts)) > _LONGEST:
-            what = f"grows beyond {_LONGEST} characters by its references"
-            self.findings.problem(key, what, "Refer to less.", entry.origin)
+            what = f"grows beyond {_LONGEST} characters when its references are replaced"
+            self.findings.problem(key, what, "Refer to shorter values.", entry.origin)
             parts = [entry.text]
-        # Offsets of line breaks hold for the text as written only.
+        # The offsets of line breaks are right only for the text as it was written.
         self.done[key] = replace(entry, text="".join(parts), breaks=(), is_masked=is_masked)
         return self.done[key]
 
@@ -92,13 +92,13 @@ class _Run:
                 entry.key,
                 f"refers to ${{{name}}}, which is not set",
                 suggestion(name, self.entries)
-                or "Set it here, in a file this one builds on, or with -D.",
+                or "Set it here, in a file that this one inherits or includes, or with -D.",
                 entry.origin,
             )
             return f"${{{name}}}", False
         if len(chain) > _DEEPEST and name not in self.done:
-            what = f"refers to others more than {_DEEPEST} levels deep"
-            self.findings.problem(chain[0], what, "Write out one of them.")
+            what = f"refers to other properties more than {_DEEPEST} levels deep"
+            self.findings.problem(chain[0], what, "Write a value in place of one reference.")
             return f"${{{name}}}", False
         found = self.resolved(name, chain)
         return found.text, found.is_masked

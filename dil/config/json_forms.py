@@ -1,7 +1,7 @@
-"""The inside of each JSON property: its members and an example, for the reference.
+"""The members of each JSON property and an example of its value, for the reference.
 
-Types, defaults and meanings come from the models that read the values; the property itself says
-what is inside one that is read without a model.
+Types, defaults and meanings come from the models that read the values. A property that is read
+without a model declares its members itself.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class JsonMember:
 
 @dataclass(frozen=True, slots=True)
 class JsonForm:
-    """The members of a JSON property, and an example of it as it is in a job file."""
+    """The members of a JSON property, and an example as a job file writes it."""
 
     members: tuple[JsonMember, ...]
     example: str
 
 
 def form_of(entry: Property) -> JsonForm | None:
-    """Return the JSON form of a property, None for one that is no JSON or not read yet."""
+    """Return the JSON form of a property; None if the property is not JSON or has no example."""
     if not entry.type.spans_lines or not entry.example:
         return None
     if entry.model is not None:
@@ -68,7 +68,7 @@ def _members(model: type[Setting], prefix: str = "") -> Iterator[JsonMember]:
 
 
 def _default(field: Field[Any]) -> str:
-    """Return the JSON of a member's default, empty text for none, null and what is empty."""
+    """Return a member's default as JSON; empty text if the default is missing, null or empty."""
     is_shown = field.metadata["json_schema_extra"]["is_default_shown"]
     if field.default in (MISSING, None, "", ()) or not is_shown:
         return ""
@@ -86,6 +86,6 @@ def _value_text(annotation: object) -> str:
         return ", ".join(str(word) for word in inside)
     if origin is dict:
         return "object of texts"
-    # A tuple of one type, a union with None, or Annotated: the first says it.
+    # The first argument of a tuple, of a union with None, or of Annotated is the type.
     first = _value_text(inside[0])
     return f"array of {first}s" if origin is tuple else first

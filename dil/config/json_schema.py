@@ -1,8 +1,9 @@
 """A JSON Schema of ``.yaml`` job files for editors, generated from the property table.
 
-It accepts whatever a job may write, quoted or not, flat or nested at the dots, and refuses what
-cannot be right by its form alone. Required properties are not asked for: an inherited file may set
-them. ``dil validate`` checks the rest. Source: JSON Schema 2020-12, RFC 8259.
+It accepts every form that a job may write: quoted or not, flat or nested at the dots. It refuses a
+value only if the form alone shows that the value is wrong. It requires no property, because an
+inherited file may set the required ones. ``dil validate`` checks the rest. Source: JSON Schema
+2020-12, RFC 8259.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ BOOL: list[JsonObject] = [
     {"type": "boolean"},
     {"type": "string", "pattern": "^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])$"},
 ]
-# The member that a column's name may be written under as well.
+# The other member under which a job may write the name of a column.
 _OTHER_NAMES = {"columnName": "name"}
 _WORDS = re.compile(r"[A-Za-z0-9_-]+(?:, [A-Za-z0-9_-]+)+")
 _ANY_NAME = "("
@@ -45,7 +46,7 @@ def any_of(forms: Sequence[JsonObject]) -> JsonObject:
 
 
 def text_of(pattern: str) -> JsonObject:
-    """Return the schema of a text that holds a pattern."""
+    """Return the schema of a text in which a pattern matches."""
     return {"type": "string", "pattern": pattern}
 
 
@@ -55,7 +56,7 @@ def listed(items: Sequence[JsonObject]) -> JsonObject:
 
 
 def whole_number(low: int | None = None, high: int | None = None) -> list[JsonObject]:
-    """Return the forms of a whole number; the bounds of a quoted one are not seen."""
+    """Return the forms of a whole number; the schema cannot check the bounds of a quoted number."""
     number: dict[str, JsonValue] = {"type": "integer"}
     if low is not None:
         number["minimum"] = low
@@ -81,7 +82,7 @@ def _any_case(word: str) -> str:
 def members_schema(members: Sequence[JsonMember], prefix: str = "") -> JsonObject:
     """Return the schema of an object from the reference of its members.
 
-    Other members are refused, unless any name is allowed there.
+    The schema refuses other members, unless the object allows any name.
     """
     properties: dict[str, JsonValue] = {}
     required: list[JsonValue] = []
@@ -89,7 +90,7 @@ def members_schema(members: Sequence[JsonMember], prefix: str = "") -> JsonObjec
     paths = {member.path for member in members}
     for member in members:
         name = member.path.removeprefix(prefix)
-        # A name may hold a dot of its own: only where the part before it is a member, it nests.
+        # A name may hold a dot: the dot nests only if the part before it is a member.
         is_deeper = "." in name and prefix + name.rpartition(".")[0] in paths
         if not member.path.startswith(prefix) or is_deeper:
             continue
@@ -147,7 +148,7 @@ _PLAIN: Mapping[ValueType, list[JsonObject]] = {
 
 
 def json_schema() -> JsonObject:
-    """Return the schema: one definition per property, used flat and nested."""
+    """Return the JSON Schema of a job file: one definition per property, used flat and nested."""
     definitions: dict[str, JsonValue] = {
         "blank": {"description": "Takes the default.", "enum": [None, ""]},
         "reference": {
@@ -169,7 +170,7 @@ def json_schema() -> JsonObject:
 
 
 def _node(prefix: str, names: Iterable[str]) -> JsonObject:
-    """Return the object at a prefix: every key below it, flat, and those nested at their dots."""
+    """Return the schema of the object at a prefix; its keys may be flat or nested at their dots."""
     below = [name for name in names if name.startswith(prefix)]
     keys = {name.removeprefix(prefix): name for name in below}
     found: dict[str, JsonValue] = {key: {"$ref": f"#/$defs/{name}"} for key, name in keys.items()}
@@ -180,7 +181,7 @@ def _node(prefix: str, names: Iterable[str]) -> JsonObject:
 
 
 def _others(prefix: str, names: Iterable[str]) -> JsonObject:
-    """Return the other keys that an object allows: of plug-ins and other programs, not ours."""
+    """Return the schema of an object's other keys, of plug-ins and other programs."""
     if prefix == OWN_PREFIX:
         return {"additionalProperties": False, "patternProperties": {r"^x(\.|$)": True}}
     if prefix:
@@ -207,11 +208,11 @@ def _values(entry: Property) -> list[JsonObject]:
     """Return the forms that a value of a property may have."""
     match entry.type:
         case ValueType.INT | ValueType.LONG:
-            # A number that means another may lie below its bounds.
+            # A special number, such as 0 for no limit, may lie below the bounds.
             low = None if entry.low is None else min(entry.low, *entry.special, entry.low)
             return whole_number(low, entry.high)
         case ValueType.ENUM:
-            # on and off are booleans in YAML 1.1, with which some editors check.
+            # Some editors check with YAML 1.1, in which on and off are booleans.
             switch: list[JsonObject] = [{"type": "boolean"}] if "on" in entry.words else []
             return [*words(entry.words), *switch]
         case ValueType.JSON_OBJECT | ValueType.JSON_ARRAY | ValueType.WORD_OR_OBJECT:
@@ -226,7 +227,7 @@ def _json(entry: Property) -> list[JsonObject]:
     form = form_of(entry)
     inside: JsonObject = {"type": "object"} if form is None else members_schema(form.members)
     if entry.type is ValueType.JSON_ARRAY:
-        # Without members nothing is known of the items.
+        # Without members the type of the items is unknown.
         inside = listed([inside]) if form and form.members else {"type": "array"}
     text = text_of(r"^\s*\[" if entry.type is ValueType.JSON_ARRAY else r"^\s*\{")
     return [inside, text, *(words(entry.words) if entry.words else [])]

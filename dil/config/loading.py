@@ -86,9 +86,9 @@ from dil.storage.locations import PathError, local_path
 
 
 class Loaded(Struct, frozen=True):
-    """A job, and what a user should know about its configuration.
+    """A job, and the notices about its configuration.
 
-    ``infos`` are those notices that only say what is so, such as which files it inherits.
+    ``infos`` are notices that ask for nothing, such as the names of inherited files.
     """
 
     job: Job
@@ -107,17 +107,18 @@ def load(
 ) -> Loaded:
     """Read, check and build a job; runs on the driver, does no I/O but reading files.
 
-    For a job with classes of its own, appends the job file's folder and those of
-    ``ms.plugin.path`` to this process's import path (rule F13).
+    If the job has classes of its own, this appends the job file's folder and the folders of
+    ``ms.plugin.path`` to the import path of this process (rule F13).
 
     Args:
         path: The job file; messages name it as given here.
         overrides: ``-D`` settings, which win over everything.
         environ: The environment, for ``${env:NAME}`` and ``env:NAME``.
         lenient: Unknown ``ms.`` keys are notices in place of problems.
-        secrets: Whether the secrets are needed. Without, one that cannot be read is empty, with
-            a notice: planning and looking at state do without the source.
-        as_input: Whether another job reads its dataset: then its own inputs are not looked up.
+        secrets: Whether the secrets are needed. If not, a secret that cannot be read is empty and
+            gives a notice: planning and state commands do not connect to the source.
+        as_input: Whether another job reads this job's dataset. If so, the inputs of this job are
+            not looked up.
 
     Raises:
         ConfigError: with every problem found, sorted by file and line.
@@ -125,7 +126,7 @@ def load(
     findings = Findings()
     found = read_job(str(path), findings)
     if not found:
-        findings.raise_problems()  # Unreadable: that all required keys are missing says nothing.
+        findings.raise_problems()  # Nothing was read, so missing required keys are no news.
     settings = overrides or {}
     written = with_templates(
         with_overrides(found, settings), str(path), settings, environ, findings
@@ -139,14 +140,14 @@ def load(
     load_input = None if as_input else _loads_inputs(environ)
     job = _Builder(entries, blanks, place, findings, secrets, load_input).job()
     if unused := [name for name in findings.without_effect if name not in used]:
-        what = "has properties without effect here; dil explain NAME says what is done instead: "
+        what = "has properties without effect here; dil explain NAME says what to use instead: "
         findings.information(f"{what}{', '.join(unused)}", Origin(str(path)))
     findings.note_plain_secrets()
     return Loaded(job, findings.sorted_notices(), tuple(findings.infos))
 
 
 def _loads_inputs(environ: Mapping[str, str]) -> LoadInput:
-    """Return the loader of the jobs whose datasets a job reads, without their source secrets."""
+    """Return a function that loads the job of an input without the secrets of its source."""
 
     def load_input(path: Path) -> Job:
         return load(path, environ=environ, secrets=False, as_input=True).job
@@ -181,7 +182,9 @@ def peek_name(
 
 
 def planning_spec(properties: Mapping[str, str]) -> tuple[PlanningSpec, tuple[Problem, ...]]:
-    """Return the planning part of bare properties; keys of other packages are ignored.
+    """Return the planning part of bare properties, and the notices about them.
+
+    Keys of other packages are ignored.
 
     Raises:
         ConfigError: with every problem of the planning properties.
@@ -235,7 +238,7 @@ def _properties(
 
 
 class _Builder(Struct):
-    """The steps from entries to a job, sharing findings."""
+    """The steps that build a job from entries; all steps add to the same findings."""
 
     entries: Mapping[str, Entry]
     blanks: Mapping[str, Entry]
@@ -271,7 +274,7 @@ class _Builder(Struct):
         plugin_folders: tuple[str, ...],
         around: JobReadContext,
     ) -> Job:
-        """Run the checks over several properties; raise, or build the job."""
+        """Check the properties with each other, and build the job; raise if there are problems."""
         findings, folder = self.findings, self.place.folder
         extraction.check_data_field(properties, plugins.extractor, findings)
         planning = planning_section(properties, findings)
@@ -358,7 +361,7 @@ class _Builder(Struct):
         )
         self._raise_problems()
         if plugins.connector is None or plugins.extractor is None:
-            # Each is required, so a problem was found above; this is for the type checker.
+            # Both are required, so a missing one was a problem above; this is for the type checker.
             raise ConfigError.single(
                 "source.class", "and ms.extractor.class are required", "Set both."
             )
@@ -389,14 +392,14 @@ class _Builder(Struct):
 
     def _raise_problems(self) -> None:
         if self.findings.problems:
-            # Imported here: a job without problems has nothing to look for.
+            # Imported here: a job without problems does not need it.
             from dil.config.locating import located
 
             self.findings.move(lambda found: located(found, self.entries))
             self.findings.raise_problems()
 
     def _plugin_folders(self, properties: Properties) -> tuple[str, ...]:
-        """Return the folders of the job's own classes; empty for a job without any."""
+        """Return the folders of the job's own classes; empty if it has none."""
         keys, owners = list(own_classes(properties)), TrustedUsers(Path(self.place.path))
         found = {self.place.folder: keys[0]} if keys else {}
         for text in properties.section(JobSection).plugin_path:
@@ -419,7 +422,7 @@ class _Builder(Struct):
                 self.findings.problem(
                     key,
                     f"would import classes from {folder}, which {doubt}",
-                    "Move the job and its classes to a folder that others cannot write to.",
+                    "Move the job and its classes to a folder that other users cannot write to.",
                 )
                 self._raise_problems()  # before anything is imported
         return tuple(map(str, found))

@@ -1,4 +1,4 @@
-"""Where inside a JSON value a finding is about: the line of the member that it names."""
+"""Finds the line of the JSON member that a finding names."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _NAMES = ("name", "columnName")
 
 
 def located(problem: Problem, entries: Mapping[str, Entry]) -> Problem:
-    """Return a finding about a value of several lines with the line of what it names.
+    """Return a finding with the line of the JSON member that it names.
 
-    A finding that names nothing inside, or has a line of its own already, stays as it is.
+    A finding that names no member, or has a line of its own already, is returned unchanged.
     """
     entry = entries.get(problem.key)
     if entry is None or problem.origin != entry.origin:
@@ -40,7 +40,7 @@ def located(problem: Problem, entries: Mapping[str, Entry]) -> Problem:
 def _composed(text: str) -> yaml.Node | None:
     import yaml
 
-    # An unknown escape is not doubled before a line that counts: it would shift the offsets.
+    # A text that has to be changed before it can be parsed has no lines: the offsets would shift.
     flow = flow_text(text)
     if len(flow) != len(text) or keep_unknown_escapes(text) != text:
         return None
@@ -51,7 +51,7 @@ def _composed(text: str) -> yaml.Node | None:
 
 
 def _mark(root: yaml.Node, what: str) -> yaml.Mark | None:
-    """Return the place of the first value that a text names; quoted ones go first."""
+    """Return the place of the first member that a text names, or of a quoted value inside it."""
     for quoted, bare in _TOKEN.findall(what):
         name = quoted or bare
         found = (_PATH.fullmatch(name) and _by_path(root, name)) or _by_name(root, name)
@@ -61,7 +61,7 @@ def _mark(root: yaml.Node, what: str) -> yaml.Mark | None:
 
 
 def _by_path(root: yaml.Node, path: str) -> tuple[yaml.Node, yaml.Mark] | None:
-    """Return the deepest part of a path that exists, None when its first does not."""
+    """Return the deepest part of a path that exists; None if not even its first part exists."""
     node, found = root, None
     for index, name in _STEP.findall(path):
         step = _item(node, int(index)) if index else _member(node, name)
@@ -89,7 +89,10 @@ def _member(node: yaml.Node, name: str) -> tuple[yaml.Node, yaml.Mark] | None:
 
 
 def _by_name(root: yaml.Node, name: str) -> tuple[yaml.Node, yaml.Mark] | None:
-    """Return the last item of an array that has a name: of two of one name it is the wrong one."""
+    """Return the last item of an array that has a name.
+
+    If two items have the same name, the last one is wrong.
+    """
     import yaml
 
     items = root.value if isinstance(root, yaml.SequenceNode) else []
@@ -102,7 +105,7 @@ def _by_name(root: yaml.Node, name: str) -> tuple[yaml.Node, yaml.Mark] | None:
 
 
 def _quoted(node: yaml.Node, texts: list[str]) -> yaml.Mark | None:
-    """Return the place of a quoted text inside a node, as a value and not as its name."""
+    """Return the place of a value inside a node that equals a quoted text; names do not count."""
     for scalar in _values(node):
         if scalar.value in texts:
             return scalar.start_mark

@@ -22,42 +22,43 @@ _OP = "ms.merge.op.field"
 
 @dataclass(frozen=True, slots=True)
 class MergingSection(Section):
-    """What happened to rows at the source, and what becomes of deleted ones."""
+    """How the source marks changed rows, and how a merge treats deleted rows."""
 
     op_field: Text = prop(
         "ms.merge.op.field",
-        "Column that says what happened to a row at the source, such as `op` of a change log.",
+        "Column with the operation that changed a row at the source, such as `op` of a change log.",
         default="",
         scope=Scope.JOB,
     )
     delete_words: Texts = prop(
         "ms.merge.op.deletes",
-        "Values of that column for deleted rows, whatever their case.",
+        "Values of that column that mark a deleted row, in any letter case.",
         default=("d", "delete", "deleted"),
         scope=Scope.JOB,
     )
     deletes: Annotated[Literal["hard", "soft"], ONE_OF] = prop(
         "ms.merge.deletes",
-        "hard takes deleted rows away; soft keeps them, with the time in `_dil_deleted_at`.",
+        "hard removes deleted rows; soft keeps them, with the time in `_dil_deleted_at`.",
         default="hard",
         scope=Scope.JOB,
     )
     deletes_missing: Bool = prop(
         "ms.merge.delete.missing",
-        "Whether rows are deleted whose key a full reading did not have.",
+        "Whether a full reading deletes the rows whose keys it did not find.",
         default=False,
         scope=Scope.JOB,
     )
     max_deleted_percent: Annotated[Int, Ge(0), Le(100)] = prop(
         "ms.merge.delete.limit.percent",
-        "How much of the dataset may be deleted for missing at the source; more fails the run.",
+        "Largest share of the dataset's rows, in percent, that a run may delete because the source "
+        "no longer has them; a larger share fails the run.",
         default=MAX_DELETED_PERCENT,
         scope=Scope.JOB,
     )
 
 
 def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> MergeSpec | None:
-    """Return the merge settings, None for another publish mode."""
+    """Return the merge settings; None for another publish mode."""
     if mode is not PublishMode.MERGE:
         _note_no_effect(values, mode, findings)
         return None
@@ -85,7 +86,7 @@ def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> Mer
 
 
 def _note_unused_deletes(values: Properties, section: MergingSection, findings: Findings) -> None:
-    """Note the settings without effect because no row marks a delete."""
+    """Note the settings that have no effect because no column marks deletes."""
     unused = ["ms.merge.op.deletes"]
     unused += [] if section.deletes_missing else ["ms.merge.deletes"]
     for name in unused:
@@ -98,7 +99,7 @@ def _note_unused_deletes(values: Properties, section: MergingSection, findings: 
 
 
 def _check_apart(values: Properties, section: MergingSection, findings: Findings) -> None:
-    """Refuse to look for keys and deletes in files that do not hold them."""
+    """Refuse columns of keys and deletes that the files do not hold."""
     table = values.section(TablesSection)
     if table.format is TableFormat.ICEBERG:
         return
@@ -113,8 +114,8 @@ def _check_apart(values: Properties, section: MergingSection, findings: Findings
             if field in table.partition_fields:
                 findings.problem(
                     name,
-                    f'names "{field}", which is one of {_APART}: it is in the names of folders '
-                    "only, and rows cannot be merged by it",
+                    f'names "{field}", which is one of {_APART}: only the names of folders '
+                    "have its values, and rows cannot be merged by it",
                     f"Take it out of {_APART}, or use ms.table.format=iceberg.",
                 )
 

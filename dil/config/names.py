@@ -1,4 +1,4 @@
-"""Checks of names and hosts: what becomes a key, a folder, an Avro name or an address."""
+"""Checks of names and hosts that become keys, folders, Avro names or addresses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_names(values: Properties, findings: Findings) -> None:
         findings.problem(
             TABLE,
             f'is "{dataset.table}", which names no {"Avro record" if is_avro else "folder"}',
-            "Use letters, digits and underscore, not a digit first.",
+            "Use letters, digits and underscores, and no digit at the beginning.",
         )
     if dataset.namespace and not _NAMESPACE.fullmatch(dataset.namespace):
         findings.problem(
@@ -42,19 +42,19 @@ def check_names(values: Properties, findings: Findings) -> None:
 
 
 def check_hosts(values: Properties, findings: Findings) -> None:
-    """Check the hosts to which values may lead."""
+    """Check the form of the hosts that a job may connect to."""
     for text in values.section(SourceSection).hosts:
         if not is_host_entry(text):
             findings.problem(
                 HOSTS,
                 f'has "{text}", which is no host',
-                "Write host, host:port or https://host, with commas between; *.host is any one "
-                "name before it.",
+                "Write host, host:port or https://host, with commas between; *.host allows any one "
+                "name before host.",
             )
 
 
 def check_proxy(values: Properties, findings: Findings) -> None:
-    """Say when only one half of the proxy is given."""
+    """Report a proxy that has a host without a port, or a port without a host."""
     source = values.section(SourceSection)
     has_host, has_port = bool(source.proxy_host), source.proxy_port > 0
     if has_host != has_port:

@@ -1,4 +1,4 @@
-"""The part of a job that planning reads, and what contradicts itself in it: time, units, periods.
+"""Time, units and periods: the part of a job that planning reads, and its contradictions.
 
 See rules P6, T12, T14 and T15.
 """
@@ -34,7 +34,7 @@ from dil.sections.secondary import SecondarySection
 from dil.sections.source import KEY_RANGES, ONCE, DatabaseSection, FilesSection
 from dil.spi.registry import PluginKind, known_name
 
-# What a run has to be planned with, and nothing else is read for dil.api.plan.
+# Planning needs these sections; dil.api.plan reads no others.
 PLANNING_NAMES: tuple[str, ...] = (
     *(
         property_name(each)
@@ -111,7 +111,7 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
 
 
 def _grace_ms(spec: GraceSpec, values: Properties, findings: Findings) -> int:
-    """Return the grace period of runs as configured, in ms."""
+    """Return the configured grace period of runs in ms."""
     if spec.mode is GraceMode.MAX:
         return spec.high_ms
     section = values.section(PlanningSection)
@@ -126,7 +126,7 @@ def _timelabel(values: Properties, findings: Findings) -> TimelabelSpec | None:
 
 
 def _units(values: Properties, findings: Findings) -> tuple[str, tuple[str, ...] | None]:
-    """Return the unit watermark's name and units, None where activation rows define them."""
+    """Return the unit watermark's name and units; units are None if activation rows define them."""
     marks = values.section(PlanningSection).marks
     categories = {source.category for source in values.section(SecondarySection).inputs}
     of_source = units_of_source(values)
@@ -154,7 +154,7 @@ def _units(values: Properties, findings: Findings) -> tuple[str, tuple[str, ...]
 def _period(
     name: str, duration: int | None, days: int, values: Properties, findings: Findings
 ) -> int:
-    """Return grace or abstinence in ms, from an ISO duration or from days."""
+    """Return the grace or abstinent period in ms, from an ISO duration or from days."""
     if duration is None:
         return days * DAY_MS
     if f"{name}.days" in values.explicit and days * DAY_MS != duration:
@@ -163,7 +163,7 @@ def _period(
 
 
 def _note_default_zone(section: PlanningSection, findings: Findings) -> None:
-    """Say which zone is used where none was named (rule P6)."""
+    """Add a notice with the zone that is used because none is named (rule P6)."""
     marks, partition, zone = section.marks, section.partition, section.zone
     ends = () if isinstance(partition, str) else [text for _, *ends in partition for text in ends]
     fix = "Set ms.timezone to say which zone is meant."
@@ -177,7 +177,7 @@ def _note_default_zone(section: PlanningSection, findings: Findings) -> None:
 
 
 def asked_of_source(values: Properties) -> list[str]:
-    """Return the properties by which a job takes its units from the source; one at most works."""
+    """Return the properties that take a job's units from the source; at most one may be set."""
     asked = {
         ONCE: values.section(FilesSection).once != "none",
         KEY_RANGES: values.section(DatabaseSection).key_column,
@@ -186,12 +186,12 @@ def asked_of_source(values: Properties) -> list[str]:
 
 
 def units_of_source(values: Properties) -> str:
-    """Return the property by which a job takes its units from the source, empty text for none."""
+    """Return the property that takes a job's units from the source; empty text if none does."""
     return next(iter(asked_of_source(values)), "")
 
 
 def members_of_source(values: Properties) -> frozenset[str]:
-    """Return the members of each unit of the source; empty if it names no units."""
+    """Return the members of each unit of the source; empty if the source gives no units."""
     if values.section(FilesSection).once == "path":
         return frozenset({"file"})
     members = {ONCE: {"file", "version"}, KEY_RANGES: {"range"}}
@@ -201,9 +201,9 @@ def members_of_source(values: Properties) -> frozenset[str]:
 def check_units_of_source(name: str, values: Properties, findings: Findings) -> None:
     """Report contradictions to units of the source; ``name`` is the property that asks for them.
 
-    Each unit is one work unit that is read whole, so no time partition goes with it. A file would
-    have another signature where the range begins at another time in each run; ranges of keys have
-    others whenever the table has grown.
+    Each unit is one work unit that is read whole, so a time partition contradicts it. If the range
+    begins at another time in each run, a file gets another signature in each run. A range of keys
+    gets another signature whenever the table has grown.
     """
     planning = values.section(PlanningSection)
     if planning.marks.has_units:
@@ -218,7 +218,7 @@ def check_units_of_source(name: str, values: Properties, findings: Findings) -> 
     if name == KEY_RANGES and not is_replaced:
         findings.problem(
             name,
-            "cuts a table that grows into other ranges in each run, whose rows would be doubled",
+            "cuts a growing table into other ranges in each run, so that its rows would be doubled",
             "Set ms.publish.mode=replace.",
         )
     if name == ONCE:
@@ -230,7 +230,7 @@ def _check_files(values: Properties, start: str, findings: Findings, *, is_repla
     if start.upper().startswith(("P", "-")):
         findings.problem(
             WATERMARK,
-            f'begins at "{start}", another time in each run: {name} would know no file again',
+            f'begins at "{start}", another time in each run: {name} would recognise no file',
             "Leave the datetime watermark out, or begin at a date.",
         )
     for other in _REREAD:
@@ -239,7 +239,7 @@ def _check_files(values: Properties, start: str, findings: Findings, *, is_repla
     if is_replaced:
         findings.problem(
             name,
-            "reads only files that are new, while the whole dataset is replaced in each run",
+            "reads only new files, and each run replaces the whole dataset",
             "Set ms.publish.mode=append, or leave one of the two out.",
         )
 
@@ -258,9 +258,9 @@ def with_periods(spec: TimelabelSpec, values: Properties, findings: Findings) ->
 
 
 def is_asked_by_window(values: Properties) -> bool:
-    """Return whether rows of an API go to tables of timelabels and no named column parts them.
+    """Return whether rows of an API go to tables of timelabels and no column gives their label.
 
-    They have the label of the window that the API was asked for (rule T12).
+    Such rows have the label of the window that the request asked for (rule T12).
     """
     column = values.section(TimelabelsSection).column
     if not is_timeseries(values) or column or units_of_source(values):

@@ -42,7 +42,7 @@ from dil.spi.registry import (
 )
 from dil.spi.writer import FileWriter
 
-# What these do is done by the writers here (rules F7 and U7).
+# The writers here do the work of these classes (rules F7 and U7).
 _FORMAT_CONVERTERS = {
     "CsvToJsonConverter",
     "CsvToJsonConverterV2",
@@ -50,7 +50,7 @@ _FORMAT_CONVERTERS = {
     "IdentityConverter",
     "JsonIntermediateToAvroConverter",
 }
-# Stand where a job that reads datasets has no connector and no extractor.
+# Placeholders for a job that reads datasets and has no connector and no extractor.
 _GIVEN_ROWS = ClassRef("dil.extraction.given_rows", "GivenRows")
 _ROWS_AS_THEY_ARE = ClassRef("dil.extraction.json.extractor", "JsonExtractor")
 _BASES: Mapping[PluginKind, type] = {
@@ -143,7 +143,7 @@ def read_plugin_properties(
 
 
 def check_unit_properties(plugins: Plugins, values: Properties, findings: Findings) -> None:
-    """Report properties that take units from a source which has none of that kind."""
+    """Report properties that take units from a source if the connector does not have such units."""
     names = asked_of_source(values)
     if not names or plugins.connector is None:
         return
@@ -157,8 +157,8 @@ def check_unit_properties(plugins: Plugins, values: Properties, findings: Findin
 def check_plugins(plugins: Plugins, values: Properties, findings: Findings) -> None:
     """Let the classes check the properties, and report their problems.
 
-    Of the built-in classes only the connector is asked: the others read what the table checks, and
-    importing them takes longer than planning.
+    Of the built-in classes only the connector checks its properties. The table checks the
+    properties of the other built-in classes, whose import takes longer than planning.
     """
     asked = dict.fromkeys(_own(plugins.refs))
     if plugins.connector is not None:

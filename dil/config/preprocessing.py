@@ -1,4 +1,4 @@
-"""Preprocessors and file dumps: what a job names, and what cannot go together.
+"""Preprocessors and file dumps: their properties, and contradictions between them.
 
 See docs/preprocessors.md, rule U6.
 """
@@ -47,13 +47,13 @@ _MEMBERS = (
     (
         "(preprocessor).keystore_path",
         "text",
-        "GPG: key file, secret keys to decrypt, public keys to encrypt. Relative, it starts at "
-        "the folder of the job file.",
+        "GPG: key file, with secret keys to decrypt or public keys to encrypt. A relative path "
+        "starts at the folder of the job file.",
     ),
     (
         "(preprocessor).keystore_password",
         "text, may be a secret",
-        "GPG: pass phrase, of the secret key or, without key file, of the message.",
+        "GPG: pass phrase of the secret key; without a key file, pass phrase of the message.",
     ),
     ("(preprocessor).key_name", "text", "GPG encryption: id of the key to encrypt for."),
     (
@@ -64,7 +64,7 @@ _MEMBERS = (
     (
         "(preprocessor).action",
         "encrypt, decrypt",
-        "What the name `GpgProcessor` means.",
+        "Whether the name `GpgProcessor` means encryption or decryption.",
     ),
     ("(preprocessor).member", "text", "zip, tar: Java expression for the one file inside."),
     ("(preprocessor).header", "text", "aggregated-json: path of the column names."),
@@ -105,7 +105,7 @@ def _key_file(text: str, where: str, around: ReadContext) -> str | Secret:
     try:
         path = str(local_path(plain, around.folder)) if plain else ""
     except PathError as error:
-        fix = "Use a local path that every machine has that runs tasks."
+        fix = "Use a local path that exists on every machine that runs tasks."
         raise ShapeError((f"{where} {error}", fix)) from error
     return path if secret is None else Secret(path)
 
@@ -122,7 +122,7 @@ _Parameters = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class PreprocessingSection(Section):
-    """The treatment of the bytes of responses before they are read."""
+    """How the bytes of responses are processed before they are read."""
 
     names: ClassNames = prop(
         "ms.extract.preprocessors",
@@ -134,7 +134,7 @@ class PreprocessingSection(Section):
     )
     parameters: _Parameters = prop(
         "ms.extract.preprocessor.parameters",
-        "Preprocessor, named as in `ms.extract.preprocessors`, to its parameters.",
+        "Parameters by preprocessor, which is named as in `ms.extract.preprocessors`.",
         default_factory=dict,
         example=_EXAMPLE,
         hidden_members="every value",
@@ -142,17 +142,17 @@ class PreprocessingSection(Section):
     )
     max_ratio: Annotated[Int, Ge(0)] = prop(
         "ms.extract.expansion.max.ratio",
-        "How many times the received bytes each preprocessor, `Content-Encoding` and "
-        "`ms.source.files.decompress` may make of a response, once it made more than 64 MiB; "
-        "0 is no limit.",
+        "Most bytes that a response may unpack to, as a multiple of its received bytes. The limit "
+        "holds for each preprocessor, for `Content-Encoding` and for `ms.source.files.decompress`, "
+        "as soon as one of them has unpacked more than 64 MiB; 0 is no limit.",
         default=250,
         scope=Scope.TASK,
         identity=False,
     )
     max_bytes: Annotated[Long, Ge(0)] = prop(
         "ms.extract.expansion.max.bytes",
-        "How many bytes each preprocessor, `Content-Encoding` and `ms.source.files.decompress` "
-        "may make of one response; 0 is no limit.",
+        "Most bytes that one response may unpack to, for each preprocessor, for `Content-Encoding` "
+        "and for `ms.source.files.decompress`; 0 is no limit.",
         default=107_374_182_400,
         scope=Scope.TASK,
         identity=False,
@@ -160,7 +160,7 @@ class PreprocessingSection(Section):
 
 
 def find_preprocessors(values: Properties, findings: Findings) -> tuple[PreprocessorSpec, ...]:
-    """Return the preprocessors that a job names; missing ones become findings."""
+    """Return the preprocessors that a job names; missing classes become findings."""
     section = values.section(PreprocessingSection)
     names, parameters = section.names, section.parameters
     found, used = [], set()
@@ -222,7 +222,7 @@ def check_preprocessors(
 
 
 def check_dump(values: Properties, findings: Findings) -> None:
-    """Check the required properties of a file dump, and those that contradict it."""
+    """Check that a file dump has its required properties, and none that contradicts it."""
     if not values.section(ExtractionSection).is_file_dump:
         return
     if not dump_name(values):
@@ -240,7 +240,7 @@ def check_dump(values: Properties, findings: Findings) -> None:
 
 
 def _key(name: str, parameters: Mapping[str, object]) -> str:
-    """Return the name under which the parameters are given: as listed, else an alias."""
+    """Return the name under which the parameters are written: a preprocessor's own or an alias."""
     kind = PluginKind.PREPROCESSOR
     java = known_name(kind, name)
     known = [name, simple_name(name)]
@@ -251,7 +251,7 @@ def _key(name: str, parameters: Mapping[str, object]) -> str:
 
 
 def _meant(name: str, parameters: Mapping[str, str | Secret]) -> str:
-    """Return the class's name; GpgProcessor means one of two."""
+    """Return the name of a preprocessor's class; for GpgProcessor its parameters choose one."""
     if simple_name(name) != _GPG:
         return name
     encrypts = str(parameters.get("action", "")).strip().lower() == "encrypt"

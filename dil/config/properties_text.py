@@ -1,9 +1,8 @@
 """The grammar of ``.conf``, ``.pull``, ``.job`` and ``.properties`` files.
 
-Java properties with two differences: white space at the end of a value is dropped, and a value
-that begins with ``[`` or ``{``, at the latest in the line behind the key's, goes on over the next
-lines until its brackets balance.
-See rules F2 and F3.
+It is the grammar of Java properties, with two differences. White space at the end of a value is
+dropped. A value that begins with ``[`` or ``{``, in the line of its key or in the next line,
+continues over the following lines until its brackets balance. See rules F2 and F3.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _BRACKET = re.compile(r"\s*[\[{]")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 _KEY = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)
-# Java counts in UTF-16: a character beyond 16 bits is written as two.
+# Java counts in UTF-16, which writes a character beyond 16 bits as two units.
 _PAIR = r"u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}"
 _ESCAPE = re.compile(rf"\\({_PAIR}|u[0-9A-Fa-f]{{4}}|.|$)", re.DOTALL)
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -37,7 +36,7 @@ _HOCON = re.compile(
     """,
     re.VERBOSE,
 )
-# What begins the next property behind a value that was never closed: JSON has no =.
+# The beginning of the next property after a value that was never closed: JSON has no =.
 _NEXT_PROPERTY = re.compile(r"[A-Za-z_][\w.-]*[ \t]*=|[A-Za-z_][\w-]*(?:\.[\w-]+)+[ \t]*:")
 
 
@@ -50,7 +49,7 @@ def parse(
         text: The whole file.
         path: The file's name as given, for origins.
         findings: Receives the problems of the text.
-        spans_lines: Whether a value of this key may go on until its brackets balance.
+        spans_lines: Returns whether a value of a key may continue until its brackets balance.
 
     Raises:
         ConfigError: the file is HOCON.
@@ -74,7 +73,7 @@ def parse(
 
 
 def _refuse_hocon(origin: Origin, findings: Findings) -> NoReturn:
-    """Raise the error, with earlier problems: nothing else of such a file can be trusted."""
+    """Raise the error with all earlier problems: the rest of a HOCON file cannot be read."""
     what = "looks like HOCON, which is not read"
     fix = "Write one key=value per line (Java properties), or a .yaml file."
     raise ConfigError([*findings.problems, Problem(origin, "", what, fix)])
@@ -84,8 +83,8 @@ def _refuse_hocon(origin: Origin, findings: Findings) -> NoReturn:
 class _Line:
     """One logical line: text as in the file, backslash continuations joined.
 
-    ``is_unclosed`` says that its value has brackets that never balance; the lines behind it are
-    part of that value, up to what can only be the next property.
+    ``is_unclosed`` says that the brackets of its value never balance. The value then has all the
+    following lines, up to a line that can only be the next property.
     """
 
     path: str
@@ -96,7 +95,7 @@ class _Line:
     starts: list[int] = field(default_factory=list)
 
     def read(self, lines: list[str]) -> int:
-        """Append the next logical line and return the index of the physical line behind it."""
+        """Append the next logical line and return the index of the physical line after it."""
         index = self.next or self.first
         while True:
             is_kept = self.raw.endswith("\n")
@@ -114,7 +113,7 @@ class _Line:
         return index
 
     def append(self, lines: list[str]) -> str:
-        """Go on with the next logical line, keeping the line break; return what was added."""
+        """Append a line break and the next logical line; return the appended text."""
         before = len(self.raw)
         self.raw += "\n"
         self.starts.append(len(self.raw))
@@ -132,14 +131,14 @@ def _entry(
     if spans_lines(key) and _opens_bracket(line, lines, value_start):
         _extend(line, lines, value_start, origin, findings, key)
     value = _unescape(line.raw[value_start:], origin, findings).rstrip()
-    # Where lines start counts in the text without escapes.
+    # The starts of lines are offsets in the text without escapes.
     starts = [value_start, *(start for start in line.starts if start >= value_start)]
     lengths = (len(_plain(line.raw[start:end])) for start, end in pairwise(starts))
     return Entry(key, value, origin, tuple(accumulate(lengths)))
 
 
 def _opens_bracket(line: _Line, lines: list[str], start: int) -> bool:
-    """Return whether a value is JSON; one that begins in the next line is joined to its key."""
+    """Return whether a value is JSON; a value that begins in the next line is joined to its key."""
     if not line.raw[start:] and line.next < len(lines) and _BRACKET.match(lines[line.next]):
         line.append(lines)
     return _BRACKET.match(line.raw, start) is not None
@@ -162,7 +161,7 @@ def _extend(
         state = balance(plain, state)
     if state.is_complete:
         return
-    # Reading goes on behind the first line, so that problems further down are found as well.
+    # Reading continues after the first line, so that problems further down are found as well.
     line.raw, line.next, line.starts, line.is_unclosed = first_raw, first_next, first_starts, True
     what = f"an unclosed {state.unclosed}" if state.unclosed else "brackets that never balance"
     findings.problem(key, f"has {what}", "Close what this line opens.", origin)

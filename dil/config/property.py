@@ -30,19 +30,19 @@ JsonModel: TypeAlias = type[Setting]
 class Property:
     """One entry of the property table.
 
-    ``field`` is the field of its section that holds the value, ``kind`` the type of that without
-    what annotates it, ``written`` how its text is read. ``is_constrained`` says that the type says
-    more than this, which only pydantic checks.
+    ``field`` is the field of its section that holds the value, ``kind`` is the type of that field
+    without its annotations, and ``written`` says how its text is read. ``is_constrained`` says that
+    the type has more constraints, which only pydantic checks.
 
-    ``default`` is text as it would be written in a job file, empty for none. ``low`` and ``high``
-    are inclusive bounds of a number; ``special`` maps a number to the one that it means.
-    ``words`` are the allowed words of an enum, read in any letter case; ``refused_words`` are words
-    of Gobblin's that are nothing here. ``aliases`` are other spellings with the same meaning.
-    ``variables`` says that ``{{name}}`` is replaced in the value, ``secret`` that the whole value
-    is a secret, ``hidden_members`` which parts of a JSON value are. ``identity`` says that the
-    value decides what is extracted or how it is written, so it is part of the job's digest.
-    ``example`` is a value as it is in a job file. ``model`` describes the inside of JSON, or
-    without one ``members``: their paths, values and meanings.
+    ``default`` is text as a job file would write it, empty if there is no default. ``low`` and
+    ``high`` are inclusive bounds of a number; ``special`` maps a special number to the number that
+    it means. ``words`` are the allowed words of an enum, read in any letter case; ``refused_words``
+    are words of Gobblin that are refused here. ``aliases`` are other spellings with the same
+    meaning. ``variables`` says that ``{{name}}`` is replaced in the value. ``secret`` says that the
+    whole value is a secret; ``hidden_members`` are the secret members of a JSON value. ``identity``
+    says that the value decides what is extracted or how it is written, so it is part of the job's
+    digest. ``example`` is a value as a job file writes it. ``model`` describes the members of a
+    JSON value. Without a model, ``members`` has their paths, values and meanings.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Property:
 
     @property
     def refused_words(self) -> tuple[str, ...]:
-        """Return the words of Gobblin's that are nothing here."""
+        """Return the words of Gobblin that are refused here."""
         return self.written.refused_words
 
     @property
@@ -109,7 +109,7 @@ def _properties(section: type[Any]) -> tuple[Property, ...]:
 
 
 def _property(declared: Field[Any], hint: object) -> Property:
-    # A type that may be None holds the annotated one.
+    # A type that may be None contains the annotated type.
     inner = (each for each in get_args(hint) if get_origin(each) is Annotated)
     annotated = hint if get_origin(hint) is Annotated else next(inner)
     kind, *marks = get_args(annotated)
@@ -142,7 +142,7 @@ def _property(declared: Field[Any], hint: object) -> Property:
 
 
 def _text_of_default(declared: Field[Any]) -> str:
-    """Return a default as it would be written; what is no plain value is not shown."""
+    """Return a default as a job file would write it; empty text if it is not a plain value."""
     value = declared.default
     if value is MISSING and declared.default_factory is not MISSING:
         value = declared.default_factory()

@@ -57,7 +57,7 @@ _FILE_EACH = "ms.output.file.per.work.unit"
 _PATH = "writer.file.path"
 _LABEL_FOLDERS = frozenset("ymdhn")
 _REPLACING = (PublishMode.REPLACE, PublishMode.WINDOW_REPLACE, PublishMode.MERGE)
-# The first of an operation's modes is the one that it is unless the mode is written, too.
+# An operation means the first of its modes, unless the job sets the mode, too.
 _MODES = {
     Operation.REPLACE: (PublishMode.REPLACE,),
     Operation.INSERT: (PublishMode.APPEND, PublishMode.WINDOW_REPLACE),
@@ -65,10 +65,10 @@ _MODES = {
 }
 _SHARING = (PublishMode.APPEND, PublishMode.REPLACE)
 _SHARING_NOT = {
-    PublishMode.WINDOW_REPLACE: "replaces the files of each work unit by themselves",
-    PublishMode.MERGE: "writes files again in which rows are replaced",
+    PublishMode.WINDOW_REPLACE: "replaces the files of each work unit separately",
+    PublishMode.MERGE: "rewrites the files whose rows it replaces",
 }
-# URLs end, or are decoded, at these, and the libraries of tables name files by URLs.
+# A URL ends at these characters or decodes them, and the libraries of tables name files by URLs.
 _NO_URL = frozenset("#?%")
 _WITH_GROUPS = ("hdfs:", "webhdfs:", "swebhdfs:")
 _Publisher: TypeAlias = Literal[
@@ -85,8 +85,8 @@ class PublishingSection(Section):
 
     final_dir: PathText = prop(
         "data.publisher.final.dir",
-        "Root of what is published: a path, relative ones start at the job file's folder, or a "
-        "place elsewhere: `s3://bucket/folder`, `gs://bucket/folder`, "
+        "Folder below which all datasets are published: a path (a relative one starts at the job "
+        "file's folder), or one of `s3://bucket/folder`, `gs://bucket/folder`, "
         "`abfss://container@account.dfs.core.windows.net/folder`, `webhdfs://host:9870/folder`.",
         default="",
         required=True,
@@ -94,11 +94,11 @@ class PublishingSection(Section):
     )
     mode: Annotated[PublishMode, ONE_OF] | None = prop(
         "ms.publish.mode",
-        "append adds rows; replace puts the run's rows in place of all earlier ones; "
-        "window_replace puts a work unit's rows in place of its own earlier ones; merge puts a "
-        "row in place of the earlier one of its primary key. Unset: append for files, or what "
-        "`data.publisher.replace.final.dir` says; for tables and warehouses replace, append or "
-        "merge, as `extract.table.type` and the keys say.",
+        "append adds rows; with replace the run's rows replace all earlier rows; with "
+        "window_replace a work unit's rows replace the earlier rows of that work unit; with merge "
+        "a row replaces the earlier row with the same primary key. Unset: for files append, or "
+        "replace with `data.publisher.replace.final.dir`; for tables and warehouses "
+        "`extract.table.type` and the keys choose replace, append or merge.",
         default=None,
         scope=Scope.JOB,
     )
@@ -110,16 +110,16 @@ class PublishingSection(Section):
     )
     keeps_changelog: Bool = prop(
         CHANGELOG,
-        "Whether the rows that a merge changes are recorded beside the dataset, in the folder "
-        "`<dataset>_changelog`, with what happened to them in the column `op`. For "
-        "`ms.publish.mode=merge`, of files and tables.",
+        "Whether a merge records the rows that it changes, in the folder `<dataset>_changelog` "
+        "beside the dataset; the column `op` has the kind of change. For `ms.publish.mode=merge`, "
+        "of files and tables.",
         default=False,
         scope=Scope.JOB,
         identity=False,
     )
     file_per_unit: Bool = prop(
         "ms.output.file.per.work.unit",
-        "false puts the small files of a run's work units together, up to "
+        "If false, a run combines the small files of its work units into files of up to "
         "`ms.writer.target.bytes`. For the publish modes append and replace, of files and tables.",
         default=True,
         scope=Scope.JOB,
@@ -127,14 +127,14 @@ class PublishingSection(Section):
     )
     replaces: Bool = prop(
         "data.publisher.replace.final.dir",
-        "Replaces the dataset's folder by each run; has no effect where each run has its own "
+        "Whether each run replaces the dataset's folder; has no effect if each run has its own "
         "folder.",
         default=False,
         scope=Scope.JOB,
     )
     adds_dataset_path: Bool = prop(
         "data.publisher.appendExtractToFinalDir",
-        "When false the relative output folder is not added to the final directory.",
+        "If false, the relative output folder is not added to the final directory.",
         default=True,
         scope=Scope.JOB,
     )
@@ -171,28 +171,28 @@ class PublishingSection(Section):
     )
     group: Text = prop(
         "data.publisher.final.dir.group",
-        "Group of the dataset's folders and files, on this machine and on HDFS, whatever "
-        "`writer.file.group` says. The user of the job has to be in it.",
+        "Group of the dataset's folders and files, on this machine and on HDFS; wins over "
+        "`writer.file.group`. The user who runs the job has to be in the group.",
         default="",
         scope=Scope.JOB,
     )
     is_at_job_level: Bool = prop(
         "publish.data.at.job.level",
-        "Publishes after all work units, and false all that succeeded though others fail, as "
-        "`job.commit.policy=successful` does.",
+        "If false, a run publishes the work units that succeeded even if others failed, as with "
+        "`job.commit.policy=successful`. If true, `job.commit.policy` decides.",
         default=True,
         scope=Scope.JOB,
     )
 
 
 def publish_mode(values: Properties) -> PublishMode:
-    """Return the mode; unset it follows ``data.publisher.replace.final.dir``.
+    """Return the publish mode; if it is unset, ``data.publisher.replace.final.dir`` decides.
 
-    Where each run has a folder of its own there is nothing to replace. Of dumped files each
-    replaces the one of its own name, no other. For tables and warehouses it follows the table's
-    type, and whether there are keys (rule U14). What a run read of a timelabel takes the
-    place of the earlier reading, always. Rows of a query are appended, or with
-    ``ms.query.mode=full`` replaced, whatever they go to.
+    If each run has a folder of its own, there is nothing to replace. A dumped file replaces only
+    the file of the same name. For tables and warehouses the table's type and its keys decide (rule
+    U14). The rows that a run reads for a timelabel always replace the earlier rows of that
+    timelabel. A query appends its rows to any destination, or replaces all rows with
+    ``ms.query.mode=full``.
     """
     if values.section(ExtractionSection).is_file_dump:
         return PublishMode.APPEND
@@ -225,8 +225,8 @@ def _usual_mode(values: Properties) -> PublishMode:
 def has_run_folder(values: Properties) -> bool:
     """Return whether each run publishes into a folder of its own.
 
-    A mode that replaces, and folders by timelabel, need one folder for all runs, so there is one
-    unless the path type was written out.
+    A mode that replaces, and folders by timelabel, need one folder for all runs. The job then has
+    one folder, unless it sets the path type itself.
     """
     section, writing = values.section(PublishingSection), values.section(WritingSection)
     if values.section(ExtractionSection).is_file_dump or not is_of_files(values):
@@ -267,7 +267,7 @@ def publishing_spec(values: Properties, folder: Path, findings: Findings) -> Pub
 
 
 def _keeps_changelog(values: Properties, mode: PublishMode, findings: Findings) -> bool:
-    """Return whether changed rows are recorded; refuse it where they cannot be."""
+    """Return whether a merge records changed rows; report a problem if it cannot."""
     section = values.section(PublishingSection)
     if not section.keeps_changelog:
         return False
@@ -292,14 +292,14 @@ def _keeps_changelog(values: Properties, mode: PublishMode, findings: Findings) 
     elif not section.adds_dataset_path:
         findings.problem(
             CHANGELOG,
-            "is true, and the dataset has no folder of its own, beside which changed rows go",
+            "is true, and the dataset has no folder of its own beside which changed rows could go",
             f"Leave data.publisher.appendExtractToFinalDir out, or set {CHANGELOG}=false.",
         )
     return True
 
 
 def _shares_files(values: Properties, mode: PublishMode, findings: Findings) -> bool:
-    """Return whether small work units of a run share files; refuse it where they cannot."""
+    """Return whether small work units of a run share files; report a problem if they cannot."""
     if values.section(PublishingSection).file_per_unit:
         return False
     key = other_place(values)
@@ -312,13 +312,13 @@ def _shares_files(values: Properties, mode: PublishMode, findings: Findings) -> 
         findings.problem(
             _FILE_EACH,
             f"is false, and {MODE} is {mode}, which {_SHARING_NOT[mode]}",
-            "Leave it out. `dil compact` puts small files together later.",
+            "Leave it out. `dil compact` combines small files later.",
         )
     elif values.section(PlanningSection).is_backfill:
         findings.problem(
             _FILE_EACH,
-            "is false, and ms.backfill is true: what a backfill reads again has files of its own,"
-            " so that it can be taken out again",
+            "is false, and ms.backfill is true: a backfill has files of its own, so that its rows "
+            "can be removed again",
             f"Run with -D {_FILE_EACH}=true.",
         )
     return True
@@ -333,19 +333,19 @@ def _final_dir(values: Properties, folder: Path, findings: Findings) -> str:
 
 
 def _dump_spec(values: Properties, folder: Path, findings: Findings) -> PublishingSpec:
-    """Return where dumped files go: their names alone say where below the final directory."""
+    """Return the publishing part of a file dump; file names are paths below the final directory."""
     refuse_table_of_dumps(values, findings)
     section = values.section(PublishingSection)
     if not section.file_per_unit:
         findings.problem(
             _FILE_EACH,
-            "is false, and files are dumped as they are: two cannot become one",
+            "is false, and files are dumped as they are: two files cannot be combined",
             "Leave it out, or read the files with another ms.extractor.class.",
         )
     if section.mode not in (None, PublishMode.APPEND):
         findings.problem(
             MODE,
-            "is nothing for a file dump: a file replaces the one of the same name, no other",
+            "does not go with a file dump: a file replaces only the file of the same name",
             "Leave it out.",
         )
     final_dir = _final_dir(values, folder, findings)
@@ -360,7 +360,7 @@ def _dump_spec(values: Properties, folder: Path, findings: Findings) -> Publishi
 
 
 def _group(group: str, final_dir: str, values: Properties, findings: Findings) -> str:
-    """Return the group of published folders and files, empty if there is none."""
+    """Return the group of published folders and files; empty text if there is none."""
     key = "data.publisher.final.dir.group"
     if not group or not findings.is_sound(FINAL_DIR):
         return ""
@@ -419,7 +419,7 @@ def _checked_mode(values: Properties, findings: Findings) -> PublishMode:
 
 
 def _check_names(values: Properties, place: str, findings: Findings) -> None:
-    """Refuse a place, or names of folders there, that the library of a table cannot reach."""
+    """Refuse a place, or names of folders there, that the table's library cannot reach."""
     word = values.section(TablesSection).format
     if word is TableFormat.FILES:
         return
@@ -477,7 +477,7 @@ def _relative(text: str, findings: Findings) -> str:
 
 
 def _check_label_folders(values: Properties, findings: Findings) -> None:
-    """Refuse folders by timelabel where there can be none."""
+    """Refuse folders by timelabel if the job cannot have them."""
     if not values.section(TimelabelsSection).is_set:
         findings.problem(
             _LAYOUT, 'is "timelabel", and the job has no timelabels', f"Set {SCHEDULE} too."
@@ -486,7 +486,7 @@ def _check_label_folders(values: Properties, findings: Findings) -> None:
         findings.problem(
             _LAYOUT,
             f'is "timelabel", which is a layout of plain files, and {key} is set',
-            f"Leave one of them out. {FIELDS} keeps the rows of a table apart.",
+            f"Leave one of them out. {FIELDS} separates the rows of a table.",
         )
     elif has_run_folder(values):
         findings.problem(
@@ -498,6 +498,6 @@ def _check_label_folders(values: Properties, findings: Findings) -> None:
         if name in _LABEL_FOLDERS:
             findings.problem(
                 FIELDS,
-                f"names {quote(name)}, which is a folder of {_LAYOUT}=timelabel, too",
+                f"names {quote(name)}, and {_LAYOUT}=timelabel has folders of that name, too",
                 "Rename the column with ms.schema.cleansing.",
             )

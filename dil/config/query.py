@@ -1,4 +1,4 @@
-"""The query of a derived dataset: its inputs found, its text read, and what does not go with it."""
+"""The query of a derived dataset: its inputs, its text, and the settings that contradict it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _OF_SOURCES: tuple[type[Section], ...] = (
     DumpSection, EgressSection,
 )  # fmt: skip
 _KEPT = frozenset({"ms.timezone", "ms.work.unit.min.records"})
-# Their settings of work units, which a query lacks; its rows have labels nevertheless.
+# These settings are about work units, which a query lacks; the rows of a query still have labels.
 _LABELS_OF_UNITS = frozenset({SPLIT, CATCHUP, FIRST_RUN, CLOSE})
 _SCHEMAS = frozenset(
     {"ms.output.schema", "ms.source.schema.urn", "ms.target.schema.urn", "ms.schema.cleansing"}
@@ -103,13 +103,13 @@ _WITHOUT_EVENTS = {
 }
 _ENABLED = "state.store.enabled"
 
-# Loads the job of another job file; the loader of jobs gives it.
+# Loads the job of another job file; ``dil.config.loading`` passes it in.
 LoadInput = Callable[[Path], Job]
 
 
 @dataclass(frozen=True, slots=True)
 class QueryParts:
-    """What a query goes with: the other parts of its job, where the job file is, and its SQL.
+    """The other parts of a query's job, the path of the job file, and the SQL.
 
     ``has_events`` says that the job has an event column.
     """
@@ -127,7 +127,7 @@ class QueryParts:
 def refuse_source_properties(entries: Mapping[str, Entry], path: str, findings: Findings) -> None:
     """Report properties of a source in a job whose inputs are datasets.
 
-    What the job file only inherits was not meant for it, and is passed over.
+    A property that the job file only inherits was not meant for this job, and is ignored.
     """
     sections = (*_OF_SOURCES, *built_in_sections("source"), *built_in_sections("http"))
     names = {entry.name for section in sections for entry in properties_of(section)}
@@ -135,7 +135,7 @@ def refuse_source_properties(entries: Mapping[str, Entry], path: str, findings: 
     for name in sorted(names - _KEPT):
         entry = entries.get(name)
         if entry is not None and _is_own(entry.origin, path):
-            what = f"has no effect beside {INPUTS}: the job reads datasets, and no source"
+            what = f"has no effect with {INPUTS}: the job reads datasets, and no source"
             findings.problem(name, what, _advice(name), entry.origin)
 
 
@@ -152,7 +152,7 @@ def _is_own(origin: Origin, path: str) -> bool:
 
 
 def query_mode(values: Properties) -> QueryMode | None:
-    """Return the mode of a job's query, None for a job that reads a source."""
+    """Return the mode of a job's query; None for a job that reads a source."""
     section = values.section(QuerySection)
     if not section.inputs:
         return None
@@ -160,7 +160,7 @@ def query_mode(values: Properties) -> QueryMode | None:
 
 
 def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> QuerySpec | None:
-    """Return the query of a job, None for one that reads a source."""
+    """Return the query of a job; None for a job that reads a source."""
     section, mode = values.section(QuerySection), query_mode(values)
     if mode is None:
         if INPUTS not in values.explicit:
@@ -181,8 +181,8 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
         )
         findings.problem(
             key,
-            f"does not go together: {MODE} is {mode}, and rows would be published by"
-            f" {parts.publishing.mode}",
+            f"does not fit: {MODE} is {mode}, and rows would be published by "
+            f"{parts.publishing.mode}",
             f"Set {_MODE_OF_PUBLISHING}={words}, or leave it out.",
         )
     _check_labels(parts, values, findings)
@@ -191,7 +191,7 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
     if not parts.state.enabled:
         findings.problem(
             _ENABLED,
-            "is false, and what was taken of the inputs is kept in the state",
+            "is false, and a query keeps its progress through the inputs in the state",
             "Leave it out.",
         )
     if windows is None:
@@ -221,8 +221,8 @@ def own_events(
 ) -> EventTimeSpec | None:
     """Return the event-time part of a job; for a query, only from its own file.
 
-    What it inherits was meant for rows of a source, which have other columns. A run that makes the
-    dataset anew reads all rows again, so that none is late.
+    Inherited event-time properties were meant for rows of a source, which have other columns. A run
+    that rebuilds the dataset reads all rows again, so none of them is late.
     """
     mode = query_mode(values)
     if events is None or mode is None:
@@ -236,15 +236,15 @@ def own_events(
 
 
 def _check_labels(parts: QueryParts, values: Properties, findings: Findings) -> None:
-    """Refuse a schedule of the job file itself without the column that labels its rows."""
+    """Refuse a schedule in the job file itself if no column gives the rows their labels."""
     labels = values.section(TimelabelsSection)
     origin = next(filter(None, map(values.origin, (SCHEDULE, EVERY, UNIT))), None)
     if origin is None or labels.column or not _is_own(origin, str(parts.path)):
         return
     findings.problem(
         LABEL_COLUMN,
-        "is not set, and rows of a query have no other time that says their timelabel",
-        "Name the column of the query that has it.",
+        "is not set, and rows of a query have no other time for their timelabel",
+        "Name the query's column that has this time.",
         origin,
     )
 
@@ -259,7 +259,7 @@ def _note_unused(values: Properties, findings: Findings) -> None:
 def _query(
     section: QuerySection, parts: QueryParts, values: Properties, findings: Findings
 ) -> tuple[str, ClassRef | None, str]:
-    """Return the text of the query, or its function and the hash of that one's module."""
+    """Return the text of the query, or its function and the hash of the function's module."""
     given = [name for name in (SQL, FILE, FUNCTION) if name in values.explicit]
     if len(given) != 1:
         what = (
@@ -313,12 +313,12 @@ def _text_of_file(text: str, parts: QueryParts, findings: Findings) -> str:
             "A relative path starts at the folder of the job file.",
         )
         return ""
-    # A query can call whatever Spark can reach: it counts as a class of the job's own.
+    # A query can call everything that Spark can reach, so it counts as a class of the job's own.
     if doubt := TrustedUsers(parts.path).doubt(path, in_project=True):
         findings.problem(
             FILE,
             f"would run the query in {path}, which {doubt}",
-            "Move it to a folder that others cannot write to.",
+            "Move it to a folder that other users cannot write to.",
         )
     if not found.strip():
         findings.problem(FILE, f"names {path}, which is empty", "Write the query into it.")
@@ -326,14 +326,14 @@ def _text_of_file(text: str, parts: QueryParts, findings: Findings) -> str:
 
 
 def function_ref(text: str) -> ClassRef | None:
-    """Return the module and the name of a function; None if the text names none."""
+    """Return the module and the name of a function; None if the text names no function."""
     module, _, name = text.partition(":") if ":" in text else text.rpartition(".")
     is_named = name.strip().isidentifier() and all(map(str.isidentifier, module.strip().split(".")))
     return ClassRef(module.strip(), name.strip()) if is_named else None
 
 
 def _code_of(function: ClassRef, findings: Findings) -> str:
-    """Return the SHA-256 of a function's module; looks for it without importing it."""
+    """Return the SHA-256 of the file of a function's module; the module is not imported."""
     try:
         found = find_spec(function.module)
     except (ImportError, ValueError):
@@ -375,7 +375,7 @@ def _functions(content: bytes) -> Iterator[str]:
 def _found_inputs(
     section: QuerySection, parts: QueryParts, mode: QueryMode, findings: Findings
 ) -> Iterator[DatasetInput]:
-    """Yield the datasets that inputs name; not where the job itself is looked up as an input."""
+    """Yield the datasets that the inputs name; none if the job itself is loaded as an input."""
     seen: dict[str, int] = {}
     for number, item in enumerate(section.inputs):
         where = f"[{number}]"
@@ -393,7 +393,7 @@ def _found_inputs(
         elif found.dataset in seen:
             findings.problem(
                 INPUTS,
-                f"{where} is the dataset {found.dataset}, which [{seen[found.dataset]}] is, too",
+                f"{where} is the dataset {found.dataset}, which [{seen[found.dataset]}] names, too",
                 "Name it once; a query may use a view several times.",
             )
         seen.setdefault(found.dataset, number)
@@ -403,7 +403,7 @@ def _found_inputs(
 def _of_job_file(
     item: QueryInput, where: str, parts: QueryParts, mode: QueryMode, findings: Findings
 ) -> DatasetInput | None:
-    """Return the dataset of a job file; None after a problem, or where inputs are not looked up."""
+    """Return the dataset of a job file; None after a problem, or if inputs are not looked up."""
     if parts.load is None:
         return None
     try:
@@ -414,7 +414,7 @@ def _of_job_file(
     if not path.is_file():
         findings.problem(
             INPUTS,
-            f"{where}.job names {path}, which is not there",
+            f"{where}.job names {path}, which does not exist",
             "A relative path starts at the folder of the job file.",
         )
         return None
@@ -445,7 +445,7 @@ def _of_job_file(
 
 
 def _own_classes(job: Job) -> tuple[str, str] | None:
-    """Return that a class of the job's own has the rows, and what to do."""
+    """Return why no query can read the output of a job's own classes, and what to do; else None."""
     destination, writer = job.publishing.destination, job.writing.own
     if destination is not None:
         return (
@@ -461,7 +461,7 @@ def _own_classes(job: Job) -> tuple[str, str] | None:
 
 
 def _unfit(job: Job, mode: QueryMode, item: QueryInput) -> tuple[str, str] | None:
-    """Return why the dataset of a job cannot be read by its chain, and what to do."""
+    """Return why a query cannot read a job's dataset by its chain, and what to do; else None."""
     if (classes := _own_classes(job)) is not None:
         return classes
     if job.publishing.warehouse is not None:
@@ -472,12 +472,12 @@ def _unfit(job: Job, mode: QueryMode, item: QueryInput) -> tuple[str, str] | Non
     if job.writing.file_name:
         return "publishes files as they are, and not rows", "Read them with a job of their own."
     if not job.state.enabled:
-        return "keeps no state, so nobody knows which rows are new", f"Set {_ENABLED}=true there."
+        return "keeps no state, so no query knows which rows are new", f"Set {_ENABLED}=true there."
     return _unfit_mode(job, mode, item)
 
 
 def _unfit_mode(job: Job, mode: QueryMode, item: QueryInput) -> tuple[str, str] | None:
-    """Return why the way in which a job publishes does not go with a query, and what to do."""
+    """Return why a query cannot read a job with this publish mode, and what to do; else None."""
     how = job.publishing.mode
     if item.closed:
         return _unfit_labels(job, how)
@@ -486,16 +486,16 @@ def _unfit_mode(job: Job, mode: QueryMode, item: QueryInput) -> tuple[str, str] 
         return None
     other = ""
     if how is PublishMode.MERGE and mode is QueryMode.APPEND:
-        other = f" Or set {CHANGELOG}=true there: {MODE}=append reads the rows that it changes."
+        other = f" Or set {CHANGELOG}=true there: {MODE}=append reads the rows that merges change."
     return (
-        f"publishes by {_MODE_OF_PUBLISHING}={how}: rows that were read are taken away later, and"
-        f" {MODE}={mode} cannot take back what it made of them",
+        f"publishes by {_MODE_OF_PUBLISHING}={how}: later runs remove rows that were read, and "
+        f"{MODE}={mode} cannot remove its results of them",
         f"Set {MODE}=full, which reads the whole input again and replaces the dataset.{other}",
     )
 
 
 def _unfit_labels(job: Job, how: PublishMode) -> tuple[str, str] | None:
-    """Return why the closed timelabels of a dataset are unknown, and what to do."""
+    """Return why the closed timelabels of a dataset are unknown, and what to do; else None."""
     labels = job.planning.timelabel
     if labels is None or not labels.closes:
         return "closes no timelabels", f"Set {CLOSE} there, or leave closed out."
@@ -510,7 +510,7 @@ def _unfit_labels(job: Job, how: PublishMode) -> tuple[str, str] | None:
 def _of_store(
     item: QueryInput, store: InputStore, where: str, parts: QueryParts, findings: Findings
 ) -> DatasetInput | None:
-    """Return a dataset that is named with its state store."""
+    """Return the dataset of an input that names a state store; None after a problem."""
     own = Findings(origins={"state.store.type": findings.origins[INPUTS]})
     is_server = store.type in SERVER_KINDS
     url = None

@@ -47,7 +47,7 @@ _Manager = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class JobFileLocation:
-    """Where a job file is: its name as given and its absolute folder; and the environment."""
+    """A job file's name as given, its absolute folder, and the environment."""
 
     path: str
     folder: Path
@@ -62,12 +62,12 @@ def _ignore() -> None:
 class JobReadContext:
     """The context of a property reader: secrets, the job's zone, a place for notices.
 
-    ``file_system`` is the file system of paths that name none, empty for this machine.
-    ``key`` is the property that is read, for which its ENC(v2:...) was encrypted. ``plain`` hears
-    of a secret that is written out in it.
+    ``file_system`` is the file system of paths that name none, empty for this machine. ``key`` is
+    the property that is read; an ENC(v2:...) in it was encrypted for that key. ``plain`` is called
+    if the property holds a secret in plain text.
 
-    With ``needs_secrets`` off ENC(...) is not decrypted, which takes long on purpose, no server is
-    asked for a secret, and one that cannot be read is empty, with a notice.
+    If ``needs_secrets`` is false, ENC(...) is not decrypted (decryption is slow on purpose) and no
+    server is asked for a secret. A secret that cannot be read is then empty and gives a notice.
     """
 
     resolver: SecretResolver
@@ -82,18 +82,18 @@ class JobReadContext:
         """Return the secret that a text means; ``is_always_read`` decrypts it in any case.
 
         Raises:
-            ShapeError: it cannot be resolved.
+            ShapeError: the secret cannot be resolved.
         """
         if not self.is_reference(text) and _is_written_out(self.key, text):
             if near := self.resolver.nearest_prefix(text):
                 self.notice(
-                    f'is taken for a secret in plain text; its beginning is nearly "{near}:"',
+                    f'counts as a secret in plain text; its beginning is nearly "{near}:"',
                     f"Write {near}: for a reference, in lower case.",
                 )
             else:
                 self.plain()
         if self.resolver.is_unread and is_encrypted(text) and not is_always_read:
-            return Secret("")  # why is a finding of its own, and this is what follows from it
+            return Secret("")  # another finding says why the secret is unread
         try:
             if self.needs_secrets or is_always_read or not self.resolver.is_costly(text):
                 return self.resolver.resolve(text, self.key)
@@ -106,7 +106,7 @@ class JobReadContext:
         return Secret("")
 
     def is_reference(self, text: str) -> bool:
-        """Return whether a text means a secret, by any of the forms that the job knows."""
+        """Return whether a text refers to a secret, in any form that the job knows."""
         return self.resolver.is_reference(text)
 
     @property
@@ -119,10 +119,11 @@ class JobReadContext:
         return str(local_path(text, self.folder))
 
     def require_password(self, what: str) -> None:
-        """Refuse a value that nothing can be encrypted for: there is no master password.
+        """Refuse a value that has to be encrypted if there is no master password.
 
         Raises:
-            ShapeError: with ``what`` in front; a notice where secrets are not needed.
+            ShapeError: there is no master password; the message begins with ``what``. If secrets
+                are not needed, a notice takes the place of the error.
         """
         if self.resolver.passwords or self.resolver.is_unread:
             return
@@ -136,7 +137,7 @@ class JobReadContext:
 
 
 def _is_written_out(key: str, text: str) -> bool:
-    """Return whether a text that is no reference is a secret: no variable, user or path."""
+    """Return whether a text that is not a reference is a secret: no variable, user or path."""
     if not text or "{{" in text or key.endswith((".username", ".user")):
         return False
     if key.endswith((".url", ".uri")):
@@ -146,42 +147,43 @@ def _is_written_out(key: str, text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SecretsSection(Section):
-    """How secrets of a job file are opened; it is read before all other sections."""
+    """How the secrets of a job file are decrypted; this section is read before all others."""
 
     manager_class: _Manager = prop(
         "ms.secret.manager.class",
-        "DIL's class that reads `ENC(...)`; it is read here without one.",
+        "DIL's class that decrypts `ENC(...)`. No class is needed here.",
         default="com.linkedin.cdi.util.GobblinSecretManager",
         support=Support.NO_EFFECT,
         identity=False,
     )
     key_file: PathText = prop(
         "encrypt.key.loc",
-        "File whose first line is the master password for `ENC(...)`; `dil secrets encrypt` "
-        "writes them. A relative path starts at the job file's folder.",
+        "File whose first line is the master password for `ENC(...)`; `dil secrets encrypt` writes "
+        "such values. A relative path starts at the job file's folder.",
         default="",
         example="/etc/acme/master.key",
         identity=False,
     )
     is_strong: Bool = prop(
         "encrypt.use.strong.encryptor",
-        "Reads DIL's `ENC(...)` as triple DES instead of DES. `ENC(v1:...)` says by itself how "
-        "it is read.",
+        "Reads DIL's `ENC(...)` as triple DES instead of DES. `ENC(v1:...)` itself names its "
+        "cipher.",
         default=False,
         identity=False,
     )
     key_files: Annotated[Int, Ge(1)] = prop(
         "num.encrypt.keys",
-        "How many master password files are tried: the path itself, then `.1`, `.2` ... "
-        "appended; missing ones are skipped.",
+        "How many master password files are tried: the path itself, then the path with `.1`, `.2` "
+        "... appended; missing files are skipped.",
         default=2,
         identity=False,
     )
     resolvers: Texts = prop(
         RESOLVERS,
-        "What resolves references of other prefixes than `env:` and `file:`, comma separated: "
-        "names under which installed packages offer a class (`vault` for `vault:NAME`), or "
-        "`prefix=package.module.Class`, of an installed package or beside the job file.",
+        "Resolvers of references with other prefixes than `env:` and `file:`, comma separated. "
+        "Each is a name under which an installed package offers a class (`vault` for "
+        "`vault:NAME`), or `prefix=package.module.Class` for a class of an installed package or of "
+        "a module beside the job file.",
         default=(),
         example="vault, aws=acme.secrets.AwsSecrets",
         identity=False,
@@ -196,7 +198,7 @@ def secret_resolver(
     *,
     needed: bool,
 ) -> SecretResolver:
-    """Return the reader of secrets; unreadable passwords are only a notice unless ``needed``.
+    """Return the reader of secrets; unless ``needed``, unreadable passwords give only a notice.
 
     ``system`` is the file system of a path that names none.
     """
@@ -212,7 +214,7 @@ def secret_resolver(
             if not passwords:
                 missing = master_password_files(path, section.key_files)
                 findings.notice(_KEY_FILE, f"names {path}, which does not exist", _KEY_FILE_FIX)
-        except WriteError as error:  # the seam to file systems knows no other
+        except WriteError as error:  # file systems raise only this error
             is_unread = True
             report(_KEY_FILE, f"cannot be read: {error.message}", error.fix)
         except (OSError, ValueError) as error:
@@ -239,10 +241,11 @@ def secret_resolver(
 def path_of(
     text: str, name: str, folder: Path, findings: Findings, *, system: str | None = None
 ) -> str:
-    """Return the value of a path property as an absolute path, empty text when it is unset.
+    """Return the value of a path property as an absolute path; empty text if it is unset.
 
-    Without a ``system`` it is of this machine. Else it may be elsewhere, and begins with scheme and
-    authority then; ``system`` is the file system of a path that names none.
+    Without a ``system`` the path is on this machine. With a ``system`` the path may be elsewhere,
+    and then begins with scheme and authority; ``system`` is the file system of a path that names
+    none.
     """
     if not text:
         return ""

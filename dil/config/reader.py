@@ -1,7 +1,7 @@
-"""Reading a job file with what it inherits and includes: files in, entries out.
+"""Reads a job file and the files that it inherits and includes; gives entries.
 
-Later wins: inherited ``.properties`` files, from the farthest to the nearest, then included files,
-then the file itself, then ``-D``. See rules F1 and F4.
+The later value wins, in this order: inherited ``.properties`` files, from the farthest to the
+nearest, then included files, then the file itself, then ``-D``. See rules F1 and F4.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHOWN_CHARACTERS = 500
 
 
 def read_job(path: str, findings: Findings) -> dict[str, Entry]:
-    """Return the entries of a job file and of all files it builds on.
+    """Return the entries of a job file and of all files that it inherits and includes.
 
     Raises:
         ConfigError: the job file itself cannot be read.
@@ -42,7 +42,7 @@ def read_job(path: str, findings: Findings) -> dict[str, Entry]:
 
 
 def with_overrides(entries: Mapping[str, Entry], overrides: Mapping[str, str]) -> dict[str, Entry]:
-    """Return the entries with ``-D`` settings put over them."""
+    """Return the entries with the ``-D`` settings in place of entries of the same name."""
     return {
         **entries,
         **{key: Entry(key, text, Origin(f"-D {key}")) for key, text in overrides.items()},
@@ -53,7 +53,8 @@ def check_readable(path: str) -> None:
     """Refuse a job file that is missing or a folder.
 
     Raises:
-        ConfigError: with the nearest name in the folder, where there is one.
+        ConfigError: the file is missing or a folder; the error suggests a similar name of the
+            folder.
     """
     target = Path(path)
     if target.is_dir():
@@ -69,7 +70,7 @@ def _unreadable(path: str, what: str, fix: str) -> ConfigError:
 
 
 def read_file(path: str, findings: Findings, chain: tuple[Path, ...] = ()) -> dict[str, Entry]:
-    """Return a file's entries over those of the files that it includes.
+    """Return the entries of a file and of the files that it includes; the file's own win.
 
     ``chain`` are the files that include this one.
     """
@@ -159,9 +160,9 @@ def _include(
 def written_values(path: str | Path, overrides: Mapping[str, str]) -> dict[str, str]:
     """Return the text of every key as it was written, under that key and its present name.
 
-    ``${...}`` stays as it is, so nothing comes from the environment. What is or may hold a secret
-    is ``***``: also the text of an unknown key, which may be a misspelled one. Long texts are cut.
-    Never raises: a file that cannot be read has no values.
+    ``${...}`` stays as it is, so no value comes from the environment. A text that is or may hold a
+    secret becomes ``***``, also the text of an unknown key, which may be misspelled. Long texts are
+    cut. Never raises: a file that cannot be read has no values.
     """
     try:
         entries = with_overrides(read_job(str(path), Findings()), overrides)

@@ -1,7 +1,6 @@
-"""Checks of what requests are made of, and how they follow each other.
+"""Checks of the parameters, the secondary input and the paging of requests.
 
-These are parameters, secondary input and paging. See docs/secondary-input.md, docs/paging.md, rules
-C32 and G38.
+See docs/secondary-input.md, docs/paging.md, rules C32 and G38.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ from dil.text.variables import placeholders
 
 # Connectors that take whole files as payload.
 _TAKE_FILES = frozenset({"s3", "sftp"})
-_GIVE_SESSION = 'Say where answers have it: ms.session.key.field={"name": "its path"}.'
+_GIVE_SESSION = 'Give its path in the responses: ms.session.key.field={"name": "its path"}.'
 _GIVE_PAGE = 'Give the first start, size and number: ms.pagination={"initialvalues": [0, 100, 1]}.'
 _FORMATS = ("datetime", "epoc-second", "epoch-second", "epoch-milli")
 _ENDS = ("low", "high")
 _VARIABLE = re.compile(r"\{\{([^{}]+)\}\}")
-# At least the comments of a statement, in all dialects: what may be one has no need of a value.
+# Finds at least the comments of a statement, in all dialects: variables in a comment need no value.
 _SQL_COMMENTS = re.compile(r"/\*.*\*/[^\n]*|(?:--|#)[^\n]*", re.DOTALL)
-# Where the name of a variable may come from; without them nothing can be said of a name.
+# The properties that give variables their names; if one of them is wrong, no name can be checked.
 _GIVERS = (KEY, WATERMARK, SECONDARY)
 _COMMIT = "ms.state.cursor.commit"
 _PAGE_TYPES = frozenset({"pagestart", "pagesize", "pageno"})
@@ -52,7 +51,7 @@ _PAGE_TYPES = frozenset({"pagestart", "pagesize", "pageno"})
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A text in which variables are replaced; ``is_vital`` says that it is nothing without."""
+    """A text in which variables are replaced; ``is_vital``: the text is useless without them."""
 
     key: str
     text: str
@@ -70,7 +69,7 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
     _check_self_references(values, overlaid, findings)
     known = {name for unit in units for name in unit}
     known |= {parameter.name for parameter in values.section(ParametersSection).parameters}
-    is_readable = findings.is_sound(STATEMENT)  # what the connector says of it comes first
+    is_readable = findings.is_sound(STATEMENT)  # the connector's problems with it come first
     for use in _uses(values):
         for name in _missing(use, known) if use.key != STATEMENT or is_readable else ():
             report = findings.problem if use.is_vital else findings.notice
@@ -82,7 +81,7 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
 
 
 def all_parameters(values: Properties) -> Iterator[Parameter]:
-    """Yield the declared parameters and those inside them."""
+    """Yield the declared parameters and the parameters inside them."""
     return flat_parameters(values.section(ParametersSection).parameters)
 
 
@@ -97,7 +96,7 @@ def sent_watermarks(values: Properties, planning: PlanningSpec) -> Iterator[Para
 
 
 def sends_low_watermark(values: Properties, planning: PlanningSpec) -> bool:
-    """Return whether the source is asked from the low watermark on."""
+    """Return whether requests send the low watermark to the source."""
     return any(as_text(each.value).lower() == "low" for each in sent_watermarks(values, planning))
 
 
@@ -107,15 +106,15 @@ def used_variables(values: Properties) -> set[str]:
 
 
 def _members(planning: PlanningSpec, values: Properties) -> tuple[frozenset[str], ...]:
-    """Return the names of each unit's members, and of what secondary input gives beside them."""
+    """Return, for each unit, the names of its members and of the fields of secondary input."""
     given = values.section(SecondarySection).variables
-    if planning.units is None:  # the fields of activation are among what is given
+    if planning.units is None:  # activation rows are secondary input, so ``given`` has their fields
         return (given | members_of_source(values),)
     return tuple(given.union(json.loads(unit)) for unit in planning.units)
 
 
 def _overlaid(units: tuple[frozenset[str], ...]) -> frozenset[str]:
-    """Return the names whose parameters never count, because every unit has such a member."""
+    """Return the names of the parameters that never count, because every unit has such a member."""
     return frozenset.intersection(*units) if units else frozenset()
 
 
@@ -126,7 +125,8 @@ def _check_watermarks(
     findings: Findings,
 ) -> None:
     declared = _Declared.of(values, planning)
-    # A unit's value takes the place of a parameter of its name (rule G32), so nothing else matters.
+    # A unit's value replaces the parameter of its name (rule G32), so that parameter needs no
+    # check.
     overlaid = _overlaid(units)
     for parameter in values.section(ParametersSection).parameters:
         if parameter.name not in overlaid:
@@ -159,7 +159,7 @@ def _check_name(
     units: tuple[frozenset[str], ...],
     findings: Findings,
 ) -> None:
-    """Check the watermark that a parameter names; there is one of type datetime (rule G35)."""
+    """Check the watermark that a parameter names; a job has one of type datetime (rule G35)."""
     name, where = parameter.watermark, f'"{parameter.name}"'
     if not name or name == declared.dated:
         return
@@ -169,14 +169,14 @@ def _check_name(
         findings.problem(
             KEY,
             f"{where} is of type watermark, and {name} is a unit watermark",
-            f'Write {variables} where it is wanted, such as "value":"{{{{{members[0]}}}}}" in a '
+            f'Write {variables} in a text, such as "value":"{{{{{members[0]}}}}}" in a '
             "parameter of type list.",
         )
     elif declared.dated:
         findings.notice(
             KEY,
             f'{where} names the watermark "{name}", which is not declared; "{declared.dated}" is '
-            "taken, the only one of type datetime",
+            "used, the only watermark of type datetime",
             f'Write "watermark":"{declared.dated}".',
         )
     else:
@@ -189,12 +189,12 @@ def _check_name(
 
 
 def _check_form(parameter: Parameter, findings: Findings) -> None:
-    """Say which value and format are taken where another word was written."""
+    """Report an unknown value or format, with the default that takes its place."""
     where, value = f'"{parameter.name}"', as_text(parameter.value)
     if value.lower() not in _ENDS:
         findings.notice(
             KEY,
-            f"{where} has neither low nor high as value; high is taken",
+            f"{where} has neither low nor high as value; high is used",
             nearest(value, _ENDS, 'Write "value":"low" or "value":"high".'),
         )
     if parameter.format and parameter.format not in _FORMATS:
@@ -213,7 +213,7 @@ def _check_form(parameter: Parameter, findings: Findings) -> None:
 
 
 def _check_page_values(values: Properties, overlaid: frozenset[str], findings: Findings) -> None:
-    """Say when a parameter has its value from the page before, and no page ever gives it one."""
+    """Report parameters that get their value from the page before, if no page gives one."""
     if not findings.is_sound(PAGES, SESSION):
         return
     lacking = _page_types_without_value(values)
@@ -228,7 +228,7 @@ def _check_page_values(values: Properties, overlaid: frozenset[str], findings: F
 
 
 def _page_types_without_value(values: Properties) -> dict[str, str]:
-    """Return the types of parameters that no request has a value for, and what would give one."""
+    """Return the parameter types that have no value in any request, each with the advice for it."""
     section = values.section(PagingSection)
     paging, has_session = section.pagination, section.session is not None
     # Without first values, the start and the number have their values from the second page on.
@@ -244,7 +244,7 @@ def _page_types_without_value(values: Properties) -> dict[str, str]:
 def _check_self_references(values: Properties, given: frozenset[str], findings: Findings) -> None:
     """Refuse a parameter that needs its own value (rule G33), unless every unit gives that value.
 
-    Only the names of whole parameters stand for values, not those inside type object.
+    Only the names of whole parameters have values, not the names inside type object.
     """
     last = {parameter.name: parameter for parameter in values.section(ParametersSection).parameters}
     for name, parameter in last.items():
@@ -264,14 +264,14 @@ def _missing(use: _Use, known: set[str]) -> list[str]:
         in_sql = placeholders(_SQL_COMMENTS.sub("", use.text))
         return [name for name in in_sql if not {name, name.partition(".")[0]} & known]
     names = list(placeholders(use.text))
-    # A derived field takes a whole variable only, with any character but braces in its name.
+    # A derived field reads only a whole variable, whose name may have any character but braces.
     if use.key == DERIVED and not names and (whole := _VARIABLE.fullmatch(use.text.strip())):
         names = [whole[1]]
     return [name for name in names if name not in known]
 
 
 def _uses(values: Properties) -> Iterator[_Use]:
-    """Yield everything in which variables are replaced."""
+    """Yield every text in which variables are replaced."""
     path, mark, query = values.section(SourceSection).uri.partition("?")
     yield _Use(URI, path, is_vital=True)
     yield _Use(URI, mark + query)
@@ -299,7 +299,7 @@ def _strings(value: JsonValue | tuple[object, ...]) -> Iterator[str]:
 
 
 def check_paging(values: Properties, plugins: Plugins, findings: Findings) -> None:
-    """Check how a work unit's requests follow each other."""
+    """Check the settings by which a work unit requests its pages."""
     if not findings.is_sound(PAGES, PARAMETERS, SESSION, SECONDARY):
         return
     paging = values.section(PagingSection)
@@ -313,7 +313,7 @@ def check_paging(values: Properties, plugins: Plugins, findings: Findings) -> No
 
 
 def _check_values(values: Properties, pagination: Pagination, findings: Findings) -> None:
-    """Say when nothing would ever change from page to page."""
+    """Report paging in which no parameter changes from page to page."""
     parameters = list(all_parameters(values))
     kinds = {parameter.type for parameter in parameters}
     walks = pagination.is_on or bool(pagination.more)
@@ -331,12 +331,12 @@ def _check_values(values: Properties, pagination: Pagination, findings: Findings
                 PARAMETERS,
                 f'"{parameter.name}" says which page is meant, and is never sent: its name begins '
                 "with tmp and nothing uses it",
-                f"Write {{{{{parameter.name}}}}} where it is wanted, or choose another name.",
+                f"Write {{{{{parameter.name}}}}} in a text, or choose another name.",
             )
 
 
 def _check_session(values: Properties, paging: PagingSection, findings: Findings) -> None:
-    """Say when no request can send the session key, so that no second page is ever asked for."""
+    """Report a session key that no request sends, so that no second page is ever requested."""
     session, pagination = paging.session, paging.pagination
     if session is None or session.condition or session.fail_condition:
         return
@@ -351,12 +351,12 @@ def _check_session(values: Properties, paging: PagingSection, findings: Findings
         SESSION,
         f'names "{session.name}", and no parameter sends it: only the first page would be read',
         'Declare one by the name that the source knows, such as ms.parameters=[{"name": "cursor",'
-        f' "type": "session"}}]; remove {SESSION} where one page is all.',
+        f' "type": "session"}}]; remove {SESSION} if there is only one page.',
     )
 
 
 def _check_ends(paging: PagingSection, findings: Findings) -> None:
-    """Check what ends a walk."""
+    """Check the conditions that end the walk over pages."""
     pagination, session = paging.pagination, paging.session
     has_condition = session is not None and session.condition is not None
     sizes = (*pagination.initial_values[1:2], *filter(str.strip, pagination.fields[1:2]))
@@ -384,7 +384,7 @@ def _check_ends(paging: PagingSection, findings: Findings) -> None:
 
 
 def _check_payload(pagination: Pagination, findings: Findings) -> None:
-    """Check that nothing but the end of the rows to send ends the work unit."""
+    """Check that a work unit ends only after it has sent all its rows."""
     if pagination.has_cap:
         findings.problem(
             PAGES,
@@ -402,7 +402,7 @@ def _check_payload(pagination: Pagination, findings: Findings) -> None:
 def _check_progress(
     values: Properties, paging: PagingSection, plugins: Plugins, findings: Findings
 ) -> None:
-    """Check that there is a place to go on from, and that no converter holds rows back."""
+    """Check that pages give a place to resume from, and that no converter holds rows back."""
     pagination = paging.pagination
     walks = pagination.is_on or pagination.is_named or values.section(SecondarySection).has_payload
     if not walks and paging.session is None:

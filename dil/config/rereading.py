@@ -1,4 +1,4 @@
-"""Rows that runs would read again and keep twice, or never read.
+"""Checks for rows that runs would read and keep twice, or would never read.
 
 See rules G35, P19 and U15.
 """
@@ -28,14 +28,14 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DAYS_AGO = re.compile(r"P[0-9]+D(?:\..+)?")
 _MINUTES_AGO = re.compile(r"P[0-9]+DT(?:[0-9]+H)?[0-9]+M(?:\..+)?")
 _HOURS_AGO = re.compile(r"P[0-9]+DT[0-9]+H(?:\..+)?")
-# A zone counts with the rules that it has to come; former ones are of no harm any more.
+# Only the rules that a zone has from now on count; its former rules do no harm any more.
 _YEAR = 2037
 _HOURS = frozenset("hHkK")
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What these checks compare; ``is_dump`` says that files replace those of their own names."""
+    """The parts of a job that these checks compare; ``is_dump``: files are dumped as they are."""
 
     planning: PlanningSpec
     publishing: PublishingSpec
@@ -49,7 +49,7 @@ class Parts:
 
 
 def check_rereading(parts: Parts, values: Properties, findings: Findings) -> None:
-    """Say where rows would be read twice and kept twice, or never read at all."""
+    """Report settings by which rows would be read and kept twice, or never be read."""
     if not findings.is_sound(WATERMARK, PARTITION):
         return
     _check_missing(parts.planning, values, findings)
@@ -69,7 +69,7 @@ def check_rereading(parts: Parts, values: Properties, findings: Findings) -> Non
 
 
 def _check_split(planning: PlanningSpec, values: Properties, findings: Findings) -> None:
-    """Refuse work units of an API whose rows would all have one timelabel, or each of several."""
+    """Refuse work units of an API whose rows would all get one timelabel, or repeat for each."""
     labels = planning.timelabel
     if labels is None or not labels.is_dated:
         return
@@ -87,21 +87,21 @@ def _check_split(planning: PlanningSpec, values: Properties, findings: Findings)
         findings.problem(
             WATERMARK,
             "is sent by no parameter, and work units are split by timelabel, as an API's are for a "
-            "timeseries: the same rows would be read for each",
-            "Send its low and high by parameters of type watermark; or for readings of the whole, "
-            f"leave the datetime watermark out, or set {SPLIT}=none.",
+            "timeseries: each of them would read the same rows",
+            "Send its low and high by parameters of type watermark; or if each run reads "
+            f"everything, leave the datetime watermark out, or set {SPLIT}=none.",
         )
 
 
 def _check_missing(planning: PlanningSpec, values: Properties, findings: Findings) -> None:
-    """Refuse to delete what a run did not read where runs do not read everything."""
+    """Refuse to delete the rows that a run did not read, if runs do not read everything."""
     if not values.section(MergingSection).deletes_missing:
         return
     if planning.once:
         findings.problem(
             MISSING,
             "deletes the rows that a run did not read, and this job reads each file once",
-            "Leave it out; deletes come by ms.merge.op.field.",
+            "Leave it out; mark deleted rows by ms.merge.op.field.",
         )
     elif sends_low_watermark(values, planning):
         findings.problem(
@@ -113,7 +113,7 @@ def _check_missing(planning: PlanningSpec, values: Properties, findings: Finding
 
 
 def _check_versions(parts: Parts, findings: Findings) -> None:
-    """Refuse to replace windows where each version of a file is a work unit of its own."""
+    """Refuse to replace windows if each version of a file is a work unit of its own."""
     planning, mode = parts.planning, parts.publishing.mode
     # A timeseries replaces timelabels, a dump the file of its name; a backfill reads the same unit.
     is_other = planning.timelabel is not None or parts.is_dump or planning.backfill
@@ -141,7 +141,7 @@ def _check_state(parts: Parts, values: Properties, findings: Findings) -> None:
 
 
 def _check_signatures(parts: Parts, findings: Findings) -> None:
-    """Say where partitions start elsewhere in every run, so that no record is ever found."""
+    """Report partitions that start elsewhere in each run, so that no run finds their records."""
     if not _starts_move(parts.planning):
         return
     words = sorted(_words(parts.planning))
@@ -165,7 +165,7 @@ def _check_signatures(parts: Parts, findings: Findings) -> None:
 
 
 def _check_abstinence(parts: Parts, values: Properties, findings: Findings) -> None:
-    """Say where a later reading of a partition begins behind the end of the earlier one."""
+    """Report that a later reading of a partition would begin after the end of the earlier one."""
     planning = parts.planning
     if (
         planning.abstinent_ms <= planning.grace_range_ms[0]
@@ -183,10 +183,10 @@ def _check_abstinence(parts: Parts, values: Properties, findings: Findings) -> N
 
 
 def _check_local_times(parts: Parts, values: Properties, findings: Findings) -> None:
-    """Say where a window may end inside the hour that comes twice when clocks go back.
+    """Report windows that may end inside the hour that comes twice when clocks go back.
 
-    Windows that end at whole hours are safe: of two equal texts, one window is empty and the next
-    has both hours.
+    Windows that end at whole hours are safe: if two of their ends have equal texts, one window is
+    empty and the next has both hours.
     """
     planning = parts.planning
     ends_anywhere = planning.end == "-" or _MINUTES_AGO.fullmatch(planning.end)
@@ -200,13 +200,13 @@ def _check_local_times(parts: Parts, values: Properties, findings: Findings) -> 
             f"{names}: local time of {found[0].timezone} without its offset; windows that end in "
             "the hour that comes twice a year may miss rows, or give them twice",
             'Add ZZ, the offset, to the pattern, or use "timezone":"UTC" or '
-            '"format":"epoch-second". Where the source has local times only, end the range at '
+            '"format":"epoch-second". If the source has local times only, end the range at '
             'whole hours or days, such as "to":"P0D".',
         )
 
 
 def _starts_move(planning: PlanningSpec) -> bool:
-    """Return whether the starts of partitions are other ones from run to run."""
+    """Return whether the starts of partitions differ from run to run."""
     if not planning.start.startswith("P"):
         return False
     words = _words(planning)
@@ -216,7 +216,7 @@ def _starts_move(planning: PlanningSpec) -> bool:
 
 
 def _is_read_in_parts(planning: PlanningSpec) -> bool:
-    """Return whether a partition can be read while it is not over, and its rest when it is."""
+    """Return whether a run can read a partition before its end, and a later run the rest."""
     is_open = planning.end == "-" or planning.end.startswith("P")
     if not is_open or _starts_move(planning):
         return False

@@ -1,4 +1,4 @@
-"""Which classes resolve the references of a job: ``ms.secret.resolvers``."""
+"""``ms.secret.resolvers``: the classes that resolve the secret references of a job."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def plugged_references(
 ) -> PluggedReferences:
     """Return the resolvers of a job's references; classes that are not found become findings.
 
-    Classes are looked for in the installed packages, and those that are named by their Python path
-    in the folder of the job file, too, unless others may have put them there.
+    Classes are looked for in the installed packages. A class that is named by its Python path is
+    also looked for in the folder of the job file, unless other users may have put the class there.
 
     Args:
         entries: Names that packages offer, or ``prefix=package.module.Class``.
-        owners: Who may take part in the job.
-        context: What the resolvers get.
-        findings: Gets what is wrong.
+        owners: The users whose files the job trusts.
+        context: The context that each resolver gets.
+        findings: Receives the problems.
     """
     named: dict[str, str] = {}
     for entry in entries:
@@ -49,12 +49,12 @@ def plugged_references(
 
 
 def _may_import(folder: Path, owners: TrustedUsers, findings: Findings) -> bool:
-    """Let the classes of the job file's folder be found, unless others may write there."""
+    """Add the job file's folder to the import path, unless other users may write there."""
     if doubt := owners.doubt(folder, in_project=True):
         findings.problem(
             RESOLVERS,
             f"would import classes from {folder}, which {doubt}",
-            "Move the job and its classes to a folder that others cannot write to.",
+            "Move the job and its classes to a folder that other users cannot write to.",
         )
         return False
     join_import_path([str(folder)])
@@ -70,8 +70,10 @@ def _resolver(text: str, context: ResolverContext, findings: Findings) -> Refere
             findings.problem(RESOLVERS, problem.what, problem.fix)
         return None
     except Exception as error:  # noqa: BLE001 - a plug-in may raise anything
-        # What a foreign exception says may hold a secret of the environment.
-        what = f'has "{text}", which cannot be made ({type(error).__name__})'
-        findings.problem(RESOLVERS, what, "Making a resolver takes its context and does no I/O.")
+        # The message of a foreign exception may hold a secret of the environment.
+        what = f'has "{text}", which cannot be created ({type(error).__name__})'
+        findings.problem(
+            RESOLVERS, what, "A resolver's constructor takes a context and does no I/O."
+        )
         return None
     return made

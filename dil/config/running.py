@@ -33,7 +33,7 @@ _LEAST_MEMORY = 256 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ExecutionSection(Section):
-    """How many work units run at once, how often they are tried, what a failure means."""
+    """The parallelism and the retries of work units, and the effect of a failure."""
 
     threads: Annotated[Int, Ge(1)] = prop(
         "taskexecutor.threadpool.size",
@@ -59,10 +59,10 @@ class ExecutionSection(Section):
     )
     memory_bytes: Annotated[Long, Ge(0)] | None = prop(
         "ms.task.memory.max.bytes",
-        "How much memory a worker, the Python process that runs work units, may take; a work unit "
+        "Most memory that a worker, a Python process that runs work units, may take; a work unit "
         "that needs more fails with DIL-SRC-CONTRACT. 0 is no limit. Unset: half of the memory of "
-        "the machine, or of its container, divided by the workers that it runs at a time, and "
-        "1 GiB at least.",
+        "the machine or its container, divided by the number of workers that run at once, and at "
+        "least 1 GiB.",
         default=None,
         example="4294967296",
         scope=Scope.JOB,
@@ -70,7 +70,7 @@ class ExecutionSection(Section):
     )
     commit_policy: Annotated[Literal["full", "successful", "partial"], ONE_OF] = prop(
         "job.commit.policy",
-        "full publishes nothing when any work unit failed; successful publishes those that "
+        "full publishes nothing if a work unit failed; successful publishes the work units that "
         "succeeded; partial is an older word for successful.",
         default="full",
         scope=Scope.JOB,
@@ -87,7 +87,7 @@ class ExecutionSection(Section):
     workunit_retry_policy: Annotated[Literal["always", "onfull", "onpartial", "never"], ONE_OF] = (
         prop(
             "workunit.retry.policy",
-            "Goes with the switch above.",
+            "Gobblin's policy for `workunit.retry.enabled`.",
             default="always",
             scope=Scope.JOB,
             support=Support.NO_EFFECT,
@@ -105,7 +105,8 @@ class ExecutionSection(Section):
     )
     qualitychecker_task_policy_types: Texts = prop(
         "qualitychecker.task.policy.types",
-        "Gobblin's word for each of its checks; says nothing without them.",
+        "Gobblin's word for each class of `qualitychecker.task.policies`; has no effect without "
+        "them.",
         default=(),
         scope=Scope.JOB,
         support=Support.NO_EFFECT,
@@ -122,7 +123,8 @@ class ExecutionSection(Section):
     )
     qualitychecker_row_policy_types: Texts = prop(
         "qualitychecker.row.policy.types",
-        "Gobblin's word for each of its checks; says nothing without them.",
+        "Gobblin's word for each class of `qualitychecker.row.policies`; has no effect without "
+        "them.",
         default=(),
         scope=Scope.JOB,
         support=Support.NO_EFFECT,
@@ -141,11 +143,12 @@ class ExecutionSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class EventsSection(Section):
-    """Events that DIL sends to Kafka; here plans and reports say what they do."""
+    """Events that DIL sends to Kafka; here plans and reports have their content."""
 
     metrics_enabled: Bool = prop(
         "ms.metrics.enabled",
-        "DIL's planning events. `dil plan --json` says the same, a report what came of it.",
+        "DIL's planning events. Here `dil plan --json` prints the plan, and a report has its "
+        "outcome.",
         default=False,
         scope=Scope.JOB,
         support=Support.NO_EFFECT,
@@ -200,7 +203,7 @@ def _check_memory(most: int | None, findings: Findings) -> None:
     if most and most < _LEAST_MEMORY:
         findings.problem(
             "ms.task.memory.max.bytes",
-            f"is {most:,}; a worker takes most of that before it reads anything",
+            f"is {most:,}; a worker uses most of that before it reads anything",
             f"Write {_LEAST_MEMORY} or more, or 0 for no limit.",
         )
 
@@ -208,8 +211,8 @@ def _check_memory(most: int | None, findings: Findings) -> None:
 def _commit_policy(values: Properties, findings: Findings) -> CommitPolicy:
     """Return the commit policy: the effect of a failed work unit on the others.
 
-    Where tasks publish for themselves (rule U11) each that succeeds is published. Here
-    that is done together, at the end of the run, so that readers see it at once.
+    If tasks publish by themselves (rule U11), each task that succeeds is published. Here the run
+    publishes them together at its end, so that readers see all their rows at once.
     """
     policy = values.section(ExecutionSection).commit_policy
     if policy == "partial":
@@ -220,20 +223,22 @@ def _commit_policy(values: Properties, findings: Findings) -> CommitPolicy:
     if publishing.replaces:
         findings.problem(
             AT_JOB_LEVEL,
-            f"is false, and {REPLACES} is true: each task would take out what others published",
+            f"is false, and {REPLACES} is true: each task would remove the rows that other tasks "
+            "published",
             "Leave one of them out.",
         )
     else:
         findings.notice(
             AT_JOB_LEVEL,
-            "is false: work units that succeed are published though others fail, all at the end",
+            "is false: the run publishes work units that succeed even if others fail, all at its "
+            "end",
             "Write job.commit.policy=successful; it means the same here.",
         )
     return CommitPolicy.SUCCESSFUL
 
 
 def _page_commit(values: Properties) -> int | None:
-    """Return the seconds between two savings of progress; None if only whole units are kept."""
+    """Return the seconds between two saves of progress; None if only whole work units are saved."""
     if resumes(values):
         return 0
     progress = values.section(ProgressSection)

@@ -1,7 +1,7 @@
-"""Columns from files: what ms.source.schema.urn and ms.target.schema.urn name.
+"""Columns from the files that ms.source.schema.urn and ms.target.schema.urn name.
 
-In DIL they are names in a metadata store, which its open source never reads. Here they name a file
-that holds an Avro schema, or columns as they stand in the property whose place they take.
+In DIL these properties name entries of a metadata store, which its open source never reads. Here
+they name a file that holds an Avro schema, or columns as in the property that the file replaces.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _FORMS = (
 def with_schema_files(
     entries: Mapping[str, Entry], place: JobFileLocation, findings: Findings
 ) -> dict[str, Entry]:
-    """Return the entries with the columns of named files in the place of written ones.
+    """Return the entries with the columns of the named files in place of written columns.
 
-    Of a source's schema, columns that derived fields make are left out.
+    Columns that derived fields make are left out of a source's schema.
     """
     found = dict(entries)
     for key, target in _PLACES.items():
@@ -60,7 +60,7 @@ def with_schema_files(
 def _columns(
     entry: Entry, target: str, place: JobFileLocation, findings: Findings
 ) -> list[JsonValue] | None:
-    """Return the columns of a file; None if there are none, which is a problem then."""
+    """Return the columns of a file; None, with a problem, if the file gives none."""
     forms = _FORMS.format(place=target)
 
     def problem(what: str, fix: str = forms, origin: Origin | None = None) -> None:
@@ -78,7 +78,7 @@ def _columns(
         return columns_of_avro(value) if isinstance(value, dict) else _listed(value)
     except PathError as error:
         problem(str(error), error.fix)
-    except WriteError as error:  # the seam to file systems knows no other
+    except WriteError as error:  # file systems raise only this error
         problem(f"names a file that cannot be read: {error.message}", error.fix)
     except OSError as error:
         problem(f"names {path}, which cannot be read ({error.strerror or type(error).__name__})")
@@ -88,7 +88,7 @@ def _columns(
         problem(f"is no JSON: {error.reason}", forms, Origin(path, error.line + 1))
     except ShapeError as error:
         for what, fix in error.findings:
-            problem(f"names a schema that does not fit: {what}", fix, Origin(path))
+            problem(f"names a schema that cannot be used: {what}", fix, Origin(path))
     return None
 
 
@@ -103,7 +103,7 @@ def _listed(value: JsonValue) -> list[JsonValue]:
 
 
 def _derived(entries: Mapping[str, Entry]) -> frozenset[str]:
-    """Return the names of derived fields in lower case, none where their JSON is wrong."""
+    """Return the names of derived fields in lower case; none if their JSON is wrong."""
     entry = entries.get(_DERIVED)
     try:
         value = parse(entry.text)[0] if entry is not None else []

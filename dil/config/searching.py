@@ -1,4 +1,4 @@
-"""Finding properties by words of their texts, also those of plug-ins and of event time."""
+"""Finds properties by words of their texts, also properties of plug-ins."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from dil.spi.connector import PluginProperty
 from dil.spi.registry import PluginKind, installed_classes
 
 _NO_PLUGIN = (
-    "Names that begin with ms.x. are of classes of your own. Give the job that names the class:"
-    " dil explain NAME --job JOB.conf"
+    "Names that begin with ms.x. belong to classes of your own. Give a job that names the class: "
+    "dil explain NAME --job JOB.conf"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A property that is not of the reference, or one that a search found.
+    """A property outside the reference, or a property that a search found.
 
-    ``whose`` says whom it belongs to, empty for the reference itself.
+    ``whose`` names the class that declares the property, empty for a property of the reference.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Found:
 
     @property
     def line(self) -> str:
-        """Return the first sentence of its meaning."""
+        """Return the first sentence of the property's meaning."""
         return f"{self.meaning.partition('. ')[0].rstrip('.')}."
 
     def json(self) -> JsonObject:
@@ -53,10 +53,10 @@ class Found:
 
 
 def elsewhere(name: str, classes: Iterable[type] = ()) -> Found | None:
-    """Return a property of an installed plug-in, or of these classes.
+    """Return a property that an installed plug-in, or one of these classes, declares.
 
     Raises:
-        ConfigError: the name is of a plug-in, and no class declares it.
+        ConfigError: the name begins like a plug-in's, and no class declares it.
     """
     found = {each.name: each for each in _of_classes(classes)}
     if name not in found and name.startswith(PLUGIN_PREFIX):
@@ -68,7 +68,7 @@ def elsewhere(name: str, classes: Iterable[type] = ()) -> Found | None:
 
 
 def search(text: str, classes: Iterable[type] = ()) -> tuple[Found, ...]:
-    """Return the properties that have all words of a text, those in whose name they are first."""
+    """Return the properties with all words of a text; names that have them come first."""
     words = text.lower().split()
     every = (*_of_reference(), *_of_classes((*classes, *_installed())))
     found = dict.fromkeys(each for each in every if _has(f"{each.name} {each.text}", words))

@@ -1,4 +1,4 @@
-"""Entries to sections: every property of the table, parsed or defaulted."""
+"""Makes sections of entries: each property of the table gets its parsed value or its default."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=Section)
 
-# Accepted without effect, and likely to be missed when it has none.
+# Properties without effect here, whose effect a user is likely to miss.
 _NOTED = {
     "extractor.class", "job.lock.enabled", "job.schedule", "ms.aux.keys", "ms.metrics.enabled",
     "state.store.db.table",
 }  # fmt: skip
-# Without effect in DIL as well, but for people and `${}`.
+# Properties without effect in DIL, too; people and `${}` read them.
 _LABELS = {"job.description", "job.dir", "job.group"}
-# Planning and looking at state do without the source, and not without the state store.
+# Planning and state commands do not need the source, but they need the state store.
 _STATE_SECRETS = "state.store."
 _TABLE, _ZONE = "extract.table.name", "ms.timezone"
-_JSON_FIX = 'Write [...] or {...}; names and texts stand in double quotes: {"name": "text"}.'
+_JSON_FIX = 'Write [...] or {...}; put names and texts in double quotes: {"name": "text"}.'
 _QUOTE_FIX = (
     r'Is a quote meant inside a text? Write \\" for it: JSON wants \", and a property file doubles '
     "the backslash."
@@ -57,7 +57,7 @@ _BACKSLASH_FIX = (
     " paths may have / in its place."
 )
 _YAML = (".yaml", ".yml")
-# A drive, and behind it what \n, \t and such became, as they are or still escaped in JSON.
+# A drive letter, and after it the characters that \n, \t and such became, raw or escaped in JSON.
 _BROKEN_PATH = re.compile(r'"[A-Za-z]:(?:[^"\s\\]|\\[^bfnrt])*(?:[\n\r\t\f\x08]|\\[bfnrt])')
 
 
@@ -68,10 +68,10 @@ def evaluate(
     *,
     secrets: bool = True,
 ) -> tuple[list[Section], JobReadContext]:
-    """Return the sections of a job, and what their secrets and zones were read with.
+    """Return the sections of a job, and the context with which their values were read.
 
-    A property with a problem holds its default. Without ``secrets`` those that cannot be read
-    are empty, with a notice.
+    A property with a problem holds its default. If ``secrets`` is false, a secret that cannot be
+    read is empty and gives a notice.
     """
     plain = JobReadContext(SecretResolver(place.environ, place.folder), "UTC", _no_notice)
     systems = read_section(FileSystemsSection, entries, plain, findings)
@@ -85,7 +85,7 @@ def evaluate(
 
 
 def read_zone(entries: Mapping[str, Entry], plain: JobReadContext, findings: Findings) -> str:
-    """Return the zone of texts that name none, with which all other properties are read."""
+    """Return the job's time zone: the zone of every text that names none."""
     only = {name: entry for name, entry in entries.items() if name == _ZONE}
     return read_section(PlanningSection, only, plain, findings).zone
 
@@ -93,12 +93,12 @@ def read_zone(entries: Mapping[str, Entry], plain: JobReadContext, findings: Fin
 def read_section(
     section: type[S], entries: Mapping[str, Entry], around: JobReadContext, findings: Findings
 ) -> S:
-    """Return a section from the entries of its properties; one with a problem has its default."""
+    """Return a section from the entries of its properties; a wrong property has its default."""
     declared = {entry.name: entry for entry in properties_of(section)}
     written = {
         name: entries[name] for name in declared if name in entries and findings.is_sound(name)
     }
-    # A secret that cannot be read is not a missing one; checks must not call it that.
+    # A secret that cannot be read is not missing; no check may call it missing.
     secrets = {name: Secret("") for name, entry in declared.items() if entry.secret}
     found, wrong = validate(section, written, _Reader(declared, around, findings), secrets)
     for name, error in wrong.items():
@@ -117,12 +117,12 @@ def validate(
     reader: Reader,
     stand_ins: Mapping[str, object] = MappingProxyType({}),
 ) -> tuple[S, dict[str, ValueError]]:
-    """Return a section from the entries of its properties, and why those are wrong that are.
+    """Return a section from the entries of its properties, and the error of each wrong property.
 
     A property with a problem holds its stand-in, or else its default.
 
-    pydantic, whose import takes longer than reading a job file, validates the section where a value
-    is wrong, or a type has constraints that only pydantic knows.
+    pydantic, whose import takes longer than reading a job file, validates the section only if a
+    value is wrong, or a type has constraints that only pydantic knows.
     """
     declared = [entry for entry in properties_of(section) if entry.name in written]
     if not any(entry.is_constrained for entry in declared):
@@ -175,7 +175,7 @@ class _Reader:
         """Return the value of an entry.
 
         Raises:
-            ValueError: it is a ValueProblem or a ShapeError.
+            ValueError: the text is wrong; the error is a ValueProblem or a ShapeError.
         """
         if not isinstance(text, Entry):
             return text
@@ -204,7 +204,7 @@ class _Reader:
 
 
 def _no_notice(what: str, fix: str) -> None:
-    """Stand in until the property is known that a notice is about."""
+    """Ignore a notice; a reader of one property gets another function."""
     del what, fix
 
 
@@ -247,7 +247,7 @@ def _note_plain(written: Entry, findings: Findings) -> None:
 
 
 def at_entry(around: JobReadContext, written: Entry, findings: Findings) -> JobReadContext:
-    """Return the surroundings whose notices and secrets are those of one entry."""
+    """Return the context for reading one entry; notices and secrets are then the entry's."""
     return replace(
         around,
         key=written.key,
@@ -278,7 +278,7 @@ def _read_json(entry: Property, written: Entry, findings: Findings) -> JsonValue
 def _report_support(
     entry: Property, written: Entry, findings: Findings, *, is_default: bool
 ) -> None:
-    """Report a value that differs from the default and does not have its effect."""
+    """Report a value that differs from the default and has no effect."""
     if is_default:
         return
     if entry.support is Support.REFUSED:

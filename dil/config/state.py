@@ -47,12 +47,12 @@ _EXAMPLES = {
 RETENTION, STATE, PUBLISHED, LOG = "ms.retention", "state.store", "publish.dir", "log"
 ASIDE = "aside"
 _RETAINED = (STATE, PUBLISHED, LOG, ASIDE)
-# What no period is given for is kept. DIL names other periods, and never acted on them.
+# Records without a period are kept. DIL names other periods, and never acted on them.
 _RETENTION = {STATE: 90 * DAY_MS}
 
 
 def _retention(value: JsonValue, _around: ReadContext) -> dict[str, int]:
-    """Return the periods in milliseconds; members that are left out keep their default."""
+    """Return the retention periods in ms; members that are left out keep their default."""
     periods, findings = dict(_RETENTION), []
     for name, text in as_object(value).items():
         if name not in _RETAINED:
@@ -79,7 +79,11 @@ _Retention: TypeAlias = Annotated[
         ValueType.JSON_OBJECT,
         read=_retention,
         members=(
-            (STATE, "ISO duration", "Age of what `dil state prune` deletes; P90D if left out."),
+            (
+                STATE,
+                "ISO duration",
+                "Age of state that `dil state prune` deletes; P90D if left out.",
+            ),
             (
                 PUBLISHED,
                 "ISO duration",
@@ -104,11 +108,11 @@ _Retention: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class StateSection(Section):
-    """Where watermarks are kept, and how long."""
+    """The store of watermarks, and how long they are kept."""
 
     enabled: Bool = prop(
         "state.store.enabled",
-        "When false no watermarks are kept and every run sees no history.",
+        "If false, no watermarks are kept and each run sees no history.",
         default=True,
         scope=Scope.JOB,
         identity=False,
@@ -149,8 +153,8 @@ class StateSection(Section):
     url: SecretText | None = prop(
         "state.store.db.url",
         "Database of the store, needed for types postgresql and mysql: "
-        "`postgresql://host:5432/database` or `mysql://host:3306/database`, options behind "
-        "`?`. A `jdbc:` URL is translated.",
+        "`postgresql://host:5432/database` or `mysql://host:3306/database`, options after `?`. A "
+        "`jdbc:` URL is translated.",
         default=None,
         scope=Scope.JOB,
         identity=False,
@@ -188,9 +192,9 @@ class StateSection(Section):
     )
     retention: _Retention = prop(
         RETENTION,
-        "How long state, published files and records of runs are wanted. Nothing is deleted by a "
-        "run: `dil state prune` goes by `state.store`, `log` and `aside`, `dil state expire` by "
-        "`publish.dir`.",
+        "How long state, published files and records of runs are kept. A run deletes none of them: "
+        "`dil state prune` follows `state.store`, `log` and `aside`, and `dil state expire` "
+        "follows `publish.dir`.",
         default_factory=_RETENTION.copy,
         example='{"state.store": "P90D", "publish.dir": "P731D", "log": "P30D", "aside": "P90D"}',
         scope=Scope.JOB,
@@ -201,8 +205,8 @@ class StateSection(Section):
 def state_section(values: Properties, folder: Path, findings: Findings) -> StateSpec:
     """Return the state part of a job: the store of its watermarks.
 
-    fs on a local path is SQLite there, elsewhere it is the file log (rule F15). So is what
-    names no type, and the lease of noop, in a folder that ``fs.uri`` has elsewhere.
+    fs is SQLite on a local path, and the file log elsewhere (rule F15). If ``fs.uri`` puts the
+    folder elsewhere, the file log also serves a job without a store type, and the lease of noop.
     """
     section, system = values.section(StateSection), values.section(FileSystemsSection).of_state
     kind: str = section.dataset_kind or section.kind
@@ -239,12 +243,12 @@ def state_section(values: Properties, folder: Path, findings: Findings) -> State
 def _before_file_systems(
     section: StateSection, kind: str, directory: str, folder: Path
 ) -> StateSpec | None:
-    """Return the store of this machine that the job has unless ``fs.uri`` and its kin apply."""
+    """Return the local store that the job would have without ``fs.uri`` and its kin, else None."""
     if is_local(directory) or not section.enabled:
         return None
     try:
         path = str(local_path(section.directory, folder))
-    except PathError:  # it is written with the scheme
+    except PathError:  # the path has a scheme
         return None
     return StateSpec("filelog" if kind == "filelog" else "sqlite", path, is_default_place=False)
 
@@ -289,7 +293,7 @@ def state_server(values: Properties, kind: str, findings: Findings) -> DatabaseA
 
 
 def note_unused_server(values: Properties, kind: str, findings: Findings) -> None:
-    """Say that the job names a server which it does not use."""
+    """Add a notice if the job names a server that it does not use."""
     if _URL in values.explicit and kind != "noop":
         findings.notice(
             _URL,
@@ -299,9 +303,9 @@ def note_unused_server(values: Properties, kind: str, findings: Findings) -> Non
 
 
 def _require_secrets(findings: Findings) -> None:
-    """Make problems of this server's secrets that could not be read.
+    """Turn the notices about unread secrets of the state server into problems.
 
-    For a command that does without the source's secrets they are notices up to here; it asks this
+    A command that does not need the source's secrets has only notices so far. It connects to this
     server all the same, and must not do so with an empty password.
     """
     unread = [each for each in findings.notices if each.key in {_URL, _USER, _PASSWORD}]

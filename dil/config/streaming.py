@@ -68,17 +68,19 @@ class StreamSection(Section):
 
     mode: Annotated[Literal["none", "ingest", "stateful"], ONE_OF] = prop(
         MODE,
-        "`ingest`: `dil run` reads what is due in micro-batches, each published by one commit. "
-        "`stateful`: the same for a job with `ms.query.inputs`, whose micro-batches take what is "
-        "new in them. `none`: one run is one commit.",
+        "`ingest`: `dil run` reads the due work units in micro-batches, each published by one "
+        "commit. "
+        "`stateful`: the same for a job with `ms.query.inputs`, whose micro-batches take the new "
+        "rows of the inputs. `none`: one run is one commit.",
         default="none",
         scope=Scope.JOB,
         identity=False,
     )
     every_ms: Annotated[Trigger, Written(ValueType.STRING, read=_trigger)] = prop(
         TRIGGER,
-        "`available_now`: `dil run` ends when all that was due at its start is published, as cron "
-        "wants it. An ISO duration: it is a service that looks for new work so often.",
+        "`available_now`: `dil run` ends as soon as all work that was due at its start is "
+        "published; start it from cron. An ISO duration: `dil run` is a service that looks for new "
+        "work at this interval.",
         default=None,
         shown=AVAILABLE_NOW,
         example="PT30S",
@@ -87,9 +89,10 @@ class StreamSection(Section):
     )
     max_rows: Annotated[Long, Ge(1)] | None = prop(
         MOST_ROWS,
-        "About how many rows a micro-batch has; work units are taken whole, one at least. How many "
-        "rows they have is estimated by the micro-batches before. Unset: no limit. Micro-batches "
-        "of `stateful` are limited by `ms.query.input.max.blocks` and `ms.query.input.max.rows`.",
+        "About how many rows a micro-batch has. It takes whole work units, at least one; earlier "
+        "micro-batches give the estimate of their rows. Unset: no limit. "
+        "`ms.query.input.max.blocks` and `ms.query.input.max.rows` limit the micro-batches of "
+        "`stateful`.",
         default=None,
         example="1000000",
         scope=Scope.JOB,
@@ -97,8 +100,8 @@ class StreamSection(Section):
     )
     max_files: Annotated[Int, Ge(1)] | None = prop(
         MOST_FILES,
-        "How many work units a micro-batch has at most; of a source of files each is a file. "
-        "`ms.work.unit.parallelism.max` holds, too. Unset: no limit.",
+        "Most work units of a micro-batch; each file of a source of files is one. "
+        "`ms.work.unit.parallelism.max` applies, too. Unset: no limit.",
         default=None,
         example="100",
         scope=Scope.JOB,
@@ -106,7 +109,7 @@ class StreamSection(Section):
     )
     max_bytes: Annotated[Long, Ge(1)] | None = prop(
         MOST_BYTES,
-        "About how many bytes a micro-batch writes, estimated as rows are. Unset: no limit.",
+        "About how many bytes a micro-batch writes, estimated like its rows. Unset: no limit.",
         default=None,
         example="1000000000",
         scope=Scope.JOB,
@@ -124,8 +127,8 @@ class StreamSection(Section):
     )
     stop_file: PathText = prop(
         STOP_FILE,
-        "A local file that stops the stream between two micro-batches as soon as it is there; it "
-        "is deleted then. A relative path starts at the folder of the job file. Unset: none.",
+        "A local file: once it exists, the stream stops between two micro-batches and deletes the "
+        "file. A relative path starts at the folder of the job file. Unset: none.",
         default="",
         example="orders.stop",
         scope=Scope.JOB,
@@ -158,7 +161,7 @@ def stream_spec(
         _refuse_stateful(parts, section, values, findings)
     planning, publishing = parts.planning, parts.publishing
     for is_refused, what, fix in (
-        (not parts.state.enabled, "state.store.enabled is false: nothing remembers what was read",
+        (not parts.state.enabled, "state.store.enabled is false: no run records what it read",
          "Keep the state."),
         (planning.backfill, "ms.backfill is true, and a backfill is read once",
          f"Run the backfill with -D {MODE}=none."),
@@ -166,15 +169,16 @@ def stream_spec(
          "each micro-batch would replace the dataset, which only a run of all work units can",
          f"Set ms.publish.mode=append, merge or window_replace, or {MODE}=none."),
         (publishing.merge is not None and publishing.merge.deletes_missing,
-         "ms.merge.deletes deletes what a run does not find, and a micro-batch finds a part",
+         "ms.merge.deletes deletes rows that a run does not find, and a micro-batch finds only a "
+         "part",
          f"Leave ms.merge.deletes out, or set {MODE}=none."),
         (parts.query is not None and section.mode == "ingest",
          f"the job has {INPUTS}, and no source to ingest",
-         f"Set {MODE}=stateful: its micro-batches take what is new in the inputs."),
+         f"Set {MODE}=stateful: its micro-batches take the new rows of the inputs."),
         (parts.is_dump, "the job copies whole files, and reads no rows",
          f"Set {MODE}=none: a run copies the files that are new."),
         (values.section(SecondarySection).has_payload,
-         "the job sends rows, which a stream does not",
+         "the job sends rows, and a stream sends none",
          f"Set {MODE}=none."),
         (planning.min_units > 0,
          "ms.work.unit.min.units refuses a run that finds too few work units, and a stream looks "
@@ -197,7 +201,7 @@ def stream_spec(
 def _refuse_stateful(
     parts: StreamParts, section: StreamSection, values: Properties, findings: Findings
 ) -> None:
-    """Report what does not go with a stream over datasets."""
+    """Report the settings that contradict a stream over datasets."""
     if parts.query is None:
         if not findings.is_sound(INPUTS):  # it has inputs, which cannot be read
             return
@@ -210,22 +214,22 @@ def _refuse_stateful(
     if parts.query is QueryMode.FULL:
         findings.problem(
             MODE,
-            f"is {section.mode}, and {QUERY_MODE}=full: each micro-batch would make the dataset"
-            " anew from all rows",
-            f"Set {QUERY_MODE}=append or windowed. To make it anew once, add -D {MODE}=none.",
+            f"is {section.mode}, and {QUERY_MODE}=full: each micro-batch would rebuild the dataset "
+            "from all rows",
+            f"Set {QUERY_MODE}=append or windowed. To rebuild it once, add -D {MODE}=none.",
         )
     if WAIT in values.explicit:
         findings.problem(
             WAIT,
-            "has no effect in a stream, which takes what is there",
-            f"Leave it out: {TRIGGER} says how often it looks.",
+            "has no effect in a stream, which never waits for rows",
+            f"Leave it out: {TRIGGER} says how often the stream looks for rows.",
         )
     for name in (MOST_ROWS, MOST_FILES, MOST_BYTES):
         if name in values.explicit:
             findings.problem(
                 name,
-                f"has no effect beside {INPUTS}",
-                f"Set {MAX_BLOCKS} or {MAX_ROWS}, which limit what a micro-batch takes.",
+                f"has no effect with {INPUTS}",
+                f"Set {MAX_BLOCKS} or {MAX_ROWS}, which limit a micro-batch.",
             )
 
 

@@ -49,7 +49,7 @@ from dil.spi.registry import built_in_sections
 
 
 def _group(slug: str, title: str, *sections: type[Section]) -> Group:
-    """Return a part of the reference: sections of this room, then those of built-in classes."""
+    """Return a reference group: sections of this package, then sections of built-in classes."""
     every = (*sections, *built_in_sections(slug))
     entries = tuple(entry for each in every for entry in properties_of(each))
     return Group(slug, title, entries, every)
@@ -110,7 +110,7 @@ TABLE: Mapping[str, Property] = {
     entry.name: entry for group in GROUPS for entry in group.properties
 }
 
-# What a job's properties are read into.
+# The sections into which a job's properties are read.
 SECTIONS: tuple[type[Section], ...] = tuple(each for group in GROUPS for each in group.sections)
 
 ALIASES: Mapping[str, str] = {
@@ -127,9 +127,9 @@ def lookup(name: str) -> Property | None:
 
 
 def spans_lines(name: str) -> bool:
-    """Return whether a value of this key may go on until its brackets balance (rule F2).
+    """Return whether a value of this key may continue until its brackets balance (rule F2).
 
-    Keys that are no property may hold JSON for ``${}``, so they may.
+    Values of unknown keys may continue, too, because they may hold JSON for ``${}``.
     """
     entry = lookup(name)
     return entry is None or entry.type.spans_lines

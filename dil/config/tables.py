@@ -1,4 +1,4 @@
-"""``ms.table.*`` and ``ms.iceberg.*``: tables of files, and how rows are kept apart.
+"""``ms.table.*`` and ``ms.iceberg.*``: tables of files, and the columns that separate rows.
 
 See rule U13.
 """
@@ -56,7 +56,7 @@ class TablesSection(Section):
     )
     partition_fields: Texts = prop(
         "ms.table.partition.fields",
-        "Columns by whose values rows are kept apart, in folders `column=value`.",
+        "Columns whose values separate the rows, in folders `column=value`.",
         default=(),
         scope=Scope.JOB,
     )
@@ -77,7 +77,7 @@ def is_of_files(values: Properties) -> bool:
 
 
 def other_place(values: Properties) -> str | None:
-    """Return the property that names a place other than plain files, None for those."""
+    """Return the property that publishes rows to another place than plain files, or None."""
     if values.section(DestinationSection).name:
         return DESTINATION
     if values.section(WarehouseSection).url is not None:
@@ -190,7 +190,7 @@ def _default_catalog(values: Properties, folder: Path, findings: Findings) -> Se
 
 
 def check_rows_apart(values: Properties, findings: Findings) -> None:
-    """Check the columns by which rows are kept apart, in folders or by timelabel."""
+    """Check the columns that separate rows, into folders or by timelabel."""
     names = values.section(TablesSection).partition_fields
     label = values.section(TimelabelsSection).column
     if values.section(ExtractionSection).is_file_dump:
@@ -203,7 +203,7 @@ def check_rows_apart(values: Properties, findings: Findings) -> None:
     if label and (key := progress_key(values)):
         findings.problem(
             COLUMN,
-            f"keeps rows apart, and {key} keeps progress between pages: the two do not go together",
+            f"separates rows, and {key} keeps progress between pages: the two do not go together",
             "Leave one of them out. Without the column each work unit has one label.",
         )
     if names:
@@ -235,13 +235,13 @@ def _check_fields(names: tuple[str, ...], values: Properties, findings: Findings
     if key := progress_key(values):
         findings.problem(
             FIELDS,
-            f"keeps rows apart, and {key} keeps progress between pages: the two do not go together",
+            f"separates rows, and {key} keeps progress between pages: the two do not go together",
             f"Leave one of them out. Shorter partitions keep progress, too, without {key}.",
         )
 
 
 def check_doubles(key: str, names: Sequence[str], findings: Findings) -> None:
-    """Refuse a list of columns that names one twice."""
+    """Refuse a list of columns that names a column twice."""
     for name in dict.fromkeys(names):
         if names.count(name) > 1:
             findings.problem(key, f"names {quote(name)} twice", "Name it once.")

@@ -1,4 +1,4 @@
-"""``job.template``: a file whose properties hold unless a job says otherwise, as in Gobblin.
+"""``job.template``: a file of properties that a job may override, as in Gobblin.
 
 Source: Gobblin's documentation of job templates, read 2026-11.
 """
@@ -29,14 +29,14 @@ def with_templates(
     environ: Mapping[str, str],
     findings: Findings,
 ) -> dict[str, Entry]:
-    """Return the entries of a job over those of its template, if it names one.
+    """Return the entries of a job and of the template that it names, if any; the job's win.
 
     Args:
-        written: What the job's files and ``-D`` say.
-        path: The job file; its folder is the first in which a template is looked for.
-        settings: ``-D``, which ``${sys:NAME}`` reads.
+        written: The entries of the job's files and of ``-D``.
+        path: The job file; its folder is the first place to look for a template.
+        settings: The ``-D`` values, which ``${sys:NAME}`` reads.
         environ: The environment, for ``${env:NAME}``.
-        findings: Where a missing template is reported, and keys that it requires.
+        findings: Receives missing templates, and missing keys that a template requires.
     """
     if _TEMPLATE not in written or not written[_TEMPLATE].text.strip():
         return dict(written)
@@ -60,14 +60,14 @@ def _items(entry: Entry) -> list[str]:
 
 @dataclass(slots=True)
 class _Reading:
-    """Reads templates; ``required`` are the keys that they ask for, with the entry that does."""
+    """Reads templates; ``required`` has the keys that they require, each with its entry."""
 
     folders: Sequence[Path]
     findings: Findings
     required: dict[str, Entry] = field(default_factory=dict)
 
     def entries(self, named: Entry, chain: tuple[Path, ...]) -> dict[str, Entry]:
-        """Return the entries of the templates that an entry names, the last one on top."""
+        """Return the entries of the templates that an entry names; later templates win."""
         found: dict[str, Entry] = {}
         for name in _items(named):
             path = self._found(name, named)
@@ -89,7 +89,7 @@ class _Reading:
         return {**below, **own}
 
     def _found(self, name: str, named: Entry) -> Path | None:
-        """Return the file of a template, in the first folder that has it; a problem if none."""
+        """Return the file of a template in the first folder that has it; None after a problem."""
         text = _RESOURCE.sub("", name)
         try:
             places = [normal(local_path(text, folder)) for folder in self.folders]

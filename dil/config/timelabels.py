@@ -28,13 +28,13 @@ _EVERY_FIX = "Write whole minutes as an ISO duration such as PT90M, or as 90m, 6
 
 @dataclass(frozen=True, slots=True)
 class TimelabelsSection(Section):
-    """Which periods work units are named after, and which of them a run reads."""
+    """The periods that give work units their labels, and the periods that a run reads."""
 
     schedule: Text = prop(
         "ms.timelabel.schedule",
         "Cron expression of the job's schedule: five fields, or `@hourly`, `@daily`, "
-        "`@weekly`, `@monthly`, `@yearly`. It starts nothing; its periods are what work units "
-        "are named after.",
+        "`@weekly`, `@monthly`, `@yearly`. It starts no run; its periods give work units their "
+        "labels.",
         default="",
         scope=Scope.JOB,
     )
@@ -54,46 +54,46 @@ class TimelabelsSection(Section):
     )
     zone: Zone = prop(
         "ms.timelabel.timezone",
-        "Zone in which the cron expression or the unit is evaluated. Labels are UTC, always.",
+        "Zone in which the cron expression or the unit is evaluated. Labels are always UTC.",
         default="UTC",
         scope=Scope.JOB,
     )
     column: Text = prop(
         "ms.timelabel.column",
-        "Column by whose time rows are split among timelabels: timestamps, dates or epoch "
-        "milliseconds. Unset: where files are put into folders by timelabel, the column that "
-        "has the watermark's name, if the rows have it and the work unit spans several.",
+        "Column whose time splits rows among timelabels: timestamps, dates or epoch milliseconds. "
+        "Unset: if files go into folders by timelabel and a work unit spans several timelabels, "
+        "the column with the watermark's name, if the rows have one.",
         default="",
         scope=Scope.JOB,
     )
     split: Annotated[Literal["none", "units"], ONE_OF] = prop(
         "ms.timelabel.split",
         "Whether a work unit that spans several timelabels is split before it is read: `units` "
-        "cuts it where a period ends. Unset: `units` where rows of an API go to a timeseries "
-        "table and `ms.timelabel.column` names no column, else `none`.",
+        "cuts it where a period ends. Unset: `units` if rows of an API go to a timeseries table "
+        "and `ms.timelabel.column` names no column, else `none`.",
         default="none",
         scope=Scope.JOB,
     )
     catches_up: Bool = prop(
         "ms.timelabel.catchup",
-        "Whether periods are read that no run was there for. If not, a run reads its own one, "
-        "and records those that were missed as SKIPPED; plan and run name them, and `dil "
-        "backfill` reads them. What a run was there for stays due until it is read.",
+        "Whether a run reads periods in which no run took place. If false, a run reads only its "
+        "own period and records the missed periods as SKIPPED; plan and run name them, and `dil "
+        "backfill` reads them. A period in which a run took place stays due until it is read.",
         default=True,
         scope=Scope.JOB,
     )
     first_run: Annotated[Literal["history", "period"], ONE_OF] = prop(
         "ms.timelabel.first.run",
-        "What the first run reads: `history` is the whole range of the watermark, as DIL reads "
-        "it; `period` is the run's period alone, and nothing older is read later either.",
+        "What the first run reads: `history` is the whole range of the watermark, as in DIL; "
+        "`period` is only the run's period, and later runs read no older period either.",
         default="history",
         scope=Scope.JOB,
     )
     closing: Annotated[LabelClosing, ONE_OF] = prop(
         "ms.timelabel.close",
-        "Who closes the books of a timelabel, after which its rows are final: `auto` is the run "
-        "that makes it complete, `manual` is `dil timelabels close`. What becomes of rows that "
-        "come later says `ms.late.after.close`.",
+        "Who closes a timelabel, which makes its rows final: with `auto` the run that completes "
+        "it, with `manual` the command `dil timelabels close`. `ms.late.after.close` says what "
+        "happens to rows that come later.",
         default=LabelClosing.NEVER,
         scope=Scope.JOB,
         identity=False,
@@ -101,12 +101,12 @@ class TimelabelsSection(Section):
 
     @property
     def is_set(self) -> bool:
-        """Return whether anything names the periods, so that work units have labels."""
+        """Return whether a property defines the periods, so that work units have labels."""
         return bool(self.schedule or self.every or self.unit)
 
 
 def timelabels_section(values: Properties, findings: Findings) -> TimelabelSpec | None:
-    """Return the schedule of labels, None if none is set; problems become findings."""
+    """Return the schedule of labels, None if the job has none; problems become findings."""
     labels = values.section(TimelabelsSection)
     written = {SCHEDULE: labels.schedule, EVERY: labels.every, UNIT: labels.unit}
     given = [key for key, value in written.items() if value]
@@ -139,7 +139,7 @@ def timelabels_section(values: Properties, findings: Findings) -> TimelabelSpec 
 
 
 def as_written(value: object) -> str:
-    """Return a text or a truth value as a job file has it."""
+    """Return a text or a truth value as a job file writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -155,7 +155,7 @@ def _schedule(text: str, findings: Findings) -> str:
 
 
 def _every(text: str, findings: Findings) -> int:
-    """Return the interval in ms, 0 for none."""
+    """Return the interval of the schedule in ms; 0 if none is set."""
     if not text:
         return 0
     try:
@@ -171,7 +171,7 @@ def _every(text: str, findings: Findings) -> int:
 
 
 def _length_ms(text: str) -> int:
-    """Return the milliseconds of ``90m``, ``6h``, ``1d`` or an ISO duration."""
+    """Return the length in ms of ``90m``, ``6h``, ``1d`` or an ISO duration."""
     short = _EVERY.fullmatch(text)
     if short:
         return int(short[1]) * _EVERY_MS[short[2]]
@@ -181,7 +181,7 @@ def _length_ms(text: str) -> int:
 def _note_zone(
     spec: TimelabelSpec, values: Properties, planning: PlanningSection, findings: Findings
 ) -> None:
-    """Say where the zone counts for nothing, or cuts days elsewhere than partitions are cut."""
+    """Add a notice if the zone has no effect, or cuts days elsewhere than the partitions."""
     if spec.every_ms:
         if ZONE in values.explicit:
             findings.notice(
@@ -197,7 +197,7 @@ def _note_zone(
             SCHEDULE if spec.schedule else UNIT,
             f"is evaluated in {spec.zone}, and partitions are cut in {cut_in}: each work unit "
             "lies in two periods",
-            f"Set {ZONE}={cut_in}; or to {spec.zone}, where that is meant.",
+            f"Set {ZONE}={cut_in}, or set it to {spec.zone} if that is meant.",
         )
 
 

@@ -24,7 +24,7 @@ KIND = "ms.warehouse.table.kind"
 RETENTION, MOST = "ms.timeseries.retention", "ms.timeseries.max.partitions"
 PHYSICAL = "ms.timeseries.physical"
 _REGISTRY = "timelabel_registry"
-# `_<table>_<timelabel>` has 16 more than the table's name, and PostgreSQL would cut both alike.
+# `_<table>_<timelabel>` has 16 bytes more than the table's name; PostgreSQL cuts long names.
 _PG_NAME_BYTES, _MYSQL_NAME_LENGTH = 47, 48
 # SQLite takes 500 terms of UNION ALL (rule T22).
 _SQLITE_PARTITIONS, _SQLITE_TERMS = 400, 500
@@ -32,27 +32,27 @@ _SQLITE_PARTITIONS, _SQLITE_TERMS = 400, 500
 
 @dataclass(frozen=True, slots=True)
 class TimeseriesSection(Section):
-    """How the timelabels of a table are kept apart, and for how long."""
+    """How the timelabels of a table are separated, and how long they are kept."""
 
     retention_ms: Duration | None = prop(
         "ms.timeseries.retention",
-        "How long after its end a timelabel is kept, such as `P90D`; older ones are dropped "
-        "when a run publishes. Unset: for ever.",
+        "How long a timelabel is kept after its end, such as `P90D`; a run that publishes drops "
+        "older ones. Unset: for ever.",
         default=None,
         scope=Scope.JOB,
         identity=False,
     )
     max_partitions: Annotated[Int, Ge(2)] | None = prop(
         "ms.timeseries.max.partitions",
-        "How many tables the view reads, or how many partitions there are; the oldest ones "
-        "beyond it are put together into one. Unset: 1000, SQLite 400.",
+        "Most tables that the view reads, or most partitions; if there are more, the oldest ones "
+        "are combined into one. Unset: 1000, SQLite 400.",
         default=None,
         scope=Scope.JOB,
         identity=False,
     )
     physical: Annotated[Physical, ONE_OF] = prop(
         "ms.timeseries.physical",
-        "How timelabels are kept apart: tables gives each a table of its own; with native "
+        "How timelabels are separated: tables gives each a table of its own; with native "
         "`<table>` is partitioned by a column `_timelabel`, and each label is a partition of "
         "it. native is for PostgreSQL.",
         default=Physical.TABLES,
@@ -134,7 +134,7 @@ def _check_operation(values: Properties, findings: Findings) -> None:
         findings.problem(
             OPERATION,
             f"is {quote(str(operation))}, and a timeseries has one way to load: a timelabel's rows "
-            "take the place of its earlier ones",
+            "replace its earlier rows",
             f"Leave it out, or set {KIND}=regular.",
         )
     if mode not in (None, PublishMode.WINDOW_REPLACE):
@@ -148,16 +148,16 @@ def _check_operation(values: Properties, findings: Findings) -> None:
 def _note_repeats(
     mode: PublishMode, labels: TimelabelSpec | None, values: Properties, findings: Findings
 ) -> None:
-    """Say that a label that is run twice has its rows twice, where the job did not ask for that."""
+    """Add a notice if a second run of a label doubles its rows, and the job did not ask for it."""
     is_timeless = labels is not None and not labels.is_dated
     is_asked = values.section(PublishingSection).mode is not None
     if is_timeless and mode is PublishMode.APPEND and not is_asked:
         findings.notice(
             URL,
-            "is where rows are added, and a second run in one period of the schedule adds those of "
-            "its timelabel once more",
-            f"Set {MODE}=window_replace: a label's reading takes the place of its earlier one. Or "
-            f"{MODE}=append, where that is meant.",
+            "has a table that rows are added to, and a second run in one period of the schedule "
+            "adds the rows of its timelabel once more",
+            f"Set {MODE}=window_replace: a label's rows then replace its earlier rows. Or set "
+            f"{MODE}=append if that is meant.",
         )
 
 

@@ -17,7 +17,7 @@ from dil.spi.registry import current_name
 from dil.storage.locations import PathError, check_file_system
 from dil.text.zones import zone_fix, zone_of_text
 
-_REGEX_FIX = r"Write a Java regular expression; in .conf files a backslash of it is written \\."
+_REGEX_FIX = r"Write a Java regular expression; in .conf files, write each backslash as \\."
 _INT_BOUNDS = (-(2**31), 2**31 - 1)
 _LONG_BOUNDS = (-(2**63), 2**63 - 1)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
@@ -32,7 +32,7 @@ _RATE_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 class ValueProblem(ValueError):  # noqa: N818 - becomes a Problem, never reaches a user as an error
     """Why a text is no value of its property, and what to write.
 
-    ``what`` goes on after "which"; it is empty if the fix says all.
+    ``what`` continues a sentence after "which"; it is empty if the fix says all.
     """
 
     what: str
@@ -74,7 +74,8 @@ def _word(entry: Property, text: str) -> str:
     """Return the allowed word that a text means, in the table's spelling.
 
     Raises:
-        ValueProblem: no such word, or one of Gobblin's that is nothing here.
+        ValueProblem: the property has no such word, or the word is one of Gobblin's that is refused
+            here.
     """
     by_lower = {known.lower(): known for known in entry.words}
     wanted = current_name(text).lower()
@@ -92,7 +93,7 @@ def _items(entry: Property, text: str) -> tuple[str, ...]:
 
 
 def _patterns(entry: Property, text: str) -> tuple[str, ...]:
-    from dil.text.joda import ISO, compile_pattern  # here and below: few jobs have any
+    from dil.text.joda import ISO, compile_pattern  # imported here and below: few jobs have any
     from dil.text.joda_mistakes import pattern_fix
 
     patterns = tuple(ISO if each.lower() == ISO else each for each in _items(entry, text))
@@ -174,11 +175,11 @@ def _duration_ms(entry: Property, text: str) -> int:
 
 
 def duration_ms(text: str) -> int:
-    """Return the milliseconds of an ISO duration of fixed length.
+    """Return the length in ms of an ISO duration without months and years.
 
     Raises:
-        ValueProblem: it is none, negative, no whole number of milliseconds, or holds months or
-            years.
+        ValueProblem: the text is no duration, is negative, is no whole number of milliseconds, or
+            holds months or years.
     """
     from isodate import Duration, ISO8601Error, parse_duration
 

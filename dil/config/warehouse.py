@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 URL, OPERATION = "ms.warehouse.url", "ms.warehouse.operation"
 USER = "ms.warehouse.user"
 PASSWORD = "ms.warehouse.password"  # noqa: S105 - the name of a property
-# A longer name is cut by the server, which only mutters: two tables would be one (timelabels.md
+# A server cuts a longer name with no more than a notice: two tables would become one (timelabels.md
 # 4.3). The limits are of bytes and of characters.
 _PG_NAME_BYTES = 63
 _MYSQL_NAME_LENGTH = 64
@@ -43,7 +43,7 @@ class WarehouseSection(Section):
 
     url: SecretText | None = prop(
         "ms.warehouse.url",
-        "SQLAlchemy URL of the database whose table rows are loaded into: postgresql, mysql, "
+        "SQLAlchemy URL of the database into which rows are loaded: postgresql, mysql, "
         "mariadb, duckdb or sqlite. The table is `extract.table.name`, in the schema that the "
         "last part of `extract.namespace` names; MySQL and SQLite have none. A relative path "
         "starts at the job file.",
@@ -74,8 +74,8 @@ class WarehouseSection(Section):
     )
     operation: Annotated[Operation, ONE_OF] | None = prop(
         "ms.warehouse.operation",
-        "insert adds rows, replace puts the run's rows in place of all others, upsert puts a "
-        "row in place of the one of its primary key. Unset: as `ms.publish.mode` says.",
+        "insert adds rows; with replace the run's rows replace all others; with upsert a row "
+        "replaces the row with the same primary key. Unset: `ms.publish.mode` decides.",
         default=None,
         scope=Scope.JOB,
     )
@@ -88,7 +88,7 @@ def is_timeseries(values: Properties) -> bool:
 
 
 def warehouse_section(values: Properties, folder: Path, findings: Findings) -> WarehouseSpec | None:
-    """Return the table to load rows into, None without one; paths start at ``folder``.
+    """Return the table to load rows into, or None; relative paths start at ``folder``.
 
     No finding shows the URL: it may hold a password.
     """
@@ -169,7 +169,7 @@ def _check_names(engine: str, schema: str, table: str, findings: Findings) -> No
 
 
 def _note_unused(values: Properties, findings: Findings) -> None:
-    """Say what has no effect without a database; one that could not be read was reported before."""
+    """Note the properties that have no effect without a database."""
     section = values.section(WarehouseSection)
     if section.url is not None:
         return

@@ -54,7 +54,7 @@ _UNITS_FIX = 'Write "units":"a,b" or "units":[{"id":"a"}].'
 
 @dataclass(frozen=True, slots=True)
 class Watermarks:
-    """What ``ms.watermark`` declares; fields are those of PlanningSpec.
+    """The watermarks that ``ms.watermark`` declares; the fields are as in PlanningSpec.
 
     ``is_dated`` and ``has_units`` say which of the two were declared. ``uses_default_zone``
     says that an end of the range names no zone.
@@ -71,7 +71,7 @@ class Watermarks:
 
 
 def instant(text: str, zone: str, *, end: bool) -> Instant:
-    """Return any instant of a text, to learn whether its form is right.
+    """Return an instant of a text; callers only learn whether the form of the text is right.
 
     Raises:
         ShapeError: the text is no instant.
@@ -83,7 +83,7 @@ def instant(text: str, zone: str, *, end: bool) -> Instant:
 
 
 def uses_default_zone(texts: Sequence[str]) -> bool:
-    """Return whether the meaning of any valid text depends on the default zone."""
+    """Return whether the meaning of one of the valid texts depends on the default zone."""
     return any(
         text != _NOW and instant(text, _FAR_ZONE, end=True).zone == _FAR_ZONE for text in texts
     )
@@ -259,7 +259,7 @@ _Watermarks = Annotated[
         members=(
             ("name", "text, required", "Name of the watermark; part of every signature."),
             ("type", "datetime, unit", "At most one of each."),
-            ("range", "object", "Of a `datetime` watermark, required: what there is to read."),
+            ("range", "object", "Required for a `datetime` watermark: the time range to read."),
             (
                 "range.from",
                 "text",
@@ -269,7 +269,7 @@ _Watermarks = Annotated[
             (
                 "units",
                 "comma list, array of texts, array of objects",
-                "Of a `unit` watermark, required. Text `a` under the name `id` is the unit "
+                "Required for a `unit` watermark. Text `a` under the name `id` is the unit "
                 '`{"id":"a"}`; each member of a unit is a variable.',
             ),
         ),
@@ -290,7 +290,8 @@ _Partition = Annotated[
             (
                 "(a partition word)",
                 "array of two dates",
-                "From and to of the part that is cut so; the last to may be `-`, without end.",
+                "From and to of the part of the range that is cut by this word; the last to may be "
+                "`-`, which means no end.",
             ),
         ),
     ),
@@ -299,7 +300,7 @@ _Partition = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class PlanningSection(Section):
-    """What there is to read, how it is cut into work units, and which of them a run takes."""
+    """The range to read, how it is cut into work units, and the work units that a run takes."""
 
     marks: _Watermarks = prop(
         "ms.watermark",
@@ -325,7 +326,7 @@ class PlanningSection(Section):
     )
     reads_partial: Bool = prop(
         "ms.work.unit.partial.partition",
-        "Whether a last partition that is shorter than its step is read.",
+        "Whether a run reads a last partition that is shorter than its step.",
         default=True,
         scope=Scope.JOB,
     )
@@ -337,25 +338,25 @@ class PlanningSection(Section):
     )
     grace_ms: Duration | None = prop(
         "ms.grace.period",
-        "The same as an ISO duration such as `PT6H`, in place of the days.",
+        "The grace period as an ISO duration such as `PT6H`, in place of the days.",
         default=None,
         scope=Scope.JOB,
     )
     abstinent_days: Annotated[Int, Ge(0)] = prop(
         "ms.abstinent.period.days",
-        "Days, of 24 hours each, for which a work unit is left alone after it was read.",
+        "Days, of 24 hours each, in which no run reads a work unit again after it was read.",
         default=0,
         scope=Scope.JOB,
     )
     abstinent_ms: Duration | None = prop(
         "ms.abstinent.period",
-        "The same as an ISO duration such as `PT6H`, in place of the days.",
+        "The abstinent period as an ISO duration such as `PT6H`, in place of the days.",
         default=None,
         scope=Scope.JOB,
     )
     is_backfill: Bool = prop(
         "ms.backfill",
-        "Plans the whole configured range, whatever was read before. The run counts as "
+        "Plans the whole configured range, even the parts that were read before. The run counts as "
         "incremental; recorded watermarks are never lowered.",
         default=False,
         scope=Scope.JOB,
@@ -369,34 +370,37 @@ class PlanningSection(Section):
     )
     max_units: Annotated[Int, StandsFor({0: 500}), Ge(-1), Le(5000)] = prop(
         "ms.work.unit.parallelism.max",
-        "Most work units that one run takes; the rest waits for the next. 0 means 500, -1 "
-        "for no limit. How many run at once is `taskexecutor.threadpool.size`.",
+        "Most work units that one run takes; the rest waits for the next run. 0 means 500, -1 "
+        "means no limit. `taskexecutor.threadpool.size` says how many run at once.",
         default=500,
         scope=Scope.JOB,
         identity=False,
     )
     min_units: Annotated[Long, Ge(0)] = prop(
         "ms.work.unit.min.units",
-        "Fewer planned work units than this fail the run before any is read.",
+        "Least number of planned work units; if there are fewer, the run fails before it reads "
+        "any.",
         default=0,
         scope=Scope.JOB,
         identity=False,
     )
     min_records: Annotated[Long, Ge(0)] = prop(
         "ms.work.unit.min.records",
-        "Fewer rows than this, as read from the source, fail the work unit.",
+        "Least number of rows that a work unit reads from the source; if there are fewer, it "
+        "fails.",
         default=0,
         scope=Scope.TASK,
     )
     pacing_s: Annotated[Int, Ge(0)] = prop(
         "ms.work.unit.pacing.seconds",
-        "Work unit i (from 0) sends nothing before planning time plus i times this.",
+        "Seconds between the starts of work units: work unit i, counted from 0, sends its first "
+        "request at planning time plus i times this, or later.",
         default=0,
         identity=False,
     )
     scheduling_starttime: Long = prop(
         "ms.work.unit.scheduling.starttime",
-        "When a paced work unit may start, epoch milliseconds.",
+        "The earliest start of a paced work unit, in epoch milliseconds.",
         default=0,
         scope=Scope.TASK,
         support=Support.INTERNAL,

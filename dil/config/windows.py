@@ -1,4 +1,4 @@
-"""The windows of ``ms.query.mode=windowed``, and what does not go with them."""
+"""The windows of ``ms.query.mode=windowed``, and the settings that contradict them."""
 
 from __future__ import annotations
 

@@ -34,7 +34,8 @@ class WriterSection(Section):
 
     name: ClassName = prop(
         "ms.writer.class",
-        "Class that writes the files, in place of what `writer.output.format` names: the name that"
+        "Class that writes the files, in place of the format that `writer.output.format` names: "
+        "the name that"
         " an installed package offers, or the Python path of a class of the job's own.",
         default="",
         example="fixed_width.FixedWidthWriter",
@@ -42,7 +43,10 @@ class WriterSection(Section):
 
 
 def refuse_format(text: str, findings: Findings) -> bool:
-    """Refuse the name of a built-in format, which has a property of its own."""
+    """Refuse the name of a built-in format, and return whether it was refused.
+
+    A built-in format has a property of its own.
+    """
     word = text.lower()
     if word not in set(OutputFormat):
         return False
@@ -58,7 +62,7 @@ def with_writer(
     values: Properties,
     findings: Findings,
 ) -> WritingSpec:
-    """Return how files are written, by the job's own class where it names one."""
+    """Return the writing part of a job, with the job's own writer class if it names one."""
     ref = plugins.writer
     if ref is None:
         return writing
@@ -68,8 +72,12 @@ def with_writer(
         what = f"is {ref}, whose extension is {extension!r}"
         findings.problem(WRITER, what, "Give the class an extension of small letters and digits.")
     elif extension in set(OutputFormat):
-        what = f"is {ref}, whose extension is {extension!r}, that of a built-in format"
-        findings.problem(WRITER, what, "Give the class another one: by it files are read back.")
+        what = f"is {ref}, whose extension is {extension!r}, the extension of a built-in format"
+        findings.problem(
+            WRITER,
+            what,
+            "Give the class another extension: files are read back by their extension.",
+        )
     for key, what, fix in _contradictions(publishing, values):
         findings.problem(key, f"{what}, and {WRITER} is set", fix)
     names = [each.name for each in kind.properties]
@@ -80,13 +88,13 @@ def with_writer(
 def _contradictions(
     publishing: PublishingSpec, values: Properties
 ) -> tuple[tuple[str, str, str], ...]:
-    """Return the properties that a writer of the job's own does not go with, why, what to do."""
+    """Return the properties that contradict the job's own writer, each with why and the fix."""
     place, catalog = other_place(values), values.section(CatalogSection).type
     found = {
         FORMAT: (FORMAT in values.explicit, "says another format", "Leave one of them out."),
         place or "": (
             place is not None,
-            "is set: what goes there is Parquet",
+            "is set, and only Parquet files go there",
             f"Leave {WRITER} out.",
         ),
         "ms.extractor.class": (

@@ -1,4 +1,4 @@
-"""Files of rows: their properties, what writes them, and the checks of what can be written.
+"""Files of rows: their properties, the writing part of a job, and its checks.
 
 See rule U7.
 """
@@ -54,11 +54,11 @@ _FormatWord = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class WritingSection(Section):
-    """The contents of files besides rows, their size, their place and their owner."""
+    """The format of files, and their extra columns, size, place and owner."""
 
     format_word: _FormatWord = prop(
         "writer.output.format",
-        "Format of the files; alone decides it. OTHER means AVRO.",
+        "Format of the files; no other property chooses it. OTHER means AVRO.",
         default="AVRO",
         scope=Scope.TASK,
     )
@@ -76,20 +76,20 @@ class WritingSection(Section):
     )
     target_bytes: Annotated[Long, Ge(1)] = prop(
         "ms.writer.target.bytes",
-        "How large a file grows before the next one begins, in bytes as written.",
+        "Size, in bytes as written, at which a file ends and the next one begins.",
         default=134_217_728,
         scope=Scope.TASK,
     )
     row_group_rows: Annotated[Int, Ge(1)] = prop(
         "ms.writer.row.group.rows",
-        "How many rows a row group of Parquet files has at least, but for the last; fewer where"
-        " 64 MiB are reached before.",
+        "Least number of rows in a row group of Parquet files, except in the last one and in row "
+        "groups that reach 64 MiB before.",
         default=65_536,
         scope=Scope.TASK,
     )
     most_open_files: Annotated[Int, Ge(1), Le(1000)] = prop(
         "ms.writer.open.files.max",
-        "How many files a work unit writes at once where rows are kept apart.",
+        "Most files that a work unit writes at once if columns or timelabels separate its rows.",
         default=64,
         scope=Scope.TASK,
         identity=False,
@@ -97,7 +97,7 @@ class WritingSection(Section):
     system_columns: Texts = prop(
         "ms.output.system.columns",
         "Columns that say where a row comes from, any of `_dil_run_id`, `_dil_signature`, "
-        "`_dil_extracted_at` (when the attempt began that read it) and `_timelabel`.",
+        "`_dil_extracted_at` (the time when the attempt that read the row began) and `_timelabel`.",
         default=(),
         scope=Scope.TASK,
     )
@@ -135,7 +135,7 @@ class WritingSection(Section):
     )
     file_name: Text = prop(
         "writer.file.name",
-        "How file names begin, in place of `part`; run, work unit and number follow.",
+        "Beginning of file names, in place of `part`; run, work unit and number follow.",
         default="",
         scope=Scope.TASK,
     )
@@ -153,15 +153,15 @@ class WritingSection(Section):
     )
     copies: Annotated[Int, Ge(1)] | None = prop(
         "writer.file.replication.factor",
-        "Copies that HDFS keeps of files of rows; unset leaves it to the cluster. Elsewhere "
-        "without effect.",
+        "Number of copies that HDFS keeps of files of rows; unset leaves it to the cluster. No "
+        "effect elsewhere.",
         default=None,
         scope=Scope.TASK,
     )
     block_bytes: Annotated[Long, Ge(1)] | None = prop(
         "writer.file.block.size",
-        "Bytes of the blocks that HDFS cuts files of rows into, a multiple of 512; unset leaves"
-        " it to the cluster. Elsewhere without effect.",
+        "Size in bytes, a multiple of 512, of the blocks into which HDFS cuts files of rows; unset "
+        "leaves it to the cluster. No effect elsewhere.",
         default=None,
         scope=Scope.TASK,
     )
@@ -267,7 +267,7 @@ def check_writing(values: Properties, final_dir: str, findings: Findings) -> Non
             "Write a name without /, that begins with neither _ nor .: such files are no data.",
         )
     if size is not None and size % _CHECKSUM_BYTES:
-        # No name node takes it: a block consists of whole checksums.
+        # No name node takes another size: a block consists of whole checksums.
         findings.problem(
             _BLOCK_SIZE,
             f"is {size}, and HDFS cuts files into blocks of a multiple of {_CHECKSUM_BYTES} bytes",
@@ -276,7 +276,7 @@ def check_writing(values: Properties, final_dir: str, findings: Findings) -> Non
 
 
 def _check_format(section: WritingSection, values: Properties, findings: Findings) -> None:
-    """Refuse files that the table cannot have which rows are published to."""
+    """Refuse settings of files that the job's table does not allow."""
     table = values.section(TablesSection).format
     if table is TableFormat.FILES or values.section(ExtractionSection).is_file_dump:
         return
@@ -327,7 +327,8 @@ def _check_ownership(section: WritingSection, final_dir: str, findings: Findings
     if not is_local(final_dir):
         findings.problem(
             _OWNER if owner else _GROUP,
-            f"is {quote(owner or group)}, and only files of this machine are given away",
+            f"is {quote(owner or group)}, and only files of this machine can get another owner or "
+            "group",
             "Leave it out.",
         )
         return
@@ -341,20 +342,22 @@ def _check_ownership(section: WritingSection, final_dir: str, findings: Findings
                 "Leave it out, or run as that user.",
             )
     except KeyError:
-        findings.problem(_OWNER, f"is {quote(owner)}, who is no user here", "Name one that exists.")
+        findings.problem(
+            _OWNER, f"is {quote(owner)}, who is no user of this machine", "Name one that exists."
+        )
     if group and (found := group_problem(group)):
         findings.problem(_GROUP, *found)
 
 
 def group_problem(group: str) -> tuple[str, str] | None:
-    """Return why files of this machine cannot be given to a group, and what to do."""
+    """Return why files of this machine cannot be given to a group, and what to do; else None."""
     from grp import getgrnam
 
     try:
         number = getgrnam(group).gr_gid
     except KeyError:
-        return f"is {quote(group)}, which is no group here", "Name one that exists."
+        return f"is {quote(group)}, which is no group of this machine", "Name one that exists."
     if os.geteuid() == 0 or number in {*os.getgroups(), os.getegid()}:
         return None
-    what = f"is {quote(group)}, which the user who runs the job is not in"
+    what = f"is {quote(group)}, a group without the user who runs the job"
     return what, "Name a group of that user, or add the user to it."

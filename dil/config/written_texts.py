@@ -17,7 +17,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _PLACES = (".uri", ".url", ".dir", ".loc", ".path", ".host", ".filename", ".file.name", "job.name")
 _ANY_TEXT = frozenset({"ms.csv", "ms.watermark"})  # separators, and units, which are data
 
-# Names of query members and parameters whose value is a credential; a short "key" may be any.
+# Names of query members and parameters whose value is a credential; a short "key" may be anything.
 _CREDENTIAL = (
     r"(?:x-)?(?:api|access|auth|app|license|subscription|functions?)[-_]?(?:key|token)|appid"
     r"|(?:client[-_]?)?secret|(?:(?:bearer|refresh|private|security)[-_]?)?token|sig|signature"
@@ -31,13 +31,13 @@ _LONG_KEY = 16
 
 
 def refuse_control_characters(entries: Mapping[str, Entry], findings: Findings) -> None:
-    """Refuse NUL in values other than separators and units, and control characters in places.
+    """Refuse NUL in values except separators and units, and control characters in addresses.
 
     No file, host, database or statement takes them, and each reader of such a value would fail in
     its own way.
 
     Raises:
-        ConfigError: one is there; with all problems so far.
+        ConfigError: a value holds one; the error has all problems so far.
     """
     before = len(findings.problems)
     for key, entry in entries.items():
@@ -57,7 +57,7 @@ def refuse_control_characters(entries: Mapping[str, Entry], findings: Findings) 
 def note_plain_credentials(
     values: Properties, entries: Mapping[str, Entry], findings: Findings
 ) -> None:
-    """Note credentials that are written out where other values may stand as well."""
+    """Note credentials in plain text in the source's address and in the values of parameters."""
     address, given = entries.get(URI), entries.get(PARAMETERS)
     if address and not address.is_masked and _IN_ADDRESS.search(address.text):
         findings.plain_secrets.setdefault(URI, address.origin)

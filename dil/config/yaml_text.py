@@ -1,7 +1,7 @@
 """The grammar of ``.yaml`` job files: the same keys, values as text, lists or objects.
 
 Keys may be nested at their dots. Unquoted words stay text as written, so ``007`` and ``2020-01-01``
-are what they look like. See rule F1.
+keep these texts. See rule F1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dil.model.json import as_text, compact
 from dil.text.lenient_json import JsonError, from_node
 
 _FIX = "Write one `key: value` per line, each key once; quote texts with special characters."
-# Aliases of aliases can stand for more than a machine has room for.
+# Aliases of aliases can expand to more text than a machine has room for.
 _MOST_CHARACTERS = 20_000_000
 
 
@@ -29,7 +29,12 @@ def parse(text: str, path: str, findings: Findings) -> Iterator[Entry]:
         is_too_large = root is not None and _size(root, {}) > _MOST_CHARACTERS
     except RecursionError:
         what = "holds values that are nested too deep, or an alias inside the value that it names"
-        findings.problem("", what, "Write fewer values in each other.", Origin(path))
+        findings.problem(
+            "",
+            what,
+            "Nest the values less deeply, and use no alias inside its own value.",
+            Origin(path),
+        )
         return
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
@@ -52,7 +57,10 @@ def parse(text: str, path: str, findings: Findings) -> Iterator[Entry]:
 
 
 def _size(node: yaml.Node, known: dict[int, int]) -> int:
-    """Return how many characters a node means; ``known`` keeps what aliases share."""
+    """Return the number of characters of a node with its aliases written out.
+
+    ``known`` has the results for earlier nodes.
+    """
     if isinstance(node, yaml.ScalarNode):
         return 1 + len(node.value)
     if id(node) not in known:

@@ -19,7 +19,7 @@ from dil.model.json import JsonObject, JsonValue
 
 _SOURCE_DELAY_MS = 180
 _NAMES = 20
-# In ms of a run's now: a partition without rows in a run is behind by at least this.
+# In ms: a partition without rows in a run is at least this much behind the run's now.
 _ONE_RUN_MS = 1
 
 log = logging.getLogger(__name__)
@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 class KeptWatermark:
     """The kept event time of a job; times in epoch ms UTC.
 
-    ``watermark`` is open: it judges the next rows. ``now`` is that of the run that moved it last,
-    None without one. ``counts`` are those of all runs.
+    ``watermark`` is open: it judges the next rows. ``now`` is the planning time of the run that
+    moved it last, None without one. ``counts`` are the sums over all runs.
     """
 
     spec: EventTimeSpec
@@ -44,7 +44,7 @@ class KeptWatermark:
         If no work unit was judged, the watermark stays, and no partition becomes idle.
 
         Raises:
-            ConfigError: the rows are of too many partitions, or of one without delay.
+            ConfigError: the rows belong to too many partitions, or to a partition without delay.
         """
         found, total = list(tallies), self.counts
         streams: dict[str, StreamTally] = {}
@@ -95,7 +95,7 @@ def open_kept(
 ) -> KeptWatermark:
     """Return the event time that a checkpoint keeps; if it is empty, no row is late.
 
-    A state that cannot be read starts over, at the watermark that is kept with it.
+    If the state cannot be read, the watermark starts over at the last value that is kept with it.
     """
     text, known = members.get("state"), members.get("watermark")
     watermark = known if isinstance(known, int) else None
@@ -130,7 +130,7 @@ def _counts(members: Mapping[str, JsonValue]) -> EventCounts:
 def _bound(
     spec: EventTimeSpec, watermark: EventWatermark, idle: frozenset[str]
 ) -> tuple[int | None, str]:
-    """Return the bound of the partition that holds the watermark back, and its phase."""
+    """Return the bound in ms, and its phase, of the partition that holds the watermark back."""
     streams = watermark.partitions
     waited = {name: each for name, each in streams.items() if name not in idle} or streams
     if spec.strategy is Strategy.SYSTEM_TIME:

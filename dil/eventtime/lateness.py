@@ -1,9 +1,9 @@
 """Measures how late new rows come with each commit, and recommends a grace period.
 
-The lateness of a row is ``max(0, H - t)`` ms: t is its event time, H the largest that was published
-before the commit that published the row. Only rows that were never published before count, else
-each row that is read again within the grace period would. A grace period of L ms reads a row again
-whose lateness is L.
+The lateness of a row is ``max(0, H - t)`` ms: t is its event time, H is the largest event time that
+was published before the commit that published the row. Only rows that were never published before
+count; otherwise each row that is read again within the grace period would count. A grace period of
+L ms reads a row again whose lateness is L.
 
 Pure: no files, no clock, no Spark. All numbers are exact integers.
 """
@@ -23,7 +23,7 @@ from dil.errors import ConfigError
 from dil.model.grace import GraceSpec, ProbeRest
 from dil.model.json import JsonObject
 
-# The checkpoint in which a job's meter is kept.
+# The kind of the checkpoint that keeps a job's meter.
 LATENESS = "lateness"
 # The rows and commits that a recommendation needs, and the number of remembered commits.
 LEAST_ROWS, LEAST_COMMITS = 10_000, 7
@@ -50,7 +50,7 @@ class Histogram:
 
     @property
     def rows(self) -> int:
-        """Return how many rows were measured."""
+        """Return the number of measured rows."""
         return sum(self.rows_by_edge.values())
 
     def ascending(self) -> list[tuple[int, int]]:
@@ -58,7 +58,10 @@ class Histogram:
         return sorted(self.rows_by_edge.items())
 
     def later_than(self, ms: int) -> int:
-        """Return how many rows may be later than ``ms``, with the whole bucket that has ``ms``."""
+        """Return the number of rows that may be later than ``ms``.
+
+        The bucket that has ``ms`` counts whole.
+        """
         return sum(rows for edge, rows in self.rows_by_edge.items() if edge > ms)
 
     def within(self, ms: int) -> Histogram:
@@ -89,10 +92,10 @@ def merge(histograms: Iterable[Histogram]) -> Histogram:
 
 
 def histogram_of(times: pa.Int64Array | pa.ChunkedArray, largest_before: int) -> Histogram:
-    """Return how late rows are.
+    """Return the histogram of the lateness of rows.
 
     Args:
-        times: Their event times, int64 epoch ms UTC, in any order; nulls do not count.
+        times: The event times of the rows, int64 epoch ms UTC, in any order; nulls do not count.
         largest_before: The largest event time H that was published before, epoch ms UTC.
     """
     known = pc.drop_null(times)
@@ -110,8 +113,8 @@ def histogram_of(times: pa.Int64Array | pa.ChunkedArray, largest_before: int) ->
 def _codes(lateness: pa.Int64Array) -> pa.Int64Array:
     """Return a number for the bucket of each row: 4 k + part, negative for a lateness of 1 ms.
 
-    The bits of a float are its exponent k and its fraction, of which the first two are the quarter
-    of the power of two. Whole numbers up to 2^36 are exact floats.
+    The bits of a float are its exponent k and its fraction; the first two bits of the fraction are
+    the quarter of the power of two. Whole numbers up to 2^36 are exact floats.
     """
     bits = pc.subtract(lateness, 1).cast(pa.float64()).view(pa.int64())
     codes: pa.Int64Array = pc.subtract(pc.shift_right(bits, _FRACTION_BITS - 2), _BIAS * _PARTS)
@@ -130,9 +133,9 @@ def _edge(code: int) -> int:
 class CommitLateness:
     """The measures of one commit's new rows.
 
-    ``grace_ms`` is the grace period of its run, ``largest_before`` H and ``largest_after`` the
-    largest event time that is published with it, both epoch ms UTC. A run that is a probe reads as
-    far back as the job ever does.
+    ``grace_ms`` is the grace period of the commit's run. ``largest_before`` is H, and
+    ``largest_after`` is the largest event time that is published after the commit, both epoch ms
+    UTC. A run that is a probe reads as far back as the job ever does.
     """
 
     histogram: Histogram
@@ -146,7 +149,7 @@ class CommitLateness:
         """Return the histogram of the rows that count for a recommendation.
 
         Rows later than the grace period of their run were read by chance, as in first readings:
-        most such rows were not read. Only a probe knows how many there are.
+        most such rows were not read. Only a probe measures how many there are.
         """
         return self.histogram if self.is_probe else self.histogram.within(self.grace_ms)
 
@@ -213,9 +216,9 @@ class LatenessMeter:
         return merge(each.weighed for each in self.commits)
 
     def recommended_ms(self, spec: GraceSpec) -> int | None:
-        """Return the recommended grace period in ms, None while too little is measured.
+        """Return the recommended grace period in ms; None while too little is measured.
 
-        If no run read back, late rows are unknown.
+        It is also None if no run read back, because then late rows are unknown.
         """
         weighed = self.weighed
         is_small = weighed.rows < LEAST_ROWS or len(self.commits) < LEAST_COMMITS
@@ -274,7 +277,7 @@ class LatenessMeter:
         """Return the meter with these members.
 
         Raises:
-            ConfigError: the members are of no meter, or of one that another release wrote.
+            ConfigError: the members describe no meter, or another release wrote them.
         """
         try:
             written = msgspec.convert(members, _Format).format

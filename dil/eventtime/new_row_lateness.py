@@ -1,4 +1,4 @@
-"""Finds the new rows of a reading: those that were not published before; pure.
+"""Finds the new rows of a reading, which were not published before; pure.
 
 Rows are distinguished by their key, or without one by all of their values, counted: of three equal
 rows where two were published, one is new. Rows are compared in portions, by a number that equal
@@ -25,7 +25,7 @@ PORTION_BYTES = 64 * 1024 * 1024
 _KNOWN, _FRESH = "known", "fresh"
 _ODD = -7046029254386353131  # the golden ratio, as 64 bits: neighbours go to different portions
 _TEXT_BYTES = 8
-# Columns that say in which portion a row is.
+# Columns with the number of a row's portion.
 _MIXED = 4
 # The number of places at which rows may have been inserted, and of rows at each place.
 _STEPS, _LOOK = 64, 64
@@ -45,7 +45,7 @@ class Identity:
     is_key: bool
 
     def of(self, rows: pa.RecordBatch) -> pa.Table:
-        """Return a table of plain columns ``c0``... that are equal where rows are."""
+        """Return a table of plain columns ``c0``..., which are equal if the rows are equal."""
         arrays = [each for name in self.columns.names for each in _plain(rows.column(name))]
         return pa.table({f"c{number}": each for number, each in enumerate(arrays)})
 
@@ -74,7 +74,7 @@ def lateness_of_new(
 
 
 def _portion(rows: Rows, portion: int, bits: int) -> pa.Table | None:
-    """Return the rows of one portion, None for none."""
+    """Return the rows of one portion; None if it has no rows."""
     tables = (table.filter(_is_in(table, portion, bits)) if bits else table for table in rows())
     found = [table for table in tables if table.num_rows]
     return pa.concat_tables(found) if found else None
@@ -85,7 +85,7 @@ def _is_in(table: pa.Table, portion: int, bits: int) -> pa.ChunkedArray:
     for name in _identifying(table)[:_MIXED]:
         column = table.column(name).combine_chunks()
         numbers = pc.multiply(pc.add(numbers, _number(column)), _ODD)
-    # The high bits are the ones that are mixed.
+    # The multiplication mixes the high bits.
     numbers = pc.bit_wise_and(pc.shift_right(numbers, 64 - 1 - bits), (1 << bits) - 1)
     return pc.equal(numbers, portion)
 
@@ -139,7 +139,7 @@ def unpaired(known: pa.Table, fresh: pa.Table, columns: Sequence[str]) -> tuple[
 
 
 def _equal_rows(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> int:
-    """Return how many rows at the beginning of two tables are equal."""
+    """Return the number of equal rows at the beginning of two tables."""
     end, start, size = int(min(one.num_rows, other.num_rows)), 0, 256
     while start < end:
         size = min(size * 4, end - start)
@@ -152,7 +152,7 @@ def _equal_rows(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> int:
 
 
 def _place(row: pa.Table, rows: pa.Table, columns: Sequence[str]) -> int:
-    """Return the index of the first equal row; 0 without one."""
+    """Return the index of the first equal row; 0 if no row is equal."""
     if not row.num_rows or not rows.num_rows:
         return 0
     one = row.take([0] * rows.num_rows)
@@ -174,7 +174,7 @@ def _are_equal(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> pa.Chu
 def _late_of_groups(
     known: pa.Table, fresh: pa.Table, identity: Identity, largest_before: int
 ) -> Histogram:
-    """Return how late the new rows are, by how often each row is on both sides."""
+    """Return the histogram of new rows, found by the number of equal rows on both sides."""
     if not fresh.num_rows:
         return Histogram()
     columns = _identifying(fresh)

@@ -2,10 +2,10 @@
 
 Streams are sorted by name, so that equal memories are equal bytes, whose hash a chain repeats.
 
-Nearly all of a memory are the delays of the last rows, in their order, which the window needs. Most
-delays are 0, so ``is_behind`` has a bit for each row, and ``byte_0`` to ``byte_3`` hold the four
-bytes of the other delays, the lowest first: similar bytes lie together, and compress well. If all
-delays are whole seconds, they are counted in seconds.
+Nearly all bytes of a memory are the delays of the last rows, in their order, which the window
+needs. Most delays are 0, so ``is_behind`` has a bit for each row, and ``byte_0`` to ``byte_3`` hold
+the four bytes of the other delays, the lowest first: similar bytes lie together, and compress well.
+If all delays are whole seconds, they are counted in seconds.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FIX = "Pass the bytes that state() returned; without them, the last watermark a
 class StoredWatermark:
     """The state of a watermark that survives a restart; times in epoch ms UTC.
 
-    ``watermark`` is the watermark after the last batch, ``previous`` the one before it.
+    ``watermark`` is the watermark after the last batch, ``previous`` is the watermark before it.
     ``stream_column`` is the column that named the partition of a row; None if a state does not say.
     """
 
@@ -89,7 +89,7 @@ def decoded(state: bytes) -> StoredWatermark:
     """Return the memory that bytes hold.
 
     Raises:
-        ConfigError: the bytes hold no memory, or one that a newer release wrote.
+        ConfigError: the bytes hold no memory, or a newer release wrote them.
     """
     try:
         with pa.ipc.open_stream(state) as reader:
@@ -161,7 +161,7 @@ def _unpacked(table: pa.Table, unit: int) -> pa.ListArray:
 
 
 def _column(table: pa.Table, name: str) -> pa.ListArray:
-    """Return a column as one array, also where there are no rows."""
+    """Return a column as one array, even if it has no rows."""
     column = table.column(name)
     return column.chunk(0) if column.num_chunks else pa.array([], column.type)
 

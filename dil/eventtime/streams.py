@@ -1,11 +1,11 @@
-"""The event times of one stream: its largest, how far rows were out of order, its watermark.
+"""The event times of one stream: the largest time, the delays of rows, the watermark.
 
 A stream is the rows of one value of ``ms.event.partition.column``, such as a device. The property
 and the public API call it a partition, as streaming systems do. Elsewhere in this project a
 partition is a slice of time, so this module says stream.
 
-A stream never takes rows itself: ``all_after`` returns the streams that they become, so that a
-batch that is refused half-way changes nothing.
+A stream is immutable: ``all_after`` returns the streams after more rows, so that a batch that is
+refused half-way changes nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class EventStream:
     delays: pa.Int32Array = field(default_factory=lambda: _NO_ROWS)
 
     def is_idle(self, now: int, idle_ms: int | None) -> bool:
-        """Return whether its last row is so old that the watermark does not wait for the stream."""
+        """Return whether the last row is so old that the watermark does not wait for the stream."""
         return idle_ms is not None and now - self.last_seen >= idle_ms
 
     def cut_to(self, window: int) -> EventStream:

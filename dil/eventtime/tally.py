@@ -19,7 +19,7 @@ from dil.model.event_time import EventTimeSpec, Strategy
 
 NO_TIMES = pa.array([], pa.int64())
 _NOTHING = pa.scalar(0, pa.int64())
-# A stream without name is that of a job without ms.event.partition.column.
+# The name of the only stream of a job without ms.event.partition.column.
 ONLY = ""
 _SCHEMA = pa.schema(
     [
@@ -47,7 +47,7 @@ class StreamTally:
     last: pa.Int64Array = field(default_factory=lambda: NO_TIMES)
 
     def then(self, later: StreamTally, window: int) -> StreamTally:
-        """Return the tally of these rows and of later ones."""
+        """Return the tally of these rows and of later rows."""
         largest = max(self.largest, later.largest)
         rows = self.rows + later.rows
         if len(later.last) >= window or later.before is not None:

@@ -33,10 +33,11 @@ _LONG_BOUNDS = (-(2**63), 2**63 - 1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JudgedBatch:
-    """The late and the refused rows of a batch; row numbers are those of the batch.
+    """The late and the refused rows of a batch, by their row numbers in the batch.
 
-    ``effective`` is the watermark that judged the batch, ``watermark`` the one after it, both in
-    epoch ms UTC, None while no row is late. ``late_mask`` holds a boolean per row without nulls.
+    ``effective`` is the watermark that judged the batch, ``watermark`` is the watermark after it,
+    both in epoch ms UTC, None while no row is late. ``late_mask`` holds a boolean per row without
+    nulls.
     """
 
     late_mask: pa.BooleanArray
@@ -59,7 +60,7 @@ class EventWatermark:
     def __init__(
         self, spec: EventTimeSpec, *, state: bytes | None = None, floor: int | None = None
     ) -> None:
-        """Begin a new watermark, or continue that of ``state``.
+        """Begin a new watermark, or continue the watermark of ``state``.
 
         Args:
             spec: The strategy and its numbers.
@@ -90,10 +91,10 @@ class EventWatermark:
         }
 
     def _live_streams(self, stored: StoredWatermark) -> list[str]:
-        """Return the names of streams that may get rows again: others would block the watermark.
+        """Return the names of streams that may get rows again; others would block the watermark.
 
-        Streams of another ``ms.event.partition.column`` get none, nor do streams without a delay
-        now.
+        Streams of another ``ms.event.partition.column``, and streams that have no delay now, get no
+        more rows.
         """
         column, delays = self._spec.stream_column, self._spec.delays_ms
         names = [name for name in stored.streams if not delays or name in delays]
@@ -125,7 +126,7 @@ class EventWatermark:
     def commit(
         self, times: Times, partitions: StreamNames | None = None, *, now: datetime
     ) -> JudgedBatch:
-        """Judge the rows of a batch, then move the watermark by those that are not refused.
+        """Judge the rows of a batch, then move the watermark by the rows that are not refused.
 
         Args:
             times: The event time of each row, epoch ms UTC, in the order of their arrival.
@@ -177,7 +178,7 @@ class EventWatermark:
 
     @property
     def effective(self) -> int | None:
-        """Return the watermark that judges the next batch."""
+        """Return the watermark that judges the next batch, in epoch ms UTC."""
         if self._spec.strategy is Strategy.NONE:
             return None
         return self._previous if self._spec.lags else self._watermark
@@ -243,7 +244,7 @@ class EventWatermark:
             )
 
     def _combined(self, now: int) -> int | None:
-        """Return the watermark that all streams together allow, None if they allow none."""
+        """Return the watermark that all streams allow, in epoch ms UTC; None if they allow none."""
         spec, found = self._spec, self._streams
         match spec.strategy:
             case Strategy.NONE | Strategy.MANUAL:
@@ -285,7 +286,7 @@ def _time_array(times: Times) -> pa.Int64Array:
     try:
         return pa.array(times, pa.int64())
     except OverflowError:
-        low, high = _LONG_BOUNDS  # no time is out there, so any other that is too far does
+        low, high = _LONG_BOUNDS  # no event time is out there, so the nearest bound serves as well
         return pa.array([t if t is None else min(max(t, low), high) for t in times], pa.int64())
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
         fix = "Pass whole numbers, epoch milliseconds UTC, or None."
@@ -308,5 +309,5 @@ def _one_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _later(first: int | None, second: int | None) -> int | None:
-    """Return the larger of two watermarks, where None is the one before all times."""
+    """Return the larger of two watermarks; None is smaller than all others."""
     return max((each for each in (first, second) if each is not None), default=None)

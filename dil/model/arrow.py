@@ -1,9 +1,9 @@
-"""Arrow forms of our schemas. Kept apart so that planning never imports pyarrow.
+"""Arrow forms of our schemas, in a module of their own so that planning never imports pyarrow.
 
-Two forms exist. The *raw* form is what extractors yield: temporal, bytes and enum columns are
-still the source's text. The *typed* form is what writers receive: date32, time64[us],
-timestamp[us, UTC], binary, dictionary-free text for enums (rule F19). Each field carries
-the original type word in its metadata under ``dil.type``, nested fields too.
+Two forms exist. Extractors yield the *raw* form: temporal, bytes and enum columns are still the
+source's text. Writers receive the *typed* form: date32, time64[us], timestamp[us, UTC], binary,
+dictionary-free text for enums (rule F19). Each field carries the original type word in its metadata
+under ``dil.type``, nested fields too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TYPED: dict[str, pa.DataType] = {
     "time": pa.time64("us"),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
-# The typed form of each flat word but decimal, whose type depends on its digits.
+# The typed form of each flat word except decimal, whose type depends on its digits.
 TYPED_WORDS: dict[str, pa.DataType] = {**_COMMON, **_TYPED, "enum": pa.string()}
 
 
@@ -43,14 +43,14 @@ def typed_schema(columns: Schema) -> pa.Schema:
 
 
 def type_word(field: pa.Field) -> str:
-    """Return the field's declared type word; empty text without one."""
+    """Return the field's declared type word; empty text if none is declared."""
     metadata = field.metadata or {}
     word: bytes = metadata.get(TYPE_KEY, b"")
     return word.decode()
 
 
 def word_of(data_type: pa.DataType) -> str:
-    """Return the word that declares an Arrow type; ``string`` if no word does exactly."""
+    """Return the word that declares an Arrow type; ``string`` if no word fits exactly."""
     for word, known in (*_COMMON.items(), *_TYPED.items()):
         if known == data_type:
             return word

@@ -15,23 +15,24 @@ Grant = Literal["client_credentials", "refresh_token", "password"]
 
 @dataclass(frozen=True, slots=True)
 class Authentication(Setting):
-    """``ms.authentication``: one header, or one member of the query, with credentials.
+    """``ms.authentication``: one header, or one parameter of the URL's query, with credentials.
 
     ``name`` and ``location`` are for method apikey, everything below them for oauth2, whose token
-    is fetched on the driver. ``refresh_token_file`` is absolute, empty for none.
-    ``expiry_margin_s`` None leaves it to the token's lifetime when it is renewed.
+    is fetched on the driver. ``refresh_token_file`` is an absolute path, empty for none. If
+    ``expiry_margin_s`` is None, the lifetime of a token decides when it is renewed.
     """
 
     method: Annotated[
         Literal["basic", "bearer", "oauth", "custom", "apikey", "oauth2"], AnyCase()
     ] = member(
-        "Scheme of the header: `Basic`, `Bearer`, `OAuth`, or with `custom` none. `apikey` "
+        "Scheme of the header: `Basic`, `Bearer` or `OAuth`; with `custom` the header has no "
+        "scheme. `apikey` "
         "sends `token` under the name `name`. `oauth2` fetches a token and sends it as "
         "`Bearer`."
     )
     encryption: Annotated[Literal["base64", "none"], AnyCase()] = member(
-        "What is done with the credentials: base64, as `basic` needs it, or nothing. Required"
-        " for `basic`, `bearer`, `oauth` and `custom`, none for the others.",
+        "Encoding of the credentials: base64, which `basic` needs, or none. Required for `basic`, "
+        "`bearer`, `oauth` and `custom`; other methods have none.",
         default="none",
     )
     header: str = member("Name of the header.", default="Authorization")
@@ -41,15 +42,15 @@ class Authentication(Setting):
         default=None,
     )
     name: str = member(
-        "Of `apikey`: the name of the header, or of the member of the query.", default=""
+        "For `apikey`: the name of the header, or of the parameter of the URL's query.", default=""
     )
     location: Annotated[Literal["header", "query"], AnyCase()] = member(
-        "Of `apikey`: where it is sent. In a query it is left out of every message.",
+        "For `apikey`: the place of the key. A key in a query is left out of every message.",
         name="in",
         default="header",
     )
     grant: Annotated[Grant, AnyCase()] | None = member(
-        "Of `oauth2`, as are all below, and required: how a token is asked for. `password` "
+        "For `oauth2`, like all members below, and required: how a token is requested. `password` "
         "sends `source.conn.username` and `source.conn.password`.",
         default=None,
     )
@@ -65,28 +66,27 @@ class Authentication(Setting):
         "Secret of the client; required by `client_credentials`.", name="clientSecret", default=None
     )
     client_authentication: Annotated[Literal["basic", "body"], AnyCase()] = member(
-        "How the client shows who it is: in a header, or in the form.",
+        "How the client identifies itself: in a header, or in the form.",
         name="clientAuthentication",
         default="basic",
     )
-    scope: str = member("Scopes to ask for, with blanks between them.", default="")
-    audience: str = member("The audience to ask for, where the server wants one.", default="")
+    scope: str = member("Scopes to request, with blanks between them.", default="")
+    audience: str = member("The audience to request, if the server wants one.", default="")
     refresh_token: Secret | None = member(
-        "Of grant `refresh_token`: the token to begin with.", name="refreshToken", default=None
+        "For grant `refresh_token`: the first refresh token.", name="refreshToken", default=None
     )
     refresh_token_file: str = member(
-        "Of grant `refresh_token`: file of the current refresh token. It wins over "
-        "`refreshToken` once it exists; a new token that the server gives is written there, "
-        "encrypted where the job has a master password. Relative, it starts at the folder of "
-        "the job file.",
+        "For grant `refresh_token`: file of the current refresh token. It wins over `refreshToken` "
+        "once it exists. A new token from the server is written there, encrypted if the job has a "
+        "master password. A relative path starts at the folder of the job file.",
         name="refreshTokenFile",
         default="",
     )
     parameters: dict[str, TextOrSecret] = member(
-        "More members of the form that is sent.", default_factory=dict
+        "Further members of the form that is sent.", default_factory=dict
     )
     expiry_margin_s: Annotated[Whole, Ge(0)] | None = member(
-        "How long before its expiry a token is renewed. Left out: a tenth of its lifetime, at"
+        "Time between the renewal of a token and its expiry. Left out: a tenth of its lifetime, at"
         " least 30 s; in any case at most half of its lifetime.",
         name="expiryMarginSeconds",
         default=None,
@@ -98,5 +98,5 @@ class Authentication(Setting):
         return self.method == "oauth2"
 
     def without_grant(self) -> Authentication:
-        """Return a copy without the secrets of the token request: tasks get the token itself."""
+        """Return a copy without the secrets of the token request; tasks get only the token."""
         return replace(self, client_secret=None, refresh_token=None, parameters={})

@@ -1,4 +1,4 @@
-"""The columns that only side tables have, not the dataset, as lines of a schema."""
+"""The columns that side tables have and the dataset lacks, as lines of a schema."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LATE_COLUMNS = (
 
 
 def with_columns(schema: str, lines: Iterable[str]) -> str:
-    r"""Return the text of a schema, with the columns of ``lines`` that it lacks.
+    r"""Return the text of a schema with the columns of ``lines`` added that it lacks.
 
     >>> with_columns("id: int64", ["id: string", "op: int32"])
     'id: int64\nop: int32'

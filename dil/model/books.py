@@ -12,7 +12,7 @@ import msgspec
 from dil.model.interval import Interval
 from dil.model.timelabels import TimelabelSpec
 
-# The checkpoint that keeps the books; see ``dil.state.blocks.books``.
+# The kind of the checkpoint that keeps the books; see ``dil.state.blocks.books``.
 BOOKS = "books"
 
 
@@ -28,8 +28,8 @@ class LabelWindow(msgspec.Struct, frozen=True, order=True, gc=False):
 class ClosedRows:
     """Rows of one work unit that went to the side table, because their timelabels are closed.
 
-    ``judged_by`` is the digest of the books that were used; ``rows`` counts rows by label, in order
-    of time.
+    ``judged_by`` is the digest of the books that were used; ``rows`` has the number of rows by
+    label, in order of time.
     """
 
     judged_by: str
@@ -40,15 +40,16 @@ class ClosedRows:
 class BookKeeping:
     """The changes of a commit to the books.
 
-    ``reopens`` are labels whose rows it changes: those that are closed are reopened. ``closes`` are
-    labels that may be closed after it, if they are complete then; ``forced`` ones are closed
-    whatever is missing, and with ``again`` only those that were reopened. ``sweeps`` is the
-    schedule whose windows are closed as they become complete, None if no run closes them.
+    ``reopens`` are labels whose rows the commit changes; it reopens the closed ones among them.
+    ``closes`` are labels that may be closed after the commit, if they are complete then. With
+    ``forced`` they are closed even if rows are missing, and with ``again`` only reopened labels are
+    closed. ``sweeps`` is the schedule whose windows are closed as they become complete, None if no
+    run closes them.
 
-    A label is complete when the frontier is ``wait_ms`` past its end, which is the grace period in
-    which runs read it again by themselves; with ``by_event_time`` the event-time watermark has to
-    be past its end, too. ``marks`` says that a registry of labels must record these changes.
-    ``reason`` is an operator's.
+    A label is complete when the frontier is ``wait_ms`` past the label's end; this is the grace
+    period in which runs read the label again by themselves. With ``by_event_time`` the event-time
+    watermark has to be past the label's end, too. ``marks`` says that a registry of labels must
+    record these changes. ``reason`` is the reason that an operator gave.
     """
 
     reopens: tuple[LabelWindow, ...] = ()
@@ -66,10 +67,10 @@ class BookKeeping:
 class Books:
     """The closed stretches of time, epoch ms UTC.
 
-    ``closed`` are stretches of closed windows, ascending and apart. ``reopened`` are the ends of
-    the windows of labels that were reopened and not closed again, by label. Automatic closing
-    continues with the window that starts at ``next_low``, None before the first one. It began with
-    the window at ``first_low``, None if that was not kept.
+    ``closed`` are stretches of closed windows, ascending, with gaps between them. ``reopened`` has,
+    by label, the window ends of labels that were reopened and not closed again. Automatic closing
+    continues with the window that starts at ``next_low``, None before the first window. It began
+    with the window at ``first_low``, None if that start was not kept.
     """
 
     closed: Sequence[Interval] = ()
@@ -79,13 +80,13 @@ class Books:
 
     @property
     def begins(self) -> int | None:
-        """Return the start of the first window that closing has checked, None before any."""
+        """Return the start of the first checked window, epoch ms UTC; None before any."""
         if self.first_low is not None or self.next_low is None:
             return self.first_low
         return min([self.next_low, *(each.low for each in self.closed[:1])])
 
     def is_closed(self, window: Interval | LabelWindow) -> bool:
-        """Return whether all of a stretch of time is closed."""
+        """Return whether a stretch of time is closed as a whole."""
         place = bisect_right(self.closed, window.low, key=lambda each: each.low)
         return place > 0 and window.high <= self.closed[place - 1].high
 

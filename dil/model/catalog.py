@@ -10,7 +10,7 @@ LABEL_FIELDS = ("y", "m", "d", "h", "n")
 
 
 class CatalogType(StrEnum):
-    """``ms.catalog.type``, where there is one."""
+    """``ms.catalog.type``, except none."""
 
     HIVE = "hive"
     GLUE = "glue"
@@ -21,8 +21,8 @@ class CatalogSpec:
     """The catalog's table of a dataset.
 
     ``metastore`` is a thrift address, or the absolute path of the folder of an embedded metastore;
-    empty if Spark's own configuration names it. ``region`` and ``endpoint`` are of Glue, empty
-    where the environment names them.
+    empty if Spark's own configuration names it. ``region`` and ``endpoint`` are for Glue, empty if
+    the environment names them.
     """
 
     type: CatalogType
@@ -39,6 +39,6 @@ class CatalogSpec:
 
     @property
     def place(self) -> str:
-        """Return the text that identifies this table among all catalogs."""
+        """Return a text that identifies this table among the tables of all catalogs."""
         parts = (self.type, self.metastore, self.region, self.endpoint, self.name)
         return " ".join(part for part in parts if part)

@@ -1,4 +1,4 @@
-"""Settings of schema changes by rows, and of rows that are put aside."""
+"""Settings of schema changes that rows bring, and of rows that are put aside."""
 
 from __future__ import annotations
 

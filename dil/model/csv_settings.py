@@ -15,7 +15,7 @@ CsvFieldType = Literal["", "string", "int", "long", "double", "boolean", "float"
 
 @dataclass(frozen=True, slots=True)
 class CsvSettings(Setting):
-    """``ms.csv`` (docs/formats.md); the three characters are decoded, empty text means none."""
+    """``ms.csv`` (docs/formats.md); the three characters are decoded, empty for none."""
 
     field_separator: str = member(
         "Character between cells, or its code: `u0009` is a tab.",
@@ -23,14 +23,14 @@ class CsvSettings(Setting):
         default=",",
     )
     quote_character: str = member(
-        "Character around a cell that may hold separators and line breaks, or its code; "
-        "inside it is written twice. Blank or `u0000`: none.",
+        "Character around a cell that may hold separators and line breaks, or its code. Inside "
+        "such a cell the character is written twice. Blank or `u0000`: none.",
         name="quoteCharacter",
         default='"',
     )
     escape_character: str = member(
-        "Character that makes a quote or another escape character literal, or its code; "
-        "before anything else it is dropped. Blank or `u0000`: none.",
+        "Character that makes a following quote or escape character literal, or its code; before "
+        "any other character it is dropped. Blank or `u0000`: none.",
         name="escapeCharacter",
         default="\\",
     )
@@ -43,41 +43,41 @@ class CsvSettings(Setting):
         default=-1,
     )
     lines_to_skip: Annotated[Whole, Ge(0)] = member(
-        "Lines left out at the top of every response, the header among them. Left out, all up"
-        " to the header.",
+        "Number of lines to skip at the top of every response, including the header. If left out: "
+        "all lines up to the header.",
         name="linesToSkip",
         default=0,
     )
     column_projection: str = member(
-        "Cells to take, counted from 0, such as `0,2-4`: one for each column of "
+        "Cells to take, counted from 0, such as `0,2-4`: one cell for each column of "
         "`ms.output.schema` that is no derived field.",
         name="columnProjection",
         default="",
     )
     default_field_type: Annotated[CsvFieldType, AnyCase()] = member(
-        "Type of all cells without `ms.output.schema`, in place of what they look like.",
+        "Type of all cells if there is no `ms.output.schema`, in place of inferred types.",
         name="defaultFieldType",
         default="",
     )
     max_failures: Annotated[Whole, Ge(0)] = member(
-        "Rows per work unit that may be dropped because a cell does not fit its type.",
+        "Most rows of a work unit that may be dropped because a cell does not fit its type.",
         name="maxFailures",
         default=0,
     )
     keep_null_string: Flag = member(
-        "Whether the text `null` stays a text. Otherwise it is null, like an empty cell.",
+        "Whether the text `null` stays a text. If not, it becomes null, like an empty cell.",
         name="keepNullString",
         default=False,
     )
 
     @property
     def skipped(self) -> int:
-        """Return how many records to skip at the top of each response."""
+        """Return the number of records to skip at the top of each response."""
         return max(self.lines_to_skip, self.column_header_index + 1)
 
     @property
     def projected(self) -> tuple[int, ...]:
-        """Return the positions of the cells to take, empty without a projection."""
+        """Return the positions of the cells to take; empty without a projection."""
         found: list[int] = []
         for part in self.column_projection.split(",") if self.column_projection else ():
             first, _, last = part.partition("-")

@@ -9,7 +9,7 @@ from dil.model.secret import Secret
 
 
 class Server(StrEnum):
-    """A kind of database server; MariaDB is spoken to as MySQL. The value names it in URLs."""
+    """A kind of database server; MariaDB counts as MySQL. The value names the server in URLs."""
 
     POSTGRESQL = "postgresql"
     MYSQL = "mysql"
@@ -24,10 +24,10 @@ class Server(StrEnum):
 class DatabaseAddress:
     """One database on a server, as its URL names it.
 
-    ``hosts`` holds (name, port), several only for PostgreSQL, where the first that answers is
-    taken; it is empty if an option names a socket. ``options`` are pairs that the driver
-    understands: those of libpq for PostgreSQL, those of ``mysql-options`` in the documentation
-    for MySQL; they may hold secrets and are not printed.
+    ``hosts`` holds (name, port), several only for PostgreSQL, which takes the first host that
+    answers; ``hosts`` is empty if an option names a socket. ``options`` are pairs that the driver
+    understands: the options of libpq for PostgreSQL, and the options under ``mysql-options`` in the
+    documentation for MySQL. They may hold secrets and are not printed.
     """
 
     server: Server

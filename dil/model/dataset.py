@@ -1,4 +1,4 @@
-"""Published files, and the intent that makes publishing redoable."""
+"""Published files, and the intent by which a later run can finish a publish."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ EXPIRY = "expire"
 
 
 def source_name(job: str) -> str:
-    """Return the name that blocks use for the source of a job's work units."""
+    """Return the name by which blocks refer to the source of a job's work units."""
     return f"dil/{job}"
 
 
 def is_compaction(act: str) -> bool:
-    """Return whether an act puts small files together; ``act`` is its verb, or its id.
+    """Return whether an act combines small files; ``act`` is its verb, or its id.
 
-    The id begins with the verb: it is the run id of its commit and of the files that it wrote.
+    The id begins with the verb. It is the run id of the act's commit and of the files that the act
+    wrote.
     """
     return act.partition("-")[0] == COMPACTION
 
 
 class UnitRows(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Rows of one work unit in a shared file: ``rows`` of them from row ``start`` on, from 0.
+    """The rows of one work unit in a shared file: ``rows`` rows, from row ``start`` on (from 0).
 
-    In JSON it is an array of the three.
+    In JSON this is an array of the three fields.
     """
 
     signature: str
@@ -44,11 +45,11 @@ class UnitRows(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     """One live file of a dataset. ``uri`` is absolute (``file:///...``).
 
-    ``signature`` is that of its work unit, empty if it holds rows of several. ``timelabel`` is
-    that of its work unit, where the job has timelabels (rule T16). ``is_dump`` says that
-    the source or the job named it: a later file of that name replaces it. ``units`` say which rows
-    are whose in a shared file, which is one of several work units: all of them and in their order;
-    empty if that is unknown.
+    ``signature`` is the signature of the file's work unit, empty if the file holds rows of several.
+    ``timelabel`` is the label of the file's work unit, if the job has timelabels (rule T16).
+    ``is_dump`` says that the source or the job named the file: a later file of that name replaces
+    it. ``units`` have, for a file shared by several work units, the rows of each work unit in the
+    order of the file; empty if they are unknown.
     """
 
     uri: str
@@ -63,7 +64,7 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def format(self) -> str:
-        """Return the end of its name, such as ``parquet``; any text for a dump."""
+        """Return the extension of the file's name, such as ``parquet``; any text for a dump."""
         return self.uri.rpartition(".")[2].lower()
 
     @property
@@ -75,14 +76,14 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_shared(self) -> bool:
-        """Return whether it is a shared file whose rows are known by work unit."""
+        """Return whether several work units share the file, and the rows of each are known."""
         return bool(self.units)
 
     @property
     def has_unknown_units(self) -> bool:
-        """Return whether it is a shared file, written by us, whose work units are unknown.
+        """Return whether several work units share the file, and the rows of each are unknown.
 
-        A merge or an earlier release wrote it.
+        A merge or an earlier release wrote such a file.
         """
         return bool(self.run_id) and not self.unit_rows
 
@@ -92,7 +93,7 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
         return frozenset(each.signature for each in self.unit_rows)
 
     def narrowed(self, signatures: Collection[str]) -> PublishedFile:
-        """Return the file with only the rows of these work units."""
+        """Return a copy of the file with only the rows of these work units."""
         units = tuple(each for each in self.units if each.signature in signatures)
         if len(units) == len(self.units):
             return self
@@ -102,7 +103,7 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One staged file and its final place; redone once the source is gone, it changes nothing."""
+    """One staged file and its final place; a repeated move whose source is gone changes nothing."""
 
     source: str
     target: PublishedFile
@@ -133,12 +134,13 @@ class WorkUnitOutcome:
 
 @dataclass(frozen=True, slots=True)
 class UnitEntry:
-    """One row of the work-unit index: the present, an earlier or an intended one.
+    """One row of the work-unit index; it may be the present, an earlier or an intended row.
 
-    Times are epoch ms UTC; ``low`` is the nominal partition start, ``high`` the last successful
-    high watermark, None without one. ``status`` is COMMITTED, FAILED, SKIPPED (no run took place in
-    its time), or PENDING (as if never read). ``is_on_grid`` says that [low, expected_high) is a
-    partition of the job as it is configured now; only then a success counts as covered.
+    Times are epoch ms UTC; ``low`` is the nominal partition start, ``high`` is the last successful
+    high watermark, None if there is none. ``status`` is COMMITTED, FAILED, SKIPPED (no run took
+    place in its time), or PENDING (as if never read). ``is_on_grid`` says that [low, expected_high)
+    is a partition of the job as it is configured now; only a success of such a partition counts as
+    covered.
     """
 
     signature: str
@@ -155,9 +157,9 @@ class OperatorAct:
     """An operator's decision about the work units of a job, as one change that can be undone.
 
     ``verb`` and ``reason`` are kept in the chain. ``changed`` has the new index rows; rows of
-    ``removed`` are removed from the index. ``watermark`` (epoch ms UTC, None for none) becomes the
-    dataset's watermark if ``sets_watermark``, which may lower it. ``runs_before`` drops the rows of
-    runs that began before that instant and left no staging.
+    ``removed`` are removed from the index. If ``sets_watermark``, ``watermark`` (epoch ms UTC, None
+    for none) becomes the dataset's watermark, even if it is lower. ``runs_before`` drops the
+    records of runs that began before that instant and left no staging.
     """
 
     verb: str
@@ -173,9 +175,10 @@ class OperatorAct:
 class RunWork:
     """The results of a run for its work units.
 
-    ``skipped`` are work units that no run reads, because none took place in their time (rule T14).
-    ``left_low`` caps the frontier: the earliest partition start that is due but was not taken,
-    epoch ms UTC. ``watermarks`` False keeps no work-unit records (state.store.enabled=false).
+    ``skipped`` are work units that no run reads, because no run took place in their time (rule
+    T14). ``left_low`` caps the frontier: it is the earliest partition start that is due but was not
+    taken, epoch ms UTC. If ``watermarks`` is False, no work-unit records are kept
+    (state.store.enabled=false).
     """
 
     outcomes: tuple[WorkUnitOutcome, ...] = ()
@@ -188,18 +191,19 @@ class RunWork:
 class Commit:
     """One change to a dataset and its state, by a run (``run``) or an operator (``act``).
 
-    ``moves`` and ``removes`` are the live files that come and go; both are empty for a commit that
-    only records failures or empty work units. ``schema`` is the dataset's Arrow schema as JSON
-    text, empty when nothing was written. ``horizon`` is the latest instant that a watermark may
-    name: max(real clock, --now). ``quarantine`` are files of rows that were put aside, which are
-    not live files; ``quarantine_removes`` are the URIs of older ones that go with what is replaced.
-    ``checkpoints`` are members of checkpoints of the job, by kind, that are set together with it.
-    ``books`` says which timelabels it closes and reopens, None if the job keeps no books.
-    ``late_dir`` is the URI of the folder of late rows: what of ``quarantine`` lies there is named
-    in the block. It is empty for a job that puts none beside its dataset. ``query`` is what made
-    the rows of a derived dataset, None for rows of a source. ``changelog_dir`` is the URI of the
-    folder of changed rows in the same way, empty if the commit keeps no changelog;
-    ``begins_changelog`` says that its changelog begins with all rows of before.
+    ``moves`` and ``removes`` are the live files that the commit adds and removes; both are empty
+    for a commit that only records failures or empty work units. ``schema`` is the dataset's Arrow
+    schema as JSON text, empty if nothing was written. ``horizon`` is the latest instant that a
+    watermark may name: max(real clock, --now). ``quarantine`` are files of rows that were put
+    aside, which are not live files; ``quarantine_removes`` are the URIs of older such files that
+    are removed with the rows that are replaced. ``checkpoints`` are members of checkpoints of the
+    job, by kind, that are set together with the commit. ``books`` says which timelabels the commit
+    closes and reopens, None if the job keeps no books. ``late_dir`` is the URI of the folder of
+    late rows: the block names the files of ``quarantine`` in this folder. It is empty for a job
+    that puts no rows beside its dataset. ``query`` is the query that made the rows of a derived
+    dataset, None for rows of a source. ``changelog_dir`` is in the same way the URI of the folder
+    of changed rows, empty if the commit keeps no changelog; ``begins_changelog`` says that the
+    changelog begins with all earlier rows.
     """
 
     run_id: str
@@ -228,7 +232,7 @@ class Commit:
 
     @property
     def all_moves(self) -> tuple[Move, ...]:
-        """Return the moves of live files, then those of rows that were put aside."""
+        """Return the moves of live files, then the moves of files of rows that were put aside."""
         return (*self.moves, *self.quarantine)
 
     @property
@@ -240,7 +244,7 @@ class Commit:
     def late_removes(self) -> tuple[str, ...]:
         """Return the URIs of the files of late rows that are removed.
 
-        Files that an act moves aside keep their names, in a folder with the same name.
+        A file that an act moves aside keeps its name, in a folder with the same name.
         """
         if not self.late_dir:
             return ()
@@ -280,10 +284,11 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A decided commit, which any later run may finish, and none may change (rule C26).
+    """A decided commit, which any later run may finish and no run may change (rule C26).
 
-    ``dataset_dir`` is where manifests go; ``sequence`` names the next manifest. ``destination``
-    says where and how rows go, in words of the job; empty if an older version decided.
+    ``dataset_dir`` is the folder of manifests; ``sequence`` names the next manifest.
+    ``destination`` has the place and the mode of publishing in words of the job, empty if an older
+    version decided the commit.
     """
 
     commit: Commit
@@ -295,7 +300,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class LeaseHolder:
-    """Who holds a lease; times epoch ms UTC of the real clock."""
+    """The holder of a lease; times epoch ms UTC of the real clock."""
 
     run_id: str
     host: str
@@ -319,8 +324,8 @@ class RunRecord:
     """One row of the runs table.
 
     ``status`` is running, success, failed, partial, interrupted or superseded. ``committed`` says
-    that its staged results are published, or were not worth it; ``staged`` says that its staging
-    folder was not swept.
+    that the run's staged results are published, or that there was nothing to publish; ``staged``
+    says that the staging folder was not swept.
     """
 
     run_id: str

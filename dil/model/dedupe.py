@@ -22,7 +22,7 @@ class DedupeSpec:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the columns that decide: the keys, then the column of times."""
+        """Return the columns that decide about repeats: the keys, then the column of times."""
         return (*self.keys, self.column)
 
     @classmethod
@@ -35,32 +35,32 @@ class DedupeSpec:
         """
         keys, within = body["keys"], body["withinMs"]
         if not isinstance(keys, list) or not isinstance(within, int):
-            raise TypeError("these are no keys, or this is no length of time")
+            raise TypeError("keys is no list, or withinMs is no length of time")
         return cls(tuple(map(str, keys)), str(body["column"]), within)
 
     def as_json(self) -> JsonObject:
-        """Return the members that the chain keeps, so that the query can be run again."""
+        """Return the members that the chain keeps, so that the query can be repeated."""
         return {"keys": list(self.keys), "column": self.column, "withinMs": self.within_ms}
 
 
 def time_column(transform: JsonObject | None) -> str | None:
-    """Return the column of times in the body of a SetTransform, None if no repeats are found."""
+    """Return the column of times in a SetTransform's body; None if it has no rule for repeats."""
     dedupe = None if transform is None else transform.get("dedupe")
     return DedupeSpec.of(dedupe).column if isinstance(dedupe, dict) else None
 
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """The least and the greatest time of some rows, both inside, in epoch ms UTC."""
+    """The least and the greatest time of some rows, both included, in epoch ms UTC."""
 
     first_ms: int
     last_ms: int
 
     @classmethod
     def of_micros(cls, least: int, most: int) -> TimeSpan:
-        """Return the shortest span around two times in epoch microseconds UTC."""
+        """Return the shortest span in ms around two times in epoch microseconds UTC."""
         return cls(least // 1000, -(-most // 1000))
 
     def widened(self, by_ms: int) -> TimeSpan:
-        """Return the span that is longer at both ends."""
+        """Return the span that is ``by_ms`` longer at both ends."""
         return TimeSpan(self.first_ms - by_ms, self.last_ms + by_ms)

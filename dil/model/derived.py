@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# The options of a run that makes a derived dataset again from its inputs, and the whole command.
+# The options of a run that rebuilds a derived dataset from its inputs, and the whole command.
 MADE_ANEW = "-D ms.query.mode=full -D ms.publish.mode=replace"
 RUN_ANEW = f"dil run JOB.conf {MADE_ANEW} (of a stream with -D ms.stream.mode=none, too)"
 
@@ -26,17 +26,17 @@ class InputSlice:
 
     @property
     def last_block(self) -> str | None:
-        """Return the hash of the last block taken so far."""
+        """Return the hash of the last block that was taken so far."""
         return self.new_block_hash or self.prev_block_hash
 
     @property
     def last_offset(self) -> int | None:
-        """Return the last offset taken so far. Null is not 0."""
+        """Return the last offset that was taken so far; None if no row was taken."""
         return self.prev_offset if self.new_offset is None else self.new_offset
 
     @property
     def rows(self) -> int:
-        """Return how many records the slice holds (2.6). Null is not 0."""
+        """Return the number of records in the slice; 0 if it has no new offset."""
         if self.new_offset is None:
             return 0
         return (
@@ -46,7 +46,7 @@ class InputSlice:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The settings by which rows of a query were judged late: enough to judge them again.
+    """The settings by which rows of a query were judged late; they suffice to judge them again.
 
     ``watermark`` is epoch ms UTC, None while no row is late; ``action`` is ms.late.action.
     """
@@ -60,12 +60,12 @@ class Judged:
 class QueryStep:
     """The query of a commit: it makes the commit's data event an ExecuteQuery.
 
-    ``transform`` is the body of SetTransform that is to be in force, as compact JSON, ``inputs``
-    are the slices in its order. ``watermark`` is that of the dataset afterwards, as a block has it.
-    ``logical_hash`` is over the new rows in the order of their offsets, None if it was not asked
-    for. ``judged`` is None if rows are not judged by their event time. ``last_event_ms`` is the
-    greatest event time (epoch ms UTC) of the rows that the query gave, repeats too; None if it
-    was not asked for, or none has any.
+    ``transform`` is the body of the SetTransform that has to be in force, as compact JSON;
+    ``inputs`` are the slices in its order. ``watermark`` is the dataset's watermark after the
+    commit, in the form of a block. ``logical_hash`` covers the new rows in the order of their
+    offsets, None if the job does not set it. ``judged`` is None if rows are not judged by their
+    event time. ``last_event_ms`` is the greatest event time (epoch ms UTC) of the query's rows,
+    including repeats; None if the job does not need it, or no row has an event time.
     """
 
     transform: str

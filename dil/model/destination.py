@@ -1,4 +1,4 @@
-"""Where rows are published, other than as plain files: tables, warehouses, catalogs, merges."""
+"""Destinations of rows other than plain files: tables, warehouses, catalogs, merges."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dil.model.secret import SecretUrl
 from dil.model.timelabels import TimelabelSpec
 
 MAX_DELETED_PERCENT = 10
-# When a row was deleted that stays, under soft deletes.
+# The column with the time of a soft delete.
 DELETED_AT = "_dil_deleted_at"
 MAX_PARTITIONS = 1000
 
@@ -55,11 +55,11 @@ class Operation(StrEnum):
 class MergeSpec:
     """How rows are merged into a dataset by their primary key.
 
-    Of several rows of one key the one with the greatest ``delta_fields`` stays; of equals the later
-    extraction (rule U18). ``op_field`` names the column that says what happened to a row, and
-    ``delete_words`` its values for deleted ones. ``is_soft`` marks rows instead of taking them
-    away. ``deletes_missing`` takes rows away whose key the run did not read, up to
-    ``max_deleted_percent`` of the dataset's rows.
+    If several rows have one key, the row with the greatest ``delta_fields`` stays; of rows with
+    equal fields, the later extraction stays (rule U18). ``op_field`` names the column with the
+    operation on a row, and ``delete_words`` are its values for a deleted row. ``is_soft`` marks
+    deleted rows instead of removing them. ``deletes_missing`` removes rows whose key the run did
+    not read, up to ``max_deleted_percent`` of the dataset's rows.
     """
 
     keys: tuple[str, ...]
@@ -73,11 +73,11 @@ class MergeSpec:
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """A table that rows are published to; for FILES the dataset's folder is all there is.
+    """A table that rows are published to; FILES means plain files in the dataset's folder.
 
-    ``namespace`` and ``name`` are those of the extract. ``partition_fields`` are columns by whose
-    values rows are kept apart, in folders ``column=value``. ``catalog_uri`` is a SQLAlchemy URL or
-    a REST catalog's address, ``catalog_warehouse`` the place of its tables; Iceberg only.
+    ``namespace`` and ``name`` are the extract's. ``partition_fields`` are columns whose values
+    separate rows into folders ``column=value``. ``catalog_uri`` is a SQLAlchemy URL or a REST
+    catalog's address, ``catalog_warehouse`` the place of its tables; Iceberg only.
     """
 
     format: TableFormat = TableFormat.FILES
@@ -92,10 +92,10 @@ class TableSpec:
 class WarehouseSpec:
     """A table of a database that rows are loaded into.
 
-    ``url`` is a SQLAlchemy URL; it may hold a password and is not printed. ``schema`` is empty
-    where the database has none. ``labels`` is the schedule that names labels, None for none.
-    Of TIMESERIES labels are dropped that ended ``retention_ms`` ago, None for never, and are kept
-    in at most ``max_partitions`` tables, or partitions where ``physical`` says so.
+    ``url`` is a SQLAlchemy URL; it may hold a password and is not printed. ``schema`` is empty if
+    the database has none. ``labels`` is the schedule that names labels, None for none. TIMESERIES
+    drops labels that ended ``retention_ms`` ago (None: never), and keeps labels in at most
+    ``max_partitions`` tables, or partitions if ``physical`` says so.
     """
 
     url: SecretUrl = field(repr=False)
@@ -115,14 +115,15 @@ class WarehouseSpec:
 
     @property
     def relation(self) -> str:
-        """Return the name to query: the table, or the view over the tables of its labels."""
+        """Return the name to query: the table, or the view over the tables of the labels."""
         name = f"{self.table}_view" if self.kind is TableKind.TIMESERIES else self.table
         return f"{self.schema}.{name}" if self.schema else name
 
     @property
     def keeps_readings(self) -> bool:
-        """Return whether a work unit's rows of one label stay when it is read for another.
+        """Return whether a work unit's rows of a label stay when it is read for another label.
 
-        Work units without a time have the label of their run: each label has a reading of its own.
+        Work units without a time have the label of their run, so each label has a reading of its
+        own.
         """
         return self.labels is not None and not self.labels.is_dated

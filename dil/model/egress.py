@@ -9,10 +9,10 @@ from dataclasses import dataclass
 class EgressSpec:
     """How payload rows are sent (rule G38).
 
-    ``keeps_refused`` puts a row aside that the receiver refuses for good, at most ``max_refused``
-    of a work unit (None is no limit). ``sends_again`` sends even where an earlier attempt may have
-    sent. ``batch_rows`` rows go into one request, as an array in ``batch_field``; with an empty
-    one each row is a request of its own.
+    ``keeps_refused`` puts rows aside that the receiver refuses for good, at most ``max_refused``
+    rows of a work unit (None is no limit). ``sends_again`` sends rows even if an earlier attempt
+    may have sent them. ``batch_rows`` rows go into one request, as an array in ``batch_field``; if
+    ``batch_field`` is empty, each row is a request of its own.
     """
 
     keeps_refused: bool = False
@@ -24,10 +24,10 @@ class EgressSpec:
 
 @dataclass(frozen=True, slots=True)
 class AuditSpec:
-    """Whether and where every request is recorded (docs/egress.md).
+    """The settings of the audit, which records every request (docs/egress.md).
 
-    ``directory`` is absolute, empty for ``_audit`` in the dataset's folder. With ``is_required``
-    nothing is sent that cannot be recorded.
+    ``directory`` is absolute, empty for ``_audit`` in the dataset's folder. With ``is_required`` a
+    request that cannot be recorded is not sent.
     """
 
     enabled: bool = False
@@ -37,10 +37,10 @@ class AuditSpec:
 
 @dataclass(frozen=True, slots=True)
 class AnswerCount:
-    """How many payload rows were answered with a status that is no success.
+    """The number of payload rows whose response had one status other than success.
 
-    ``is_kept`` says that the receiver refused them and that they were put aside; else the job
-    takes the status for a warning.
+    ``is_kept`` says that the receiver refused the rows and that they were put aside; else the job
+    counts the status as a warning.
     """
 
     status: int

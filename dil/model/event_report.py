@@ -21,7 +21,7 @@ class EventCounts:
     unjudged: int = 0
 
     def plus(self, tally: EventTally | EventCounts) -> EventCounts:
-        """Return the counts with those of a work unit, or of a run."""
+        """Return the sum of these counts and the counts of a work unit, or of a run."""
         return EventCounts(
             self.rows + tally.rows,
             self.late + tally.late,
@@ -44,11 +44,11 @@ class EventSummary:
         action: What happens to late rows; empty if they are only counted.
         judged_by: The watermark that judged the rows; None while no row is late.
         watermark: The watermark now, which judges the next run.
-        bound_ms: How far the watermark stays behind the largest time; None if unknown.
-        phase: What the adaptive strategy goes by; empty for others.
-        partitions: How many partitions have had rows.
-        idle: Names of partitions that are not waited for, at most 20 of them.
-        idle_partitions: The number of all idle partitions.
+        bound_ms: Distance of the watermark behind the largest time; None if unknown.
+        phase: The source of the adaptive strategy's bound; empty for other strategies.
+        partitions: Number of partitions that have had rows.
+        idle: Names of partitions that the watermark does not wait for, at most 20.
+        idle_partitions: Number of all idle partitions.
         counts: Counts of rows.
     """
 

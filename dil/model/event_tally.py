@@ -1,7 +1,7 @@
 """The event-time context of tasks, and their tallies; all of it pickles.
 
-Times are whole milliseconds since 1970-01-01T00:00:00Z. A stream is what properties and docs call a
-partition: the rows of one device, say.
+Times are whole milliseconds since 1970-01-01T00:00:00Z. A stream, such as the rows of one device,
+is called a partition in properties and docs.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 
 from msgspec import UNSET, UnsetType
 
-# The checkpoint in which a job's watermark is kept.
+# The kind of the checkpoint that keeps a job's watermark.
 EVENT_TIME = "event_time"
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedRows:
-    """Rows of a work unit in a file that is live, or of late rows beside the dataset.
+    """Rows of a work unit in a live file, or in a file of late rows beside the dataset.
 
-    They are ``rows`` from row ``start`` on, from 0; None for all that there are. ``path`` is
-    absolute.
+    They are ``rows`` rows from row ``start`` on, counted from 0; None means all rows of the file.
+    ``path`` is absolute.
     """
 
     path: str
@@ -32,10 +32,10 @@ class PublishedRows:
 class MeterContext:
     """Measures how late the new rows of a run come.
 
-    ``largest`` is the largest event time that is published, None while there is none, and
-    ``grace_ms`` how far back the run reads. ``published`` are by signature the rows among which
-    those of a work unit are not new; ``is_known`` says that they are all that was published before,
-    so that what is read again can be compared.
+    ``largest`` is the largest published event time, None while there is none; ``grace_ms`` is how
+    far back the run reads. ``published`` has, by signature, the published rows of each work unit,
+    which are not new when they are read again. ``is_known`` says that these are all rows that were
+    published before, so that rows that are read again can be compared with them.
     """
 
     largest: int | None = None
@@ -48,11 +48,11 @@ class MeterContext:
 class EventContext:
     """Judges the rows of a run.
 
-    ``effective`` is the watermark that all rows of the run are judged by, None while none is late.
-    ``known`` are the signatures of work units that were published before, where the plan does not
-    say so because it ignores history, and of those that runs left behind: their rows are not late
-    because we read them late. ``meter`` measures how late new rows come, None if a run
-    says nothing about that, as a backfill.
+    ``effective`` is the watermark that all rows of the run are judged by, None while no row is
+    late. ``known`` are the signatures of work units that were published before, if the plan ignores
+    history and does not say so, and of work units that earlier runs left behind: their rows are not
+    late only because we read them late. ``meter`` measures how late new rows come; it is None if a
+    run cannot measure this, such as a backfill.
     """
 
     effective: int | None = None
@@ -62,12 +62,13 @@ class EventContext:
 
 @dataclass(frozen=True, slots=True)
 class UnitLateness:
-    """How late the new rows of one work unit came.
+    """The lateness of the new rows of one work unit.
 
-    ``rows_by_edge`` counts them by the buckets of ``dil.eventtime.lateness``; it is relative to
-    ``largest_before``, the largest event time that was published then, and empty if there was
-    none. ``largest`` is that of all of its rows. Of ``unmeasured`` rows it is not known whether
-    they are new. ``grace_ms`` is how far back the run read.
+    ``rows_by_edge`` counts the new rows by the buckets of ``dil.eventtime.lateness``. Lateness is
+    relative to ``largest_before``, the largest event time that was published then; without one
+    there are no counts. ``largest`` is the largest event time of all the unit's rows.
+    ``unmeasured`` counts the rows that may be new or not. ``grace_ms`` is how far back the run
+    read.
     """
 
     largest_before: int | None = None
@@ -81,14 +82,13 @@ class UnitLateness:
 class EventTally:
     """The sum of the event times of one work unit.
 
-    ``effective`` is the watermark that judged its rows; ``is_judged`` False says that all of them
-    were read again. ``rows`` have an event time and moved the
-    watermark, ``nulls`` have none, ``refused`` were put aside because of their time, and
-    ``unjudged`` were read again, so that they are neither late nor counted. ``late`` of the rows
-    were late, the most of them by ``most_late_ms``, ``dropped`` of these were left
-    out, and ``beside`` went beside the dataset.
-    ``streams`` is how each stream moves the watermark, as ``dil.eventtime.tally`` encodes it.
-    ``lateness`` is unset if it was not measured.
+    ``effective`` is the watermark that judged its rows; ``is_judged`` False says that all of the
+    rows were read again. ``rows`` is the number of rows that have an event time and moved the
+    watermark. ``nulls`` rows have no event time, ``refused`` rows were put aside because of their
+    time, and ``unjudged`` rows were read again, so that they are neither late nor counted. ``late``
+    rows were late, by at most ``most_late_ms``; of them, ``dropped`` rows were left out and
+    ``beside`` rows went beside the dataset. ``streams`` has the effect of each stream on the
+    watermark, as ``dil.eventtime.tally`` encodes it. ``lateness`` is unset if it was not measured.
     """
 
     effective: int | None = None

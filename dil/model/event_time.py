@@ -1,7 +1,7 @@
-"""Settings of event time: by which watermark rows are late, and what happens to late rows.
+"""Settings of event time: the watermark that decides which rows are late, and their treatment.
 
-All times and lengths are whole milliseconds; times are counted from 1970-01-01T00:00:00Z. A stream
-is what properties and docs call a partition here: the rows of one device, say (``dil.eventtime``).
+All times and lengths are whole milliseconds; times are counted from 1970-01-01T00:00:00Z. A stream,
+such as the rows of one device, is called a partition in properties and docs (``dil.eventtime``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 DAY_MS = 86_400_000
-# Out-of-orderness beyond this is kept as this: no bound is larger, and it fits 32 bits.
+# Larger out-of-orderness is kept as this value: no bound is larger, and it fits 32 bits.
 MAX_BOUND_MS = 7 * DAY_MS
 
 
@@ -29,18 +29,18 @@ class Strategy(StrEnum):
 
     @property
     def needs_delay(self) -> bool:
-        """Return whether the strategy means nothing without a delay."""
+        """Return whether the strategy needs a delay."""
         return self in {Strategy.FIXED_DELAY, Strategy.BOUNDED, Strategy.SYSTEM_TIME}
 
     @property
     def keeps_streams(self) -> bool:
-        """Return whether the watermark is combined from those of streams."""
+        """Return whether the watermark is combined from the watermarks of streams."""
         return self not in {Strategy.NONE, Strategy.SYSTEM_TIME, Strategy.MANUAL}
 
 
 @dataclass(frozen=True, slots=True)
 class AdaptiveBound:
-    """How the adaptive strategy finds its bound from how far rows were out of order.
+    """The settings by which the adaptive strategy finds its bound from earlier out-of-orderness.
 
     The bound is the ``quantile`` of the last ``window`` rows of a stream, plus the margin of its
     row count, and at least ``low_ms`` and at most ``high_ms``. ``margins`` are (up to n rows, ms),
@@ -63,11 +63,11 @@ class AdaptiveBound:
         return max(1, -(-count * self.quantile.numerator // self.quantile.denominator))
 
     def margin_ms(self, rows: int) -> int:
-        """Return the margin on the quantile of a stream after a number of rows."""
+        """Return the margin in ms that is added to a stream's quantile after a number of rows."""
         return next((margin for most, margin in self.margins if rows <= most), 0)
 
     def bound_ms(self, quantile_ms: int, rows: int) -> int:
-        """Return the out-of-orderness that is assumed."""
+        """Return the bound in ms: the out-of-orderness that the strategy assumes."""
         return min(max(quantile_ms + self.margin_ms(rows), self.low_ms), self.high_ms)
 
     def is_warm(self, rows: int) -> bool:
@@ -79,12 +79,12 @@ class AdaptiveBound:
 class EventTimeSpec:
     """The settings of event time.
 
-    ``delay_ms`` holds for all streams, or ``delays_ms`` for each by name; its names are the
-    streams that are known before they have rows. ``idle_ms`` is None where streams never go
-    idle. ``lags`` says that rows are judged by the watermark of the batch before the last one, as
-    Spark judges them, and ``is_inclusive`` that a row at the watermark is late, as in Spark.
-    ``late_action`` is empty where late rows are only counted. ``reads_on`` says that the source is
-    asked for rows from the low watermark on, so that what follows an earlier reading is new.
+    ``delay_ms`` is the delay of all streams, or ``delays_ms`` has the delay of each by name;
+    streams that it names are known before they have rows. ``idle_ms`` is None if streams never
+    become idle. ``lags`` says that rows are judged by the watermark of the batch before the last
+    one, as Spark judges them, and ``is_inclusive`` that a row at the watermark is late, as in
+    Spark. ``late_action`` is empty if late rows are only counted. ``reads_on`` says that requests
+    ask for rows from the low watermark on, so that the rows after an earlier reading are new.
     """
 
     strategy: Strategy = Strategy.NONE
@@ -109,7 +109,7 @@ class EventTimeSpec:
         """Return the delay of a stream in ms.
 
         Raises:
-            KeyError: the delays are those of other streams.
+            KeyError: the delays name other streams only.
         """
         if self.delays_ms:
             return self.delays_ms[stream]

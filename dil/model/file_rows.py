@@ -1,4 +1,4 @@
-"""Rows of one file of a dataset: as named by a chain, and as read by a task."""
+"""A range of rows in one file of a dataset, which a chain names and a task reads."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from dil.errors import StateError
 
 @dataclass(frozen=True, slots=True)
 class FileRows:
-    """``count`` rows of a file that has ``rows`` by the chain, from row ``first`` on, from 0.
+    """``count`` rows of a file from row ``first`` on (from 0); the chain says it has ``rows``.
 
-    ``offset`` is that of the first one taken in the dataset, and ``size`` that of the file in
-    bytes; both are 0 where they are not needed. ``timelabel`` is that of the file, None for none.
+    ``offset`` is the offset in the dataset of the first row taken, and ``size`` is the size of the
+    file in bytes; both are 0 if they are not needed. ``timelabel`` is the file's label, None for
+    none.
     """
 
     uri: str

@@ -20,12 +20,12 @@ class GraceMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GraceSpec:
-    """How a run finds its grace period; lengths in ms.
+    """The settings by which a run finds its grace period; lengths in ms.
 
-    Under ``auto`` the grace period covers the share ``quantile`` of the rows that were measured, is
-    a multiple of ``unit_ms`` and between ``low_ms`` and ``high_ms``; every ``probe_every``-th run
-    is a probe, which reads ``high_ms`` back, because no other run finds rows later than its own
-    grace period. 0 is for no probes.
+    Under ``auto`` the grace period covers the share ``quantile`` of the measured rows, is a
+    multiple of ``unit_ms`` and between ``low_ms`` and ``high_ms``; every ``probe_every``-th run is
+    a probe, which reads ``high_ms`` back, because no other run finds rows later than its own grace
+    period. 0 means no probes.
     """
 
     mode: GraceMode = GraceMode.FIXED
@@ -41,16 +41,16 @@ class GraceSpec:
         return self.mode is GraceMode.AUTO
 
     def rounded(self, ms: int) -> int:
-        """Return the shortest allowed grace period of at least ``ms``, if there is one."""
+        """Return the shortest allowed grace period of at least ``ms``, else the longest one."""
         return min(max(-(-ms // self.unit_ms) * self.unit_ms, self.low_ms), self.high_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeRest:
-    """The place where a probe resumes that the limit of work units cut off.
+    """The place from which to resume a probe that the limit of work units cut off.
 
-    ``low`` is the start of the first partition of which something is left, epoch ms UTC.
-    ``through`` is the key of the last unit that was read of it, empty if none was.
+    ``low`` is the start of the first partition that was not read whole, epoch ms UTC. ``through``
+    is the key of the last unit that was read of this partition, empty if none was.
     """
 
     low: int
@@ -59,12 +59,12 @@ class ProbeRest:
 
 @dataclass(frozen=True, slots=True)
 class GraceMeasure:
-    """The measures of earlier runs of how late rows come.
+    """The lateness of rows that earlier runs have measured.
 
     ``recommended_ms`` is None while too little is measured. ``runs_since_probe`` counts the
-    scheduled runs that committed since the last probe, and ``rest`` is what is left of one, None
-    where none was cut off. ``rows`` and ``commits`` are those that were
-    measured, and ``least_rows`` and ``least_commits`` how many a recommendation needs.
+    scheduled runs that committed since the last probe, and ``rest`` is the rest of a probe that was
+    cut off, None without one. ``rows`` and ``commits`` are the numbers of measured rows and
+    commits; a recommendation needs ``least_rows`` and ``least_commits``.
     """
 
     recommended_ms: int | None = None

@@ -1,4 +1,4 @@
-"""The records of earlier runs that planning looks up, without reading all of them."""
+"""The records of earlier runs that planning looks up; it never reads all of them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from dil.model.interval import Interval
 class UnitRecord:
     """The last known outcome of one work unit; times are epoch ms UTC.
 
-    ``low`` is the nominal partition start. ``high`` is the last successful high watermark; None,
-    or equal to ``low``, means that the work unit never succeeded. ``failed`` says that the last
-    attempt failed, whatever came before. ``owed`` is the partition end that it failed to reach: a
-    partition that ends earlier, of another grid, cannot make up for it. ``skipped`` says that no
-    run reads it, because none was there in its time (rule T14).
+    ``low`` is the nominal partition start. ``high`` is the last successful high watermark; None, or
+    equal to ``low``, means that the work unit never succeeded. ``failed`` says that the last
+    attempt failed, even if an earlier one succeeded. ``owed`` is the partition end that this
+    attempt failed to reach: a partition of another grid that ends earlier cannot make up for it.
+    ``skipped`` says that no run reads the work unit, because no run took place in its time (rule
+    T14).
     """
 
     signature: str
@@ -39,9 +40,9 @@ class Coverage:
     """The summary of one unit over all its partitions, in one row (rule P34).
 
     Every nominal partition start in ``[covered_from, covered_to)`` has a successful record.
-    ``max_high`` is the largest successful high; the smallest partition
-    start when nothing succeeded yet. ``open_count`` is the number of records whose last
-    attempt failed or that never succeeded. What is skipped counts as covered.
+    ``max_high`` is the largest successful high, or the smallest partition start if nothing
+    succeeded yet. ``open_count`` is the number of records whose last attempt failed or that never
+    succeeded. A skipped work unit counts as covered.
     """
 
     covered_from: int
@@ -52,12 +53,12 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class UnitStretches:
-    """The records of one unit, as stretches of time: ascending, none touches its next.
+    """The records of one unit as stretches of time, ascending, with gaps between them.
 
-    ``read`` was read and published, ``failed`` is what failed records did not reach, ``skipped``
-    is left out for good. They may overlap one another, where the partitions of a job have changed.
-    ``newest`` is the success with the largest high, from its partition's start up to that high;
-    None without one, and where its work unit failed since.
+    ``read`` stretches were read and published, ``failed`` stretches are the parts that failed
+    records did not reach, and ``skipped`` stretches are left out for good. The three may overlap if
+    the partitions of the job have changed. ``newest`` is the success with the largest high, from
+    its partition's start up to that high; None if there is none, or if its work unit failed since.
     """
 
     unit_key: str
@@ -71,8 +72,8 @@ class UnitStretches:
 class Attendance:
     """The instants for which runs planned, epoch ms UTC (rule T14).
 
-    ``committed`` is the now of the newest run that published or found nothing worth it, None where
-    none is known. ``open`` are those of later runs, which have not.
+    ``committed`` is the planning time of the newest run that published or had nothing to publish,
+    None if no such run is known. ``open`` are the planning times of later runs, which did neither.
     """
 
     committed: int | None = None
@@ -86,13 +87,13 @@ class History(Protocol):
     """
 
     def is_empty(self) -> bool:
-        """Return whether no work unit of this job was ever recorded."""
+        """Return whether the job has no record of any work unit."""
 
     def lowest(self) -> int | None:
         """Return the earliest partition start, epoch ms UTC, of any unit that was ever recorded."""
 
     def coverage(self, unit_key: str) -> Coverage | None:
-        """Return the unit's coverage row, None when it has no record."""
+        """Return the unit's coverage row; None if the unit has no record."""
 
     def records(self, unit_key: str, low: int, high: int) -> Mapping[str, UnitRecord]:
         """Return the unit's records by signature whose partition start lies in ``[low, high)``."""

@@ -1,4 +1,4 @@
-"""The parsed job: what one ``.conf`` file means. Frozen, picklable, nothing left to interpret."""
+"""The parsed job of one ``.conf`` file: frozen, picklable, with nothing left to interpret."""
 
 from __future__ import annotations
 
@@ -93,14 +93,15 @@ class PlanningSpec:
     """All settings of the planner; texts of instants are kept as written.
 
     ``start`` and ``end`` are the watermark's from and to. ``units`` are compact JSON objects in
-    order, None when activation rows define them. ``composite`` holds (word, from, to) in the order
+    order, None if activation rows define them. ``composite`` holds (word, from, to) in the order
     written and is empty for a plain partition. ``limit`` is the parallelism maximum, None for none.
-    ``delay_ms`` is how far the range ends before now. ``zone`` is the zone of texts that name
-    none. ``of_source`` says that the source itself names the units, and ``once`` how they
-    are distinguished where each of them is read once: by ``version`` or ``path``. ``is_dated`` says
-    that the job has a range of time; else all windows are the same one, which the job did not ask
-    for. ``grace_ms`` is the grace period of runs, or where ``grace`` says that it is measured, the
-    one until enough is measured; ``probed`` is where a probe of these goes on that was cut off.
+    ``delay_ms`` is the time between the end of the range and now. ``zone`` is the zone of texts
+    that name none. ``of_source`` says that the source itself names the units. If each unit is read
+    once, ``once`` says how units are distinguished: by ``version`` or ``path``. ``is_dated`` says
+    that the job has a range of time; else all windows are the same window, which the job did not
+    ask for. ``grace_ms`` is the grace period of runs; if ``grace`` says that the period is
+    measured, it applies until enough is measured. ``probed`` is the place from which to resume a
+    probe that was cut off.
     """
 
     datetime_name: str = "datetime"
@@ -133,7 +134,7 @@ class PlanningSpec:
 
     @property
     def grace_range_ms(self) -> tuple[int, int]:
-        """Return the shortest and the longest grace period that a run may have."""
+        """Return the shortest and the longest grace period that a run may have, in ms."""
         if not self.grace.is_measured:
             return self.grace_ms, self.grace_ms
         return min(self.grace.low_ms, self.grace_ms), max(self.grace.high_ms, self.grace_ms)
@@ -151,7 +152,7 @@ class SourceSpec:
 
 @dataclass(frozen=True, slots=True)
 class PreprocessorSpec:
-    """One filter over the bytes of responses; ``name`` is how the job file names it."""
+    """One filter over the bytes of responses; ``name`` is its name in the job file."""
 
     name: str
     filter: ClassRef
@@ -160,7 +161,7 @@ class PreprocessorSpec:
 
 @dataclass(slots=True)
 class Plugins:
-    """The classes of a job; None if one could not be found."""
+    """The classes of a job; a class that could not be found is None."""
 
     connector: ClassRef | None = None
     extractor: ClassRef | None = None
@@ -191,15 +192,15 @@ class ExpansionSpec:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionSpec:
-    """The settings by which responses become rows, and pages are walked.
+    """The settings by which responses become rows, and pages are requested.
 
-    ``text_columns`` are columns of the dataset that hold text: where columns are inferred, numbers
-    in these are kept as the source writes them, but for ``key_columns``: rows are distinguished by
-    these, so a number has one text there (None: any column may be one). ``known_columns`` are all
-    columns that the dataset has from the source, empty if they are not known or the job
-    describes them. ``memory_bytes`` is what the process that reads may take, 0 for no limit; None
-    is its share of the machine, which that process finds out. ``most_columns`` is how wide rows may
-    be whose columns the job does not name, members of records counted; 0 is no limit.
+    ``text_columns`` are columns of the dataset that hold text. If columns are inferred, numbers in
+    text columns stay as the source writes them, except in ``key_columns``: keys distinguish rows,
+    so a number has only one text there (None: any column may be a key). ``known_columns`` are all
+    columns that the dataset has from the source, empty if they are not known or the job describes
+    them. ``memory_bytes`` is the most memory that the reading process may take, 0 for no limit;
+    None is its share of the machine, which the process finds out. ``most_columns`` limits the
+    columns of rows, with the members of records, if the job does not name them; 0 is no limit.
     """
 
     extractor: ClassRef
@@ -232,13 +233,13 @@ class ExtractionSpec:
 
 @dataclass(frozen=True, slots=True)
 class ConversionSpec:
-    """The treatment of rows between extractor and writer.
+    """The settings of the conversion of rows between extractor and writer.
 
-    ``encrypted_fields`` are dot paths by the names of the source. ``keeps_columns`` says
-    that columns of the dataset which the rows lack are written as null.
-    Formats are Joda patterns tried in order; ``zone`` applies where a text names none.
-    ``max_failures`` rows may be put aside per work unit before it fails. ``target`` are the columns
-    of what a normaliser or range generator makes.
+    ``encrypted_fields`` are dot paths by the names of the source. ``keeps_columns`` says that
+    columns of the dataset which the rows lack are written as null. Formats are Joda patterns tried
+    in order; ``zone`` applies to texts that name none. ``max_failures`` rows may be put aside per
+    work unit before it fails. ``target`` are the columns of the rows that a normaliser or range
+    generator makes.
     """
 
     converters: tuple[ClassRef, ...] = ()
@@ -274,13 +275,14 @@ class WriterSpec:
 
 @dataclass(frozen=True, slots=True)
 class WritingSpec:
-    """How rows become files. ``codec`` is a property word: DEFLATE, SNAPPY, NOCOMPRESSION.
+    """The settings of files. ``codec`` is a property word: DEFLATE, SNAPPY, NOCOMPRESSION.
 
-    ``own`` is there where a class of the job's own writes the files; ``format`` then says which
-    types the columns have. ``file_name`` is the template of the names of dumped files, empty for a
-    job of rows. ``file_prefix`` is how the names of files of rows begin. ``system_columns`` say
-    where a row comes from. At most ``most_open_files`` are written at once where rows are kept
-    apart. ``owner`` and ``group`` are names of this machine, empty for those of the process.
+    ``own`` is set if a class of the job's own writes the files; ``format`` then decides the types
+    of the columns. ``file_name`` is the template of the names of dumped files, empty for a job of
+    rows. ``file_prefix`` is the beginning of the names of files of rows. ``system_columns`` say
+    where a row comes from. If rows are separated by columns or labels, at most ``most_open_files``
+    are written at once. ``owner`` and ``group`` are names of this machine, empty for the owner and
+    group of the process.
     """
 
     format: OutputFormat = OutputFormat.AVRO
@@ -320,13 +322,13 @@ class PublishingSpec:
 
     ``final_dir`` is an absolute path or URI. ``dataset_path`` is the dataset's folder below it,
     ``run_folder`` says that each run has a folder of its own inside (path type default).
-    Permissions are mode bits, None for the file system's default; ``group`` is that of folders and
-    files, empty for the file system's. ``merge`` is there for the mode
-    of that name, ``warehouse`` where rows go into a database, and ``destination`` where they go to
-    a class of the job's own; staging is below ``final_dir`` then.
-    ``catalog`` is where the dataset's folder is registered as a table. ``shares_files`` says that
-    small work units of a run share files. ``has_side_table`` says that late rows go beside it,
-    ``keeps_changelog`` that rows which change do.
+    Permissions are mode bits, None for the file system's default; ``group`` is the group of folders
+    and files, empty for the file system's. ``merge`` is set for the mode of that name,
+    ``warehouse`` if rows go into a database, and ``destination`` if rows go to a class of the job's
+    own; staging is below ``final_dir`` then. ``catalog`` is the table under which a catalog
+    registers the dataset's folder. ``shares_files`` says that small work units of a run share
+    files. ``has_side_table`` says that late rows go beside the dataset, and ``keeps_changelog``
+    that changed rows do.
     """
 
     final_dir: str
@@ -361,27 +363,28 @@ class PublishingSpec:
 
     @property
     def relation(self) -> str:
-        """Return the table or view of a database that has the rows, empty for files."""
+        """Return the table or view of a database that has the rows; empty text for files."""
         return "" if self.warehouse is None else self.warehouse.relation
 
     @property
     def is_one_folder_of_files(self) -> bool:
-        """Return whether readers open one folder of plain files for the rows of all runs."""
+        """Return whether one folder of plain files has the rows of all runs."""
         is_files = self.keeps_files and self.table.format is TableFormat.FILES
         return is_files and not self.run_folder
 
     @property
     def is_of_one_time(self) -> bool:
-        """Return whether the rows of a run are a snapshot, so that older ones do not join them."""
+        """Return whether the rows of a run are a snapshot that older rows do not belong to."""
         finds_missing = self.merge is not None and self.merge.deletes_missing
         return self.mode is PublishMode.REPLACE or finds_missing
 
 
 @dataclass(frozen=True, slots=True)
 class RunningSpec:
-    """How work units are executed. ``retry_interval_s`` None means jittered 1-60 s.
+    """The settings by which work units run. ``retry_interval_s`` None means jittered 1-60 s.
 
-    ``page_commit_s`` is how many seconds apart progress inside a work unit is kept, None for never.
+    ``page_commit_s`` is the number of seconds between saves of progress inside a work unit, None
+    for never.
     """
 
     commit_policy: CommitPolicy = CommitPolicy.FULL
@@ -398,9 +401,9 @@ class RunningSpec:
 class StateSpec:
     """The state store, which keeps watermarks.
 
-    ``directory`` is the absolute path of a store in files, ``server`` the database of a store on
-    a server; the other one is empty. ``former`` is the store that the same configuration names
-    without ``fs.uri`` and its kin.
+    ``directory`` is the absolute path of a store in files, ``server`` is the database of a store on
+    a server; one of the two is empty. ``former`` is the store that the same configuration would
+    name without ``fs.uri`` and its kin.
     """
 
     kind: str = "sqlite"
@@ -412,7 +415,7 @@ class StateSpec:
 
     @property
     def place(self) -> str:
-        """Return the text that identifies this store; it holds no secret."""
+        """Return a text without secrets that identifies this store."""
         return self.directory if self.server is None else str(self.server)
 
 
@@ -425,7 +428,7 @@ class QueryMode(StrEnum):
 
     @property
     def reads_whole(self) -> bool:
-        """Return whether the query reads all rows of its inputs, not only the new ones."""
+        """Return whether the query reads all rows of its inputs, not only the new rows."""
         return self is not QueryMode.APPEND
 
 
@@ -433,10 +436,10 @@ class QueryMode(StrEnum):
 class DatasetInput:
     """A dataset that a query reads as the view ``view``.
 
-    ``dataset`` is its key in the state store. ``path`` is the job file that publishes it, empty
-    where it is not known. ``reads_late`` says that the late rows beside it are read, too,
-    ``keeps_changelog`` that its job says that it records the rows that change, and ``reads_closed``
-    that only rows of closed timelabels are read.
+    ``dataset`` is the dataset's key in the state store. ``path`` is the job file that publishes it,
+    empty if the file is not known. ``reads_late`` says that the query also reads the late rows
+    beside the dataset, and ``reads_closed`` that it reads only rows of closed timelabels.
+    ``keeps_changelog`` says that the publishing job is set to record changed rows.
     """
 
     dataset: str
@@ -454,10 +457,10 @@ class QuerySpec:
     """The query of a derived dataset.
 
     ``text`` is SQL, empty for a ``function``; then ``code`` is the SHA-256 of its module.
-    ``max_blocks`` and ``max_rows`` are how much of each input one run takes, None for all.
-    ``windows`` are there for the mode of that name, whose query they are. ``dedupe`` says which
-    rows of the result are repeats, None if all are published. ``places`` say where the SQL was
-    written: from which character of it on which line of which file follows.
+    ``max_blocks`` and ``max_rows`` limit how much of each input one run takes, None for no limit.
+    ``windows`` is the query of the windowed mode. ``dedupe`` is the rule for repeated rows of the
+    result, None if all rows are published. ``places`` say where the SQL was written: each has the
+    offset of a character, and the file and line where the text from there on begins.
     """
 
     inputs: tuple[DatasetInput, ...]
@@ -474,12 +477,12 @@ class QuerySpec:
     places: tuple[tuple[int, str], ...] = ()
 
     def place_of(self, offset: int) -> str:
-        """Return file and line of a character of ``text``; empty if it is from no file."""
+        """Return file and line of a character of ``text``; empty text if it comes from no file."""
         return next((place for start, place in reversed(self.places) if start <= offset), "")
 
     @property
     def transform(self) -> str:
-        """Return the body of SetTransform as compact JSON: enough to run the query again."""
+        """Return the body of SetTransform as compact JSON, which suffices to repeat the query."""
         body: JsonObject = {
             "inputs": [each.dataset for each in self.inputs],
             "aliases": [each.view for each in self.inputs],
@@ -500,7 +503,7 @@ class QuerySpec:
 
 @dataclass(frozen=True, slots=True)
 class KeySpec:
-    """The master passwords, with which ENC(...) texts of data are decrypted."""
+    """The master passwords, which decrypt ENC(...) texts of data."""
 
     passwords: tuple[Secret, ...] = ()
     strong: bool = False
@@ -510,12 +513,12 @@ class KeySpec:
 class Job:
     """One parsed job file.
 
-    ``path`` is the job file, ``digest`` the SHA-256 of all effective properties that decide what
-    is extracted and how it is written (not of run control such as threads, retries, state).
-    ``known_digests`` are those under which this release or an earlier one may have recorded the
-    same configuration, ``digest`` among them; without any, nothing recorded is taken over.
-    ``events`` is None for a job without event column, ``query`` for one that reads a source,
-    ``stream`` for one that runs as a batch.
+    ``path`` is the job file, ``digest`` the SHA-256 of all effective properties that decide what is
+    extracted and how it is written (not of run control such as threads, retries, state).
+    ``known_digests`` are the digests under which this release or an earlier one may have recorded
+    the same configuration, including ``digest``; without any digest no recorded work is reused.
+    ``events`` is None for a job without event column, ``query`` for a job that reads a source,
+    ``stream`` for a job that runs as a batch.
     """
 
     name: str
@@ -539,7 +542,7 @@ class Job:
     stream: StreamSpec | None = None
 
     def has_input(self, category: str) -> bool:
-        """Return whether the job has secondary input whose rows are of a category."""
+        """Return whether the job has secondary input of a category."""
         return any(each.format is None for each in self.secondary.of(category))
 
     def for_tasks(self) -> Job:

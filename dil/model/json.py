@@ -11,8 +11,8 @@ from typing import Self, TypeAlias
 class WrittenNumber(Decimal):
     """A number whose text is kept as it was written: 1e5 stays 1e5, and 1.0 stays 1.0.
 
-    DIL's JSON library does the same, and the text of units is part of signatures (rule P17). What
-    is calculated from it is a plain Decimal.
+    DIL's JSON library does the same, and the text of units is part of signatures (rule P17). A
+    number that is calculated from it is a plain Decimal.
     """
 
     __slots__ = ("_text",)
@@ -20,7 +20,7 @@ class WrittenNumber(Decimal):
     _text: str
 
     def __new__(cls, text: str) -> Self:
-        """Return the number that a text of JSON means."""
+        """Return the number of a JSON text."""
         number = super().__new__(cls, text)
         number._text = text
         return number
@@ -33,7 +33,7 @@ class WrittenNumber(Decimal):
 
 
 def read_number(text: str) -> int | Decimal:
-    """Return the exact value of a number of JSON; whole ones without exponent are int."""
+    """Return the exact value of a JSON number; a whole number without exponent becomes an int."""
     whole = text.removeprefix("-")
     # -0 is no int, or its sign would be lost.
     return int(text) if whole.isdecimal() and text != "-0" else WrittenNumber(text)
@@ -48,10 +48,10 @@ _SEPARATORS = {0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 def compact(value: JsonValue) -> str:
-    """Return JSON without blanks, members in their order, non-ASCII as it is.
+    """Return a value as JSON without blanks, with members in their order and non-ASCII unescaped.
 
-    Decimals are written as numbers, as they were given. The two line separators of Unicode are
-    escaped, as DIL's own library does it: this text is part of signatures.
+    Decimals are written as numbers with their own text. The two line separators of Unicode are
+    escaped, as in DIL's own library, because this text is part of signatures.
     """
     if isinstance(value, Decimal):
         return str(value)
@@ -64,9 +64,9 @@ def compact(value: JsonValue) -> str:
 
 
 def indented(value: object, margin: str = "") -> str:
-    """Return a JSON document for people and machines: plain ASCII, two blanks a level.
+    """Return a value as indented JSON for people and machines: plain ASCII, two blanks a level.
 
-    Unlike the standard library's, it writes Decimals as numbers, with the text they have.
+    Unlike the standard library, this writes Decimals as numbers with their own text.
     """
     deeper = margin + "  "
     if isinstance(value, Decimal):
@@ -85,8 +85,8 @@ def indented(value: object, margin: str = "") -> str:
 def as_text(value: JsonValue) -> str:
     """Return a value as it appears in a URI, a header or a file name.
 
-    Text as it is, booleans ``true`` and ``false``, whole numbers without a point, arrays and
-    objects as compact JSON, null as empty text. See rule G34.
+    Text stays as it is, booleans become ``true`` and ``false``, whole numbers have no point, arrays
+    and objects become compact JSON, and null becomes empty text. See rule G34.
     """
     if value is None:
         return ""

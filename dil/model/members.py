@@ -38,7 +38,7 @@ class MemberError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Base of the models of JSON properties; members that a model does not have are refused."""
+    """Base of the models of JSON properties; a model refuses members that it does not have."""
 
     __pydantic_config__: ClassVar[dict[str, object]] = {
         "extra": "forbid",
@@ -57,11 +57,12 @@ def member(
     """Declare a member of a JSON property.
 
     Args:
-        meaning: What it means, in sentences, for the reference and ``dil explain``.
-        name: Its name in JSON where that is not the field's.
-        default: Its value where it is left out; a member without one is required.
-        default_factory: The same, made anew each time.
-        is_default_shown: False where something else than the default counts when it is left out.
+        meaning: The member's meaning, in sentences, for the reference and ``dil explain``.
+        name: The member's name in JSON, if it differs from the field's name.
+        default: The value of a member that is left out; a member without a default is required.
+        default_factory: Makes a new default for each model.
+        is_default_shown: False if another value than the default counts when the member is left
+            out.
     """
     metadata = {"description": meaning, "json_schema_extra": {"is_default_shown": is_default_shown}}
     return field(
@@ -88,7 +89,7 @@ class ReadBy:
 
 @dataclass(frozen=True, slots=True)
 class AnyCase:
-    """Marks a Literal whose words are read in any letter case; they are in lower case here."""
+    """Marks a Literal of words in lower case that are read in any letter case."""
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler

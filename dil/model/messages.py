@@ -1,4 +1,4 @@
-"""Shortens texts of other programs for our messages."""
+"""Shortens the texts of other programs that our messages quote."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ SHOWN_CHARACTERS = 200
 def shortened(text: str, limit: int = SHOWN_CHARACTERS) -> str:
     r"""Return a text on one line of at most ``limit`` characters; ``...`` marks the cut.
 
-    A whole payload may stand in an exception. The cut is at a blank where there is one near it, so
-    that no half of a word is left over; still, mask secrets before you shorten, not after.
+    An exception may hold a whole payload. The text is cut at a blank if one is near, so that no
+    half of a word remains. Mask secrets before you shorten a text, not after.
 
     >>> shortened("no  such\\n unit", 11)
     'no such...'

@@ -9,11 +9,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class OnDemand(Sequence[T_co]):
-    """An immutable sequence; ``make`` returns the item at a position, each time anew.
+    """An immutable sequence; ``make`` makes the item at a position each time it is accessed.
 
-    It equals a tuple or list of equal items, hashes like the tuple, and pickles where ``make``
-    does. A plan of
-    a million work units costs its columns only, until somebody walks it.
+    It equals a tuple or list of equal items, hashes like the tuple, and pickles if ``make``
+    pickles. A plan of a million work units costs only its columns, until somebody iterates over it.
     """
 
     __slots__ = ("_make", "_positions")

@@ -1,6 +1,6 @@
 """A path to a place in a document: its text, and the steps that lead there.
 
-A text that is ``$`` or begins with ``$.`` or ``$[`` is JSONPath; every other one, such as ``$id``,
+A text that is ``$`` or begins with ``$.`` or ``$[`` is JSONPath; every other text, such as ``$id``,
 is a dot path (rule F12).
 """
 
@@ -15,7 +15,7 @@ Steps: TypeAlias = tuple[Step, ...]
 
 
 class Reach(Enum):
-    """A path's meaning: the place of its steps, every child of that, or what a search finds."""
+    """The reach of a path: the place of its steps, all children of it, or a search's results."""
 
     PLACE = "place"
     CHILDREN = "children"
@@ -23,7 +23,7 @@ class Reach(Enum):
 
 
 class JsonPathError(ValueError):
-    """A text begins as JSONPath and is none; ``position`` is that of a character, from 1."""
+    """A text begins like JSONPath and is none; ``position`` is the wrong character's, from 1."""
 
     def __init__(self, reason: str, position: int | None = None) -> None:
         super().__init__(reason, position)
@@ -35,7 +35,7 @@ class JsonPathError(ValueError):
 
 
 class Missing:
-    """The type of MISSING: a path that does not exist, which is not the same as null."""
+    """The type of MISSING, the value at a path that does not exist, which is not null."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -48,9 +48,9 @@ MISSING = Missing()
 class Path:
     """A compiled path.
 
-    ``steps`` lead from the root to one place. A name means the member of an object; where it is a
-    number, and the value an array, an element, -1 being the last. An int means only an element.
-    What a search finds lies at or below its steps.
+    ``steps`` lead from the root to one place. A name means the member of an object. If the name is
+    a number and the value is an array, it means an element; -1 is the last one. An int means only
+    an element. The results of a search are at or below the steps.
     """
 
     text: str
@@ -59,7 +59,7 @@ class Path:
 
     @property
     def is_place(self) -> bool:
-        """Return whether the path can only ever mean one place."""
+        """Return whether the path can mean only one place."""
         return self.reach is Reach.PLACE
 
     @property
@@ -69,7 +69,7 @@ class Path:
         return last if isinstance(last, str) else ""
 
     def shown(self, steps: Steps) -> str:
-        """Return other steps in the notation of this path."""
+        """Return the text of other steps in the notation of this path."""
         if not is_jsonpath(self.text):
             return ".".join(map(str, steps))
         return "$" + "".join(map(_shown_step, steps))
@@ -81,7 +81,7 @@ def is_jsonpath(text: str) -> bool:
 
 
 def number(step: Step) -> int | None:
-    """Return a step as a number, below 0 from the end; None when it is a name."""
+    """Return a step as a number (below 0: from the end); None if it is a name."""
     if isinstance(step, int):
         return step
     digits = step.removeprefix("-")

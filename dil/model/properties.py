@@ -18,8 +18,9 @@ S = TypeVar("S", bound=Section)
 class Properties(Mapping[str, object]):
     """Typed values by property name; every property of the table is present.
 
-    A blank property holds its default. JSON properties hold their frozen model, secrets a Secret.
-    ``explicit`` names those that the user wrote. Pickles, and never prints a value.
+    A blank property has its default. JSON properties have their frozen model, secrets have a
+    Secret. ``explicit`` names the properties that the user wrote. The object pickles, and never
+    prints a value.
     """
 
     __slots__ = ("_opened", "_origins", "_packed", "_values", "explicit")
@@ -37,8 +38,8 @@ class Properties(Mapping[str, object]):
         self.explicit = frozenset(self._origins)
 
     def __getstate__(self) -> tuple[object, ...]:
-        # Sections of the user's own classes are opened when they are asked for: a worker has
-        # their folder on its import path only after it has read the job.
+        # Sections of the user's own classes are unpickled on first use: a worker has their folder
+        # on its import path only after it has read the job.
         sections = [pickle.dumps(each) for each in self._sections.values()]
         return self._values, self._origins, self.explicit, sections
 
@@ -67,7 +68,7 @@ class Properties(Mapping[str, object]):
         return f"Properties({len(self)} names)"
 
     def without_secrets(self, prefix: str) -> Properties:
-        """Return the same properties, secrets whose name begins with ``prefix`` unset."""
+        """Return a copy in which secrets whose name begins with ``prefix`` are unset."""
         values = {
             name: None if name.startswith(prefix) and isinstance(value, Secret) else value
             for name, value in self._values.items()
@@ -76,12 +77,12 @@ class Properties(Mapping[str, object]):
         return Properties(values, self._origins, sections)
 
     def having(self, name: str, value: object) -> Properties:
-        """Return the same properties, one of them with another value."""
+        """Return a copy in which one property has another value."""
         sections = (_having(each, name, value) for each in self._sections.values())
         return Properties({**self._values, name: value}, self._origins, sections)
 
     def only(self, kinds: Iterable[type[Section]], names: Iterable[str]) -> Properties:
-        """Return some sections and properties, and nothing else of the job."""
+        """Return a copy with only some sections and properties of the job."""
         sections = [self.section(kind) for kind in kinds]
         values = {name: self._values[name] for name in names}
         known = {*values, *dict(_values(sections))}
@@ -93,12 +94,12 @@ class Properties(Mapping[str, object]):
         return tuple(self._sections.values())
 
     def section(self, kind: type[S]) -> S:
-        """Return the section of a class; its defaults if the job has none."""
+        """Return the section of a class; a section of defaults if the job has none."""
         found = self._sections.get(kind)
         return found if isinstance(found, kind) else kind()
 
     def origin(self, name: str) -> Origin | None:
-        """Return the place where the user wrote the property, None for a default."""
+        """Return the place where the user wrote the property; None for a default."""
         return self._origins.get(name)
 
     def is_overruled(self, name: str, by: str) -> bool:
@@ -114,7 +115,7 @@ class Properties(Mapping[str, object]):
         return value
 
     def text(self, name: str) -> str:
-        """Return a text property; empty text when it is unset and has no default."""
+        """Return a text property; empty text if it is unset and has no default."""
         value = self._values[name]
         return "" if value is None else self.typed(name, str)
 
@@ -123,12 +124,12 @@ class Properties(Mapping[str, object]):
         return self.typed(name, int)
 
     def optional_integer(self, name: str) -> int | None:
-        """Return an int or long property, None when it is unset."""
+        """Return an int or long property; None if it is unset."""
         value = self._values[name]
         return None if value is None else self.typed(name, int)
 
     def milliseconds(self, name: str) -> int:
-        """Return a duration property in ms, 0 when it is unset."""
+        """Return a duration property in ms; 0 if it is unset."""
         return self.optional_integer(name) or 0
 
     def boolean(self, name: str) -> bool:
@@ -136,7 +137,7 @@ class Properties(Mapping[str, object]):
         return self.typed(name, bool)
 
     def secret(self, name: str) -> Secret | None:
-        """Return a secret property, None when it is unset."""
+        """Return a secret property; None if it is unset."""
         value = self._values[name]
         return None if value is None else self.typed(name, Secret)
 
@@ -145,7 +146,7 @@ def _values(sections: Iterable[Section]) -> Iterator[tuple[str, object]]:
     for section in sections:
         for field in fields(section):
             value = getattr(section, field.name)
-            # By name a text that is not set is None.
+            # Under its name, a text that is not set is None.
             yield property_name(field), None if value == "" else value
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """``count`` requests in every ``seconds`` seconds; both are at least 1."""
+    """At most ``count`` requests in every ``seconds`` seconds; both are at least 1."""
 
     count: int
     seconds: int
 
     @property
     def interval_s(self) -> float:
-        """Return the seconds from one request to the next."""
+        """Return the time from one request to the next, in seconds."""
         return self.seconds / self.count
 
     def __str__(self) -> str:

@@ -38,10 +38,10 @@ class UnitCounts:
 
 @dataclass(frozen=True, slots=True)
 class ReportedFailure:
-    """One failure; ``signature`` is None when it is not of one work unit.
+    """One failure; ``signature`` is None if the failure is not about one work unit.
 
-    ``attempts`` and ``seconds`` are those of the work unit in this run. ``begins`` is where its
-    time begins, ISO 8601 in UTC; empty if it has none.
+    ``attempts`` and ``seconds`` count the attempts of the work unit in this run, and their time.
+    ``begins`` is the start of the work unit's time, ISO 8601 in UTC; empty if it has none.
     """
 
     signature: str | None
@@ -54,7 +54,7 @@ class ReportedFailure:
 
     @property
     def place(self) -> str:
-        """Return the failed thing as text for people: the work unit with its time, or the run."""
+        """Return a text for people that names the work unit with its time, or the run."""
         if self.signature is None:
             return "the run"
         return f"{self.signature} from {self.begins}" if self.begins else self.signature
@@ -64,8 +64,8 @@ class ReportedFailure:
 class UnitRun:
     """The end of one work unit in a run; ``outcome`` is succeeded, failed or adopted.
 
-    ``attempts``, ``seconds`` and ``requests`` (all that were sent) are those of all its attempts;
-    ``code`` is that of its failure.
+    ``attempts``, ``seconds`` and ``requests`` (all that were sent) are sums over all attempts of
+    the work unit; ``code`` is the code of its failure.
     """
 
     signature: str
@@ -79,11 +79,11 @@ class UnitRun:
 
 @dataclass(frozen=True, slots=True)
 class SchemaDrift:
-    """One column that changed in what a run published, against what was published before.
+    """One column of a run's rows that differs from the rows that were published before.
 
     ``change`` is added, widened, missing, or left out: a column of the source that
-    ``ms.output.schema`` lacks. ``before`` and ``after`` are types, empty for none.
-    ``advice`` is what a person may want to do about it.
+    ``ms.output.schema`` lacks. ``before`` and ``after`` are types, empty for none. ``advice`` is a
+    sentence for people about what they may do.
     """
 
     column: str
@@ -97,7 +97,7 @@ class SchemaDrift:
 class RowsAside:
     """Rows of a run that were put aside, and values that were left out of kept rows.
 
-    ``rows`` are those kept in ``folder``.
+    ``rows`` counts the rows that are kept in ``folder``.
     """
 
     rows: int = 0
@@ -108,7 +108,7 @@ class RowsAside:
 
 @dataclass(frozen=True, slots=True)
 class MergedRows:
-    """The changes that merged rows made to those of the dataset."""
+    """The changes that merged rows made to the rows of the dataset."""
 
     inserted: int = 0
     updated: int = 0
@@ -117,7 +117,7 @@ class MergedRows:
 
 @dataclass(frozen=True, slots=True)
 class ReplacedRows:
-    """Rows that left the dataset, as far as its records count them, and those in their place."""
+    """Numbers of rows that left the dataset, as far as its records count them, and of new rows."""
 
     before: int
     after: int
@@ -129,40 +129,40 @@ class RunReport:
 
     Attributes:
         job: ``job.name``.
-        run_id: Identity of the run; empty when none had begun.
+        run_id: Identity of the run; empty if no run had begun.
         status: success, failed, partial or nothing_due.
         units: Counts of work units.
-        rows: Rows that became visible.
-        bytes: Bytes of the files that became visible.
+        rows: Number of rows that became visible.
+        bytes: Size in bytes of the files that became visible.
         files: Absolute URIs of the files that became visible; empty for warehouses.
-        failures: The failures of work units and of the run itself.
-        seconds: How long the run took.
+        failures: The failures of work units, and of the run itself.
+        seconds: Duration of the run.
         dataset_dir: Folder or URI of the dataset.
         relation: Table or view of a database that has the rows, empty for files.
         database: The database's address, without user and password, empty for files.
-        is_backfill: Whether the rows were kept beside the dataset.
-        left: Work units that are due beyond the limit of one run.
-        recovered: Run ids of earlier runs that this one finished or adopted first.
-        notes: Sentences for people: warnings, zero rows where rows were usual.
-        requests: Requests that were sent to the source by all attempts, those sent again too.
-        rows_read: Rows that the source gave.
-        rows_dropped: Rows that conversion left out.
+        is_backfill: Whether the rows were kept in a folder beside the dataset.
+        left: Number of work units that are due beyond the limit of one run.
+        recovered: Run ids of earlier runs that this run finished or adopted first.
+        notes: Sentences for people: warnings, zero rows although rows were usual.
+        requests: Number of requests that all attempts sent to the source, repeated ones included.
+        rows_read: Number of rows that the source gave.
+        rows_dropped: Number of rows that conversion left out.
         is_validation: Whether the job validates rows and writes none.
-        retries: How often something was tried again after a failure: attempts of work units beyond
-            their first, and requests that a session sent again.
+        retries: Number of retries after a failure: attempts of work units after the first, and
+            requests that a session sent again.
         peak_rss_bytes: Largest memory of a worker process.
         forced_exit_code: Exit code that a signal or an error decides, else None.
         aside: Rows and values that a schema contract or a receiver refused.
-        drift: Columns that changed against what was published before.
-        unit_runs: How work units ended: failed ones first, then the slowest; bounded in number.
+        drift: Columns that differ from the rows that were published before.
+        unit_runs: The ends of work units: failed units first, then the slowest; bounded in number.
         merged: The counts of a merge, None for other publish modes or if it was not counted.
         replaced: The counts of replaced rows, None for modes that replace none.
-        events: What became of event time, None for a job without event column and where nothing
-            was published.
-        rows_beside: Rows that were published beside the dataset: late ones, and those for closed
-            timelabels.
-        batch: Which micro-batch of a stream it is, or the last one of a stream; None for others.
-        is_recorded: Whether state knows how its work units ended, those that failed among them.
+        events: The event watermark and its counts; None for a job without event column, and if
+            nothing was published.
+        rows_beside: Number of rows that were published beside the dataset: late rows, and rows for
+            closed timelabels.
+        batch: The micro-batch of a stream, or the last one of a whole stream; None for other runs.
+        is_recorded: Whether the state has the ends of all work units, also of failed ones.
     """
 
     job: str

@@ -12,8 +12,7 @@ TYPE_SYNONYMS = {"integer": "int", "int64": "long", "number": "double"}
 class Primitive:
     """A type word: string boolean int long float double decimal bytes date time timestamp.
 
-    Synonyms are already resolved by TYPE_SYNONYMS.
-    ``precision`` and ``scale`` are for decimal only.
+    TYPE_SYNONYMS has already resolved synonyms. ``precision`` and ``scale`` are for decimal only.
     """
 
     word: str
@@ -23,7 +22,7 @@ class Primitive:
 
 @dataclass(frozen=True, slots=True)
 class EnumType:
-    """One of the listed symbols, carried as text."""
+    """A type whose values are one of the listed symbols, as text."""
 
     name: str
     symbols: tuple[str, ...]
@@ -31,7 +30,7 @@ class EnumType:
 
 @dataclass(frozen=True, slots=True)
 class ArrayType:
-    """A list; ``name`` is kept for Avro."""
+    """A list of values of one type; ``name`` is kept for Avro."""
 
     items: DataType
     items_nullable: bool = True
@@ -40,7 +39,7 @@ class ArrayType:
 
 @dataclass(frozen=True, slots=True)
 class MapType:
-    """Text keys, values of one type."""
+    """A map from text keys to values of one type."""
 
     values: DataType
     values_nullable: bool = True

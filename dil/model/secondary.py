@@ -12,10 +12,10 @@ from dil.model.settings import SecondaryInput
 
 @dataclass(frozen=True, slots=True)
 class SecondarySpec:
-    """Inputs that a run reads before, or beside, its source.
+    """Inputs that a run reads before its source, or together with it.
 
-    With ``parses_json`` texts of the rows that look like JSON are read as JSON. ``most_bytes`` may
-    be read of one input on the driver, 0 for no limit.
+    If ``parses_json``, texts of the rows that look like JSON are read as JSON. ``most_bytes``
+    limits how much of one input the driver reads, 0 for no limit.
     """
 
     inputs: tuple[SecondaryInput, ...] = ()
@@ -29,11 +29,11 @@ class SecondarySpec:
 
 @dataclass(frozen=True, slots=True)
 class SecondaryVariables:
-    """Variables that tasks add to those of their unit; they travel with the run, never recorded.
+    """Variables that tasks add to their unit's; they travel with the run and are never recorded.
 
-    ``authentication`` are the fields of the one authentication row, as text. ``unit_secrets`` are
-    the plain texts, by member and text, of what is ENC(...) in activation rows whose input is
-    encrypted: the units themselves, and so signatures and state, keep the encrypted text
+    ``authentication`` are the fields of the one authentication row, as text. ``unit_secrets`` has,
+    by member and text, the plain texts of ENC(...) values in activation rows whose input is
+    encrypted. The units themselves, and therefore signatures and state, keep the encrypted text
     (rule S4).
     """
 
@@ -42,19 +42,19 @@ class SecondaryVariables:
 
     @property
     def secrets(self) -> tuple[Secret, ...]:
-        """Return everything that must not be printed."""
+        """Return all secret texts, which must not be printed."""
         return (*self.authentication.values(), *self.unit_secrets.values())
 
     def used_by(self, unit: JsonObject) -> tuple[Secret, ...]:
-        """Return the texts of a unit's requests that must not be printed."""
+        """Return the secret texts in a unit's requests, which must not be printed."""
         given = [(name, value) for name, value in unit.items() if isinstance(value, str)]
         opened = (self.unit_secrets[each] for each in given if each in self.unit_secrets)
         return (*self.authentication.values(), *opened)
 
     def over(self, unit: JsonObject) -> dict[str, JsonValue]:
-        """Return a unit's variables: its members, and over them those of authentication (rule G31).
+        """Return a unit's variables: its members, with authentication's in their place (rule G31).
 
-        Secrets are revealed here: the result must not be printed.
+        The result has secrets in plain text, and must not be printed.
         """
         members = {name: self._opened(name, value) for name, value in unit.items()}
         return {**members, **{name: text.reveal() for name, text in self.authentication.items()}}

@@ -36,7 +36,7 @@ class Secret:
     def __get_pydantic_core_schema__(
         cls, source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        # A model takes a secret that was made before, and never what one would be made of.
+        # A model accepts only a Secret that was made before, never a plain text.
         from pydantic_core import core_schema
 
         del source, handler
@@ -51,7 +51,7 @@ class SecretUrl(Secret):
 
 
 class OpenedText(str):
-    """The plain text of an ENC(...) value in data, which is sent; ``written`` is what is kept."""
+    """The plain text of an ENC(...) value in data, to send; ``written`` is the text to keep."""
 
     __slots__ = ("written",)
 
@@ -59,7 +59,7 @@ class OpenedText(str):
 
     @classmethod
     def of(cls, plain: str, written: str) -> Self:
-        """Return the plain text that remembers how it was written."""
+        """Return the plain text together with its written form."""
         text = cls(plain)
         text.written = written
         return text

@@ -60,7 +60,7 @@ class ValueType(StrEnum):
 
     @property
     def spans_lines(self) -> bool:
-        """Return whether a value may go on over lines until its brackets balance."""
+        """Return whether a value may continue over lines until its brackets balance."""
         return self.is_json or self.may_be_object
 
     @property
@@ -75,7 +75,7 @@ class ValueType(StrEnum):
 
 
 class Scope(StrEnum):
-    """Where a property is read: once on the driver, by each work unit, or both."""
+    """The reader of a property: the driver once, each work unit, or both."""
 
     JOB = "job"
     TASK = "task"
@@ -85,9 +85,9 @@ class Scope(StrEnum):
 class Support(StrEnum):
     """How this version treats a property.
 
-    WORKS: it has its effect. NO_EFFECT: accepted, changes nothing, and a run that sets it says so.
-    REFUSED: a value other than the default is an error; the meaning says what to use in its place.
-    INTERNAL: set by planning only.
+    WORKS: the property has its effect. NO_EFFECT: the property is accepted and changes nothing, and
+    a run says so if the job sets it. REFUSED: a value other than the default is an error; the
+    meaning says what to use in its place. INTERNAL: only planning sets the property.
     """
 
     WORKS = "works"
@@ -97,27 +97,27 @@ class Support(StrEnum):
 
 
 class Blank(Exception):  # noqa: N818 - says that nothing is there, which is no error
-    """Raised by a reader for a text that counts as none, such as an empty array."""
+    """Raised by a reader for a text that counts as blank, such as an empty array."""
 
 
 class Reader(Protocol):
     """Turns the text of a property into a value, on the driver."""
 
     def value(self, written: Written, type_: object, text: object) -> object:
-        """Return the value, of the type that ``written`` marks; raises ValueError for none."""
+        """Return the value in the type that ``written`` marks; raise ValueError without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Marks how a property is written; the type that it annotates is what is read from that.
+    """Marks the form in which a property is written; it annotates the type of the value.
 
-    The words of an enum are those of its type, a Literal or an enum of texts, or ``words``; they
-    are read in any letter case. ``refused_words`` are those of Gobblin that are nothing here.
-    ``secret`` says that the whole value is a secret. ``read`` makes the value from what is read so
-    far, of a JSON property the JSON, and the surroundings of the job; without it that is the value,
-    or the model that is the type of the field. An empty array or object is read only where
-    ``reads_empty`` says so, else it counts as blank. ``members`` says what is inside JSON that
-    is read without a model.
+    The words of an enum are ``words``, or the words of its type, a Literal or an enum of texts;
+    they are read in any letter case. ``refused_words`` are words of Gobblin that are refused here.
+    ``secret`` says that the whole value is a secret. ``read`` makes the value from the parsed text
+    (for a JSON property: its JSON) and the context of the job. Without ``read`` the value is the
+    parsed text, or the model that is the type of the field. An empty array or object counts as
+    blank unless ``reads_empty``. ``members`` describes the members of JSON that is read without a
+    model.
     """
 
     kind: ValueType
@@ -146,7 +146,10 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class StandsFor:
-    """Marks numbers that mean others, as 0 means a default; the bounds apply to the others."""
+    """Marks special numbers that mean other numbers, as 0 means a default.
+
+    The bounds apply to the other numbers.
+    """
 
     numbers: Mapping[int, int]
 
@@ -192,18 +195,19 @@ def prop(  # noqa: PLR0913 - all that there is to say of a property, by name
     """Declare a property.
 
     Args:
-        name: Its key in job files.
-        meaning: What it means, in sentences, for the reference and ``dil explain``.
-        default: Its value where it is not written.
-        default_factory: The same, made anew each time.
-        shown: The default as it would be written, where that is not the text of the value.
-        example: A value as written behind the ``=``, where default and words do not serve as one.
+        name: The property's key in job files.
+        meaning: The property's meaning, in sentences, for the reference and ``dil explain``.
+        default: The value of a property that is not written.
+        default_factory: Makes a new default for each section.
+        shown: The default as a job file would write it, if it differs from the value's text.
+        example: A value as written after the ``=``, if default and words are no good example.
         aliases: Other keys with the same meaning.
-        required: Whether a job without it is refused; it has a default even so.
-        scope: Where it is read.
+        required: Whether a job without the property is refused; a required property has a default,
+            too.
+        scope: The reader of the property: the driver, each work unit, or both.
         variables: Whether ``{{name}}`` is replaced in the value.
         hidden_members: Which parts of a JSON value may be secrets, in words.
-        support: What this version does with it.
+        support: How this version treats the property.
         identity: Whether the value decides what is extracted or how it is written, so that it is
             part of the job's digest.
     """
@@ -230,12 +234,12 @@ class Section:
     """Base of all sections."""
 
     def templates(self) -> Iterable[tuple[str, str]]:
-        """Return the texts in which each request has variables replaced, with their properties."""
+        """Return the texts in which each request replaces variables, with their properties."""
         return ()
 
 
 def property_name(declared: Field[Any]) -> str:
-    """Return the key in job files of a section's field."""
+    """Return the job-file key of a section's field."""
     return str(declared.metadata["alias"])
 
 

@@ -1,4 +1,4 @@
-"""A job that runs as a stream of micro-batches: how it runs, and which micro-batch a run is."""
+"""A job that runs as a stream of micro-batches: its settings, and the micro-batch of a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 from dil.model.json import JsonObject
 from dil.model.work_unit import Plan
 
-# The checkpoint of a job's newest micro-batch; its members are those of the block, too.
+# The kind of the checkpoint of a job's newest micro-batch; the block has the same members.
 STREAM = "stream"
 
 
@@ -21,12 +21,12 @@ class StreamMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StreamSpec:
-    """How a job runs as a stream.
+    """The settings by which a job runs as a stream.
 
-    ``every_ms`` is how often a service looks for new work, None for a run that ends when it has
-    caught up. A micro-batch has at most so many work units (``max_units``), and about so many rows
-    and bytes; None for no limit. ``checkpoint_dir`` is an absolute path or URI. ``stop_file`` is a
-    local path, empty for none.
+    ``every_ms`` is the time between two looks of a service for new work, None for a run that ends
+    when it has caught up. A micro-batch has at most ``max_units`` work units, and about as many
+    rows and bytes as the other limits say; None is no limit. ``checkpoint_dir`` is an absolute path
+    or URI. ``stop_file`` is a local path, empty for none.
     """
 
     every_ms: int | None = None
@@ -39,27 +39,27 @@ class StreamSpec:
 
     @property
     def is_service(self) -> bool:
-        """Return whether it goes on until it is stopped."""
+        """Return whether the stream runs until it is stopped."""
         return self.every_ms is not None
 
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """Which micro-batch a run is: ``number`` counts from 0 inside of its ``epoch``."""
+    """The micro-batch of a run; ``number`` counts from 0 in each ``epoch``."""
 
     epoch: str
     number: int
 
     @classmethod
     def of(cls, members: JsonObject) -> MicroBatch | None:
-        """Return the micro-batch of some members, None if they name none."""
+        """Return the micro-batch that these members name; None if they name none."""
         epoch, number = members.get("epoch"), members.get("batchId")
         if not isinstance(epoch, str) or not isinstance(number, int):
             return None
         return cls(epoch, number)
 
     def members(self) -> JsonObject:
-        """Return the members that the block and the checkpoint keep, without the end."""
+        """Return the members that the block and the checkpoint keep, except the end."""
         return {"epoch": self.epoch, "batchId": self.number}
 
 
@@ -72,18 +72,18 @@ class StreamState:
 
     @classmethod
     def of(cls, members: JsonObject) -> StreamState | None:
-        """Return the state in a checkpoint, None if no micro-batch was committed."""
+        """Return the state in a checkpoint; None if no micro-batch was committed."""
         batch, end = MicroBatch.of(members), members.get("end")
         return None if batch is None else cls(batch, end if isinstance(end, dict) else {})
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look found: all that is due, and the runs that were finished before.
+    """The result of one look for work: all due work, and the earlier runs that it finished first.
 
-    ``recovered`` are their ids, and ``notes`` what people should know of them. ``takes`` says of a
-    derived dataset what its one micro-batch takes, and of which inputs; more may be due behind it.
-    ``why_nothing`` says why nothing is due, empty if something is.
+    ``recovered`` are the ids of the finished runs, and ``notes`` are sentences for people about
+    them. ``takes`` has, for a derived dataset, the input slices that its one micro-batch takes;
+    more may be due after them. ``why_nothing`` says why nothing is due, empty if something is.
     """
 
     plan: Plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-REGEX_FIX = "Write a Java regular expression; a backslash of it is two in JSON."
+REGEX_FIX = "Write a Java regular expression; write each backslash twice in JSON."
 DATE_PATTERN_FIX = "Write a Joda date pattern, for example yyyy-MM-dd'T'HH:mm:ss."
 ZONE_FIX = "Use a region id such as Europe/Paris, or UTC."
 
@@ -14,14 +14,14 @@ _LEAST_WORDS, _NAMES_SHOWN = 2, 3
 
 
 def quote(text: str) -> str:
-    """Return a value for a message: in quotes, on one line, cut when long."""
+    """Return a value for a message: in quotes, on one line, and cut if it is long."""
     flat = " ".join(text.split())
     cut = flat if len(flat) <= _SHOWN_CHARACTERS else f"{flat[:_SHOWN_CHARACTERS]}..."
     return f'"{cut}"'
 
 
 def suggestion(text: str, known: Iterable[str], *, cutoff: float = 0.7) -> str:
-    """Return ``Did you mean "...?"`` with the nearest known word, empty text without one."""
+    """Return ``Did you mean "...?"`` with the nearest known word; empty text if none is near."""
     near = nearest_word(text, known, cutoff=cutoff)
     return f'Did you mean "{near}"?' if near else ""
 
@@ -34,10 +34,10 @@ def nearest_word(text: str, known: Iterable[str], *, cutoff: float = 0.7) -> str
 
 
 def property_suggestion(key: str, known: Iterable[str]) -> str:
-    """Return ``Did you mean "..." or "..."?`` for the name of a property, empty text for none.
+    """Return ``Did you mean "..." or "..."?`` for a property's name; empty text if none is near.
 
-    Where no name is near as a whole, it is those of which the most words are in the key, two at
-    least: ms.retry.max.attempts is ms.http.retry.max.
+    If no whole name is near, the names with the most words of the key are suggested, at least two
+    words: ms.http.retry.max for ms.retry.max.attempts.
     """
     near = nearest_word(key, known)
     if near:
@@ -52,12 +52,12 @@ def property_suggestion(key: str, known: Iterable[str]) -> str:
 
 
 def nearest(text: str, known: Iterable[str], otherwise: str) -> str:
-    """Return the suggestion for a word, or another fix where no known word is near."""
+    """Return the suggestion for a word, or another fix if no known word is near."""
     return suggestion(text, known) or otherwise
 
 
 def known_words(text: str, known: Iterable[str]) -> str:
     """Return the suggestion for a word, followed by all known words."""
     words = tuple(known)
-    # Of few words the nearest may be farther: GTE is GET.
+    # Among few words the nearest one may differ more: GET for GTE.
     return f"{suggestion(text, words, cutoff=0.6)} Known values: {', '.join(words)}.".strip()

@@ -18,9 +18,10 @@ from dil.model.secondary import SecondaryVariables
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorAddress:
-    """Where the driver's coordinator listens, and the key that proves that a task belongs to it.
+    """The address of the driver's coordinator, and the key that proves that a task belongs to it.
 
-    ``tasks`` is how many tasks run at once: each takes its share where the driver does not answer.
+    ``tasks`` is how many tasks run at once: each task takes its share if the driver does not
+    answer.
     """
 
     host: str
@@ -31,18 +32,18 @@ class CoordinatorAddress:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """The values that all tasks of a run share; sent to the executors once.
+    """The values that all tasks of a run share; they are sent to the executors once.
 
     ``run_now`` is the run's one value of now, epoch ms UTC. ``staging_dir`` is the run's absolute
-    staging folder; each attempt makes a folder of its own in it. ``log_level`` and ``log_json``
-    are how tasks log. ``secondary`` are the variables that secondary input gives. ``coordinator``
-    says where the driver answers, None when the tasks share nothing. ``known_schema`` is the
-    dataset's schema as published so far, one line a column, empty when there is none.
-    ``resume_from`` are folders of earlier attempts by signature; their pages are not read again.
-    Empty text means that its pages are too old to go on from. ``events`` is what judges rows
-    by their event time, None for a job without event column. ``books`` are the timelabels that are
-    closed, None if rows for a closed one are published as others. ``shows_requests`` lets tasks
-    log each request as a curl line, too.
+    staging folder; each attempt makes a folder of its own in it. ``log_level`` and ``log_json`` are
+    the log settings of tasks. ``secondary`` are the variables that secondary input gives.
+    ``coordinator`` is the driver's address, None if the tasks share nothing. ``known_schema`` is
+    the dataset's schema as published so far, one line a column, empty if there is none.
+    ``resume_from`` are folders of earlier attempts by signature; the pages there are not read
+    again. Empty text as a folder means that the pages are too old to resume from. ``events`` judges
+    rows by their event time, None for a job without event column. ``books`` are the closed
+    timelabels, None if rows for a closed label are published like other rows. With
+    ``shows_requests`` tasks also log each request as a curl line.
     """
 
     job: Job
@@ -63,7 +64,7 @@ class RunContext:
 
 @dataclass(frozen=True, slots=True)
 class AttemptId:
-    """Which attempt of which work unit, in which run of which job; ``number`` counts from 1.
+    """The identity of an attempt: job, run, work unit, and ``number``, which counts from 1.
 
     ``unit_hash`` is the short form of ``signature`` that names files.
     """
@@ -79,9 +80,9 @@ class AttemptId:
 class StagedFile:
     """One finished file of an attempt. ``path`` is absolute.
 
-    ``name`` is where a dumped file goes below ``data.publisher.final.dir``; files of rows are named
-    when they are published. ``folder`` is where such a file goes below the run's output folder, and
-    ``timelabel`` that of its rows, where they are kept apart by it.
+    ``name`` is the path of a dumped file below ``data.publisher.final.dir``; files of rows get
+    their names when they are published. ``folder`` is the folder of a file of rows below the run's
+    output folder. ``timelabel`` is the label of its rows, if labels separate the rows.
     """
 
     path: str
@@ -95,7 +96,7 @@ class StagedFile:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a work unit failed: stable code, message without secrets, what to do about it.
+    """The failure of a work unit: its stable code, a message without secrets, and what to do.
 
     ``retryable`` says whether another attempt may heal it.
     """
@@ -107,7 +108,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: DilError) -> Failure:
-        """Build the failure from one of our own errors."""
+        """Return the failure that one of our own errors means."""
         return cls(error.code, error.message, error.retryable, error.fix)
 
 
@@ -115,8 +116,8 @@ class Failure:
 class Counters:
     """Counters of one attempt; bytes are as received, seconds_waited is pacing, interval and retry.
 
-    ``requests`` are all that were sent, ``resent`` those of them that repeat an earlier one because
-    it failed: unset for none, so that it is left out of stored results, as before there was one.
+    ``requests`` counts all sent requests, ``resent`` the requests among them that repeat a failed
+    one. ``resent`` is unset for none, so that stored results leave it out, as earlier releases did.
     """
 
     requests: int = 0
@@ -133,7 +134,7 @@ class Counters:
 
     @property
     def requests_resent(self) -> int:
-        """Return ``resent`` as a number."""
+        """Return ``resent`` as a number, 0 if it is unset."""
         return self.resent or 0
 
 
@@ -141,14 +142,14 @@ class Counters:
 class TaskReport:
     """The outcome of one work unit: staged files, or a failure.
 
-    ``quarantined`` are the staged files of rows that were put aside, ``rejects`` why they were,
-    ``discarded`` the values that were left out of rows that were kept. ``refused`` are the staged
-    files of payload rows that the receiver refused, ``answers`` the rows that it did not just take.
-    ``events`` is the tally of event times, ``late`` are the staged files of late rows, which go
-    beside the dataset; ``closed`` are the rows among them that came for closed timelabels. All
-    three are unset for a job without them, so that they are left out of stored results.
-    ``left_out`` are the columns of the source that ``ms.output.schema`` leaves out, unset too
-    where there are none.
+    ``quarantined`` are the staged files of rows that were put aside, ``rejects`` counts these rows
+    by reason, and ``discarded`` counts the values that were left out of kept rows. ``refused`` are
+    the staged files of payload rows that the receiver refused, and ``answers`` counts the payload
+    rows whose status was not success. ``events`` is the tally of event times. ``late`` are the
+    staged files of late rows, which go beside the dataset; ``closed`` are the rows among them that
+    came for closed timelabels. These three are unset for a job without them, so that stored results
+    leave them out. ``left_out`` are the columns of the source that ``ms.output.schema`` leaves out;
+    it is also unset if there are none.
     """
 
     signature: str
@@ -173,15 +174,15 @@ class TaskReport:
 
     @property
     def beside(self) -> int:
-        """Return the rows in the staged files of late rows."""
+        """Return the number of rows in the staged files of late rows."""
         return 0 if self.late is UNSET else sum(file.rows for file in self.late)
 
     @property
     def rows(self) -> int:
-        """Return the rows in the staged files."""
+        """Return the number of rows in the staged files."""
         return sum(file.rows for file in self.files)
 
     @property
     def bytes(self) -> int:
-        """Return the bytes of the staged files."""
+        """Return the size of the staged files in bytes."""
         return sum(file.bytes for file in self.files)

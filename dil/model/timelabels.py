@@ -1,4 +1,4 @@
-"""Which schedule names the work units of a job."""
+"""The schedule that labels the work units of a job."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LabelClosing(StrEnum):
 
 
 class AfterClose(StrEnum):
-    """``ms.late.after.close``: what becomes of rows for a closed timelabel (rule T32)."""
+    """``ms.late.after.close``: what happens to rows for a closed timelabel (rule T32)."""
 
     SIDE_TABLE = "side_table"
     REOPEN = "reopen"
@@ -41,7 +41,7 @@ class AfterClose(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EarlierSchedule:
-    """What cut time into windows until an instant, where its last window ended, epoch ms UTC."""
+    """An earlier schedule, which cut time into windows until an instant, epoch ms UTC."""
 
     schedule: str = ""
     every_ms: int = 0
@@ -54,14 +54,14 @@ class EarlierSchedule:
 class TimelabelSpec:
     """The settings of ``ms.timelabel.*``; one of ``schedule``, ``every_ms`` and ``unit`` is set.
 
-    ``schedule`` is a cron expression that can be read. ``every_ms`` is a number of whole minutes.
-    ``zone`` is where schedule and unit are evaluated, in a form that ``find_zone`` accepts.
-    ``is_dated`` says that work units have a time; without one all have the label of their run.
-    ``column`` is the one by whose time each row is labelled, empty if none is named.
-    ``splits`` cuts work units where windows end. ``catches_up`` False leaves out windows that no
-    run was there for, ``first_period`` what is older than the first run's window. ``closing`` says
-    who closes labels, ``after_close`` what becomes of rows for a closed one. ``earlier``
-    are the schedules before this one, oldest first: it counts from where the last of them ended.
+    ``schedule`` is a valid cron expression. ``every_ms`` is a number of whole minutes. ``zone`` is
+    the zone of schedule and unit, in a form that ``find_zone`` accepts. ``is_dated`` says that work
+    units have a time; if not, all have the label of their run. ``column`` names the column whose
+    time labels each row, empty if none is named. ``splits`` cuts work units at the ends of windows.
+    ``catches_up`` False leaves out windows in which no run took place, and ``first_period`` leaves
+    out time before the first run's window. ``closing`` says who closes labels, ``after_close`` what
+    happens to rows for a closed label. ``earlier`` are the schedules before this one, oldest first;
+    this schedule begins at the end of the last of them.
     """
 
     schedule: str = ""
@@ -84,5 +84,5 @@ class TimelabelSpec:
 
     @property
     def leaves_out(self) -> bool:
-        """Return whether runs leave out windows of the past."""
+        """Return whether runs leave out past windows."""
         return self.is_dated and (self.first_period or not self.catches_up)

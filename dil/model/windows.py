@@ -1,6 +1,6 @@
-"""Windows of event time over an input: what is computed of each, and which are closed.
+"""Windows of event time over an input: their query, and the windows that a run closes.
 
-Times and lengths are milliseconds; times count from 1970-01-01T00:00:00Z, and so do windows.
+Times and lengths are milliseconds; times and windows count from 1970-01-01T00:00:00Z.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 START, END = "window_start", "window_end"
-# The event time of a row of the view, as a timestamp.
+# The column of the view with a row's event time, as a timestamp.
 EVENT_TIME = "__dil_event_time"
 
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """The windows that a run emits: those that end after ``after_ms`` and up to ``until_ms``.
+    """The windows that a run emits; they end after ``after_ms`` and at ``until_ms`` or before.
 
-    ``after_ms`` is None if none was emitted yet.
+    ``after_ms`` is None if no window was emitted yet.
     """
 
     after_ms: int | None
@@ -25,7 +25,7 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class WindowSpec:
-    """Windows of a size, one every ``slide_ms``; rows are grouped by ``keys`` in each.
+    """Windows of a size, one every ``slide_ms``; ``keys`` group the rows of each window.
 
     ``aggs`` are names of columns, each with an aggregate in Spark SQL.
     """
@@ -47,18 +47,18 @@ class WindowSpec:
         return " ".join(parts)  # the job's author wrote the aggregates, as SQL
 
     def closes_any(self, closing: Closing) -> bool:
-        """Return whether a window ends in the time that a run closes."""
+        """Return whether a run that closes this time emits a window."""
         if closing.after_ms is None:
             return True
         return self._last_end(closing.until_ms) > self._last_end(closing.after_ms)
 
     def _last_end(self, until_ms: int) -> int:
-        """Return the last end of a window up to an instant."""
+        """Return the last end of a window at an instant or before, in epoch ms UTC."""
         return until_ms - (until_ms - self.size_ms) % self.slide_ms
 
 
 def quoted(name: str) -> str:
-    """Return a name as SQL has it."""
+    """Return a name as a quoted identifier of Spark SQL."""
     escaped = name.replace("`", "``")
     return f"`{escaped}`"
 

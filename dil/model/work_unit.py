@@ -26,11 +26,11 @@ class Reason(StrEnum):
 class WorkUnit(msgspec.Struct, frozen=True, gc=False):
     """One partition of the datetime watermark combined with one unit; all times epoch ms UTC.
 
-    ``low`` is where reading starts (the partition start, or later when pruned), ``high`` is the
-    partition's end. ``unit_json`` is the unit as compact JSON, members in their order: it is part
-    of the signature. ``last_high``, ``cutoff`` (its own, C) and ``overall`` (its unit's, O(u))
-    explain the decision and are None without a record. ``not_before`` holds a task back until that
-    instant (pacing), 0 means no wait.
+    ``low`` is the instant where reading starts (the partition start, or later if a part was read
+    before), ``high`` is the partition's end. ``unit_json`` is the unit as compact JSON, members in
+    their order: it is part of the signature. ``last_high``, ``cutoff`` (the work unit's own, C) and
+    ``overall`` (its unit's, O(u)) explain the decision and are None without a record. A task waits
+    until the instant ``not_before`` (pacing); 0 means no wait.
     """
 
     signature: str
@@ -48,12 +48,12 @@ class WorkUnit(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def unit(self) -> dict[str, JsonValue]:
-        """Return the unit as a dict, members in their order, numbers as they are written."""
+        """Return the unit as a dict; members keep their order, numbers their text."""
         return read_unit(self.unit_json)
 
     @property
     def unit_key(self) -> str:
-        """Return the second half of the signature: what all partitions of the unit share."""
+        """Return the second half of the signature, which all partitions of the unit share."""
         return unit_key(self.unit_name, self.unit_json)
 
     @property
@@ -63,7 +63,7 @@ class WorkUnit(msgspec.Struct, frozen=True, gc=False):
 
 
 def read_unit(unit_json: str) -> dict[str, JsonValue]:
-    """Return a unit as a dict, members in their order, numbers as they are written."""
+    """Return a unit as a dict; members keep their order, numbers their text."""
     value: dict[str, JsonValue] = json.loads(
         unit_json, parse_float=read_number, parse_int=read_number
     )
@@ -82,9 +82,9 @@ def unit_hash(signature: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """A candidate that is not due, kept only when a full explanation was asked for.
+    """A candidate that is not due, kept only for a full explanation of the plan.
 
-    ``own_cutoff`` is the candidate's C, ``cutoff`` the larger of it and its unit's O(u); both are
+    ``own_cutoff`` is the candidate's C, ``cutoff`` is the larger of C and the unit's O(u); both are
     epoch ms UTC and None if nothing succeeded before.
     """
 
@@ -101,9 +101,9 @@ class Skip:
 class PlannedBooks:
     """How a run treats closed timelabels (rule T32).
 
-    ``left`` counts the work units among the skipped that are left as they are, ``left_labels`` are
-    their timelabels. ``reopens`` are the closed timelabels that the run reopens, ``beside`` those
-    whose rows it publishes beside the dataset.
+    ``left`` counts the skipped work units that stay unread because their timelabels are closed;
+    ``left_labels`` are these labels. ``reopens`` are the closed timelabels that the run reopens,
+    ``beside`` the closed timelabels whose rows the run publishes beside the dataset.
     """
 
     left: int = 0
@@ -114,18 +114,18 @@ class PlannedBooks:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one run will do, in execution order; all times epoch ms UTC.
+    """The work units of one run, in execution order; all times epoch ms UTC.
 
     ``cutoff`` is the largest overall cutoff of any unit, None without history. ``skipped`` counts
-    candidates that are not due, ``left`` those that are due beyond the parallelism limit.
-    ``left_low`` is the earliest partition start among the latter. ``work_units`` is immutable and
-    equals a tuple; its items may be made when they are looked at. ``partitions`` counts those of
-    the range, ``skips`` is None unless an explanation was asked for. ``missed`` are work units
-    among the skipped that no run reads, because none was there in their time; the run records them.
-    ``before_first`` counts those among the skipped that are older than the first run's period;
-    their partitions are not among ``partitions``. ``books`` is unset if no work unit is of a
-    closed timelabel, so that it is left out of stored plans. ``grace_why`` says why
-    this run reads back as far as it does, unset if that is just configured.
+    candidates that are not due, ``left`` counts due candidates beyond the parallelism limit, and
+    ``left_low`` is the earliest partition start among these. ``work_units`` is immutable and equals
+    a tuple; its items may be made when they are accessed. ``partitions`` is the number of
+    partitions of the range. ``skips`` is None unless the plan was made with an explanation.
+    ``missed`` are skipped work units that no run reads, because no run took place in their time;
+    the run records them. ``before_first`` counts skipped work units that are older than the first
+    run's period; ``partitions`` does not count their partitions. ``books`` is unset if no work unit
+    has a closed timelabel, so that stored plans leave it out. ``grace_why`` says why this run reads
+    back as far as it does, unset if the grace period is just configured.
     """
 
     now: int

@@ -49,7 +49,7 @@ def located_advice(code: str, error: str, fix: str, places: Places) -> str:
         if origin is not None and str(origin) not in f"{error} {fix}":
             end = "" if not fix or fix.endswith((".", "?", "!", ":")) else "."
             place = "-D" if origin.path == f"-D {name}" else str(origin)
-            return f"{fix}{end} It was asked as {name} says ({place}).".strip()
+            return f"{fix}{end} The request was made as {name} says ({place}).".strip()
     return located
 
 

@@ -1,4 +1,4 @@
-"""Properties of the treatment of rows between extractor and writer, and their JSON.
+"""Properties of the conversion of rows between extractor and writer, and their JSON.
 
 See docs/rows.md.
 """
@@ -87,7 +87,10 @@ def _derived_field(item: JsonValue, where: str) -> DerivedField:
     place = f'{where} "{field.name}"'
     if _CLOCK.fullmatch(field.formula.source) and field.formula.type != "epoc":
         raise ShapeError(
-            (f"{place} takes {field.formula.source}, which only type epoc can", "Use type epoc.")
+            (
+                f"{place} reads {field.formula.source}, which only type epoc can read",
+                "Use type epoc.",
+            )
         )
     if found := path_problem(f"{where}.formula.source", field.formula.source.strip()):
         raise ShapeError(found)
@@ -137,7 +140,10 @@ def _encryption_fields(value: JsonValue, around: ReadContext) -> tuple[str, ...]
         else:
             paths[item] = compile_path(item).steps
     findings.extend(
-        (f'has "{inner}", which lies inside "{outer}"', "Name only the values themselves.")
+        (
+            f'has "{inner}", which is inside "{outer}"',
+            "Name only the inner or only the outer value.",
+        )
         for outer, steps in paths.items()
         for inner, deeper in paths.items()
         if inner != outer and deeper[: len(steps)] == steps
@@ -154,12 +160,13 @@ _Paths = Annotated[tuple[str, ...], Written(ValueType.JSON_ARRAY, read=_encrypti
 
 @dataclass(frozen=True, slots=True)
 class EncryptionSection(Section):
-    """Values that are written encrypted."""
+    """The values that are encrypted before they are written."""
 
     paths: _Paths = prop(
         ENCRYPTED,
-        "Paths, by the names of the source, of values that are replaced by `ENC(...)` of "
-        "their text under the first master password. Not inside arrays; null stays null.",
+        "Paths of values to encrypt, by the names of the source. The text of a value becomes "
+        "`ENC(...)` under the first master password. A path may not lead into an array; null stays "
+        "null.",
         default=(),
         example='["address.city"]',
         scope=Scope.TASK,
@@ -178,8 +185,8 @@ class ConversionSection(Section):
     )
     date_formats: DatePatterns = prop(
         "converter.avro.date.format",
-        "Patterns tried in order for columns of type date. `iso` takes any date of ISO 8601, "
-        "with or without a time behind it.",
+        "Patterns tried in order for columns of type date. `iso` takes any date of ISO 8601, with "
+        "or without a time after it.",
         default=("yyyy-MM-dd HH:mm:ss",),
         scope=_T,
     )
@@ -191,7 +198,7 @@ class ConversionSection(Section):
     )
     time_formats: DatePatterns = prop(
         "converter.avro.time.format",
-        "Patterns tried in order for columns of type time. `iso` takes any of ISO 8601.",
+        "Patterns tried in order for columns of type time. `iso` takes any time of ISO 8601.",
         default=("HH:mm:ss",),
         scope=_T,
     )
@@ -215,14 +222,14 @@ class ConversionSection(Section):
     )
     max_failures: Annotated[Long, Ge(0)] = prop(
         MAX_FAILURES,
-        "Rows per work unit that may be dropped because they cannot be converted.",
+        "Most rows of a work unit that may be dropped because they cannot be converted.",
         default=0,
         scope=_T,
     )
     keeps_columns: Bool = prop(
         "converter.avro.nullify.fields.enabled",
-        "Whether columns of the dataset that the rows lack are written as null, in any output "
-        "format; otherwise files lack them.",
+        "Whether columns of the dataset that the rows lack are written as null, in every output "
+        "format; if not, files lack these columns.",
         default=False,
         scope=_T,
     )
@@ -245,18 +252,18 @@ def _attributes(value: JsonValue, around: ReadContext) -> ValidationAttributes:
 
 @dataclass(frozen=True, slots=True)
 class NormalizerSection(Section):
-    """How a normaliser groups rows."""
+    """The settings by which a normaliser groups rows."""
 
     batch_size: Annotated[Long, Ge(1)] = prop(
         BATCH,
-        "Rows that a normaliser puts into one.",
+        "Number of rows that a normaliser puts into one row.",
         default=500,
         scope=Scope.TASK,
     )
     breaks: Bool = prop(
         "ms.normalizer.batch.break",
-        "Whether a normaliser begins a new batch where a column that it keeps changes its "
-        "value; otherwise the first row of a batch speaks for all.",
+        "Whether a normaliser begins a new batch when a column that it keeps changes its value; if "
+        "not, the batch has the column's value of its first row.",
         default=False,
         scope=Scope.TASK,
     )
@@ -270,7 +277,8 @@ class ValidationSection(Section):
         ValidationAttributes, Written(ValueType.JSON_OBJECT, read=_attributes)
     ] = prop(
         ATTRIBUTES,
-        "When in-flow validation passes; required with it. A member that is left out keeps its "
+        "The rule by which in-flow validation passes; the validation converter needs it. A member "
+        "that is left out has its "
         "default.",
         default=ValidationAttributes(),
         shown='{"threshold":0,"criteria":"fail"}',

@@ -1,4 +1,4 @@
-"""``ms.dedupe.*``: rows of a derived dataset that repeat others."""
+"""``ms.dedupe.*``: rows of a derived dataset that repeat other rows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dil.model.section import Duration, Scope, Section, Text, Texts, prop
 
 @dataclass(frozen=True, slots=True)
 class DedupeSection(Section):
-    """The rule by which rows of a query are left out as repeats of published rows."""
+    """The rule by which a query's rows are left out because they repeat published rows."""
 
     keys: Texts = prop(
         KEYS,
-        "Columns of the query's result. Of rows that are equal in all these columns, and whose "
-        "times are `ms.dedupe.within` apart at most, only the first one is published.",
+        "Columns of the query's result. If rows are equal in all these columns and their times are "
+        "at most `ms.dedupe.within` apart, only the first of them is published.",
         default=(),
         example="sensor,reading_id",
         scope=Scope.JOB,
@@ -33,7 +33,7 @@ class DedupeSection(Section):
     )
     within_ms: Annotated[Duration, Ge(0)] | None = prop(
         WITHIN,
-        "How far apart the times of a row and of its repeat may be, an ISO duration.",
+        "Most time between a row and its repeat, an ISO duration.",
         default=None,
         example="PT1H",
         scope=Scope.JOB,

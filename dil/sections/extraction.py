@@ -57,7 +57,9 @@ _Types = Annotated[
     Written(
         ValueType.JSON_OBJECT,
         read=_default_types,
-        members=(("(a column's name)", "a type word", "Type of the column where it is inferred."),),
+        members=(
+            ("(a column's name)", "a type word", "Type of the column if no schema declares it."),
+        ),
     ),
 ]
 
@@ -85,30 +87,31 @@ class ExtractionSection(Section):
     )
     data_field: DocumentPath = prop(
         DATA_FIELD,
-        "Path of the rows inside the response: a dot path, where a number picks an element of "
-        "an array, or JSONPath, which begins with `$`; what it finds are the rows.",
+        "Path of the rows inside the response: a dot path, in which a number picks an element of "
+        "an array, or JSONPath, which begins with `$`. The values that it finds are the rows.",
         default="",
         example="result.rows",
         scope=Scope.TASK,
     )
     default_types: _Types = prop(
         "ms.data.default.type",
-        "Column name to type, in place of what inference finds for primitive columns.",
+        "Types by column name; they take the place of inferred types of primitive columns.",
         default_factory=dict,
         example='{"amount": "double", "id": "long"}',
         scope=Scope.TASK,
     )
     most_columns: Annotated[Int, Ge(0)] = prop(
         "ms.extract.columns.max",
-        "How many columns rows may have where `ms.output.schema` does not name them, members of "
-        "records counted; 0 is no limit.",
+        "Most columns of rows, with the members of records, if `ms.output.schema` does not name "
+        "them; 0 is no limit.",
         default=20_000,
         scope=Scope.TASK,
         identity=False,
     )
     explicit_eof: Bool = prop(
         "ms.data.explicit.eof",
-        "End marker for converters that group rows; here each converter learns of the last row.",
+        "End marker for converters that group rows; here each converter gets a call after the last "
+        "row.",
         default=False,
         scope=Scope.TASK,
         support=Support.NO_EFFECT,
@@ -123,7 +126,7 @@ class ExtractionSection(Section):
 
     @property
     def is_file_dump(self) -> bool:
-        """Return whether responses become files as they are."""
+        """Return whether the job writes responses to files as they are."""
         return names_file_dump(self.extractor)
 
 
@@ -166,12 +169,12 @@ def _csv(value: JsonValue, around: ReadContext) -> CsvSettings:
 
 
 def _character(value: object, name: str, findings: list[tuple[str, str]]) -> str:
-    """Return the character that a text means, empty text for none (``u0000`` or blank)."""
+    """Return the character that a text means; empty text for no character (``u0000`` or blank)."""
     text = str(value).strip()
     code = _CODE.fullmatch(text)
     character = chr(int(code[1], 16)) if code else text[:1]
     if character in {"\r", "\n"} or "\ud800" <= character <= "\udfff":
-        findings.append((f"{name} is no character that can stand in a line", _CHARACTER_FIX))
+        findings.append((f"{name} is no character that a line can hold", _CHARACTER_FIX))
         return ""
     if character == "\0":
         character = ""
@@ -198,7 +201,8 @@ def _projection_findings(text: str) -> list[tuple[str, str]]:
     ranges = [part.split("-") for part in text.split(",") if "-" in part]
     wrong = ["-".join(pair) for pair in ranges if int(pair[0]) >= int(pair[1])]
     return [
-        (f"columnProjection has the range {each}", f"{fix} The left one is less.") for each in wrong
+        (f"columnProjection has the range {each}", f"{fix} The left position is the smaller one.")
+        for each in wrong
     ]
 
 
@@ -225,8 +229,9 @@ class DumpSection(Section):
 
     file_name: UriTemplate = prop(
         FILE_NAME,
-        "File name of a file dump below `data.publisher.final.dir`. For S3 and SFTP, with any "
-        "extractor, it also says that one file is read; without it files are listed.",
+        "File name of a file dump below `data.publisher.final.dir`. With S3 and SFTP and any "
+        "extractor, a file name also means that one file is read; without a file name the job "
+        "lists the files.",
         default="",
         variables=True,
         scope=Scope.TASK,

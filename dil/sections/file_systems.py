@@ -16,16 +16,16 @@ class FileSystemsSection(Section):
 
     every: FileSystemUri = prop(
         "fs.uri",
-        "File system of absolute paths that name none, such as `hdfs://lake` or `s3://bucket`: of"
-        " what is published, state, the master password file, secondary input, and the files of a"
-        " file source. `file:///path` stays on this machine.",
+        "File system of absolute paths that name none, such as `hdfs://lake` or `s3://bucket`. It "
+        "applies to published data, state, the master password file, secondary input, and the "
+        "files of a file source. `file:///path` stays on this machine.",
         default="file:///",
         example="hdfs://lake",
     )
     written: FileSystemUri = prop(
         "writer.fs.uri",
-        "File system of `data.publisher.final.dir` where `data.publisher.fs.uri` is unset; unset:"
-        " `fs.uri`. Unfinished files are in a hidden folder there.",
+        "File system of `data.publisher.final.dir` if `data.publisher.fs.uri` is unset; unset: "
+        "`fs.uri`. Unfinished files are in a hidden folder there.",
         default="file:///",
         example="hdfs://lake",
         scope=Scope.TASK,

@@ -16,7 +16,7 @@ _SELECT = "Name one place, such as $.data.rows."
 
 
 def anything(path: Path) -> str:
-    """Accept every path, with any number of values."""
+    """Return empty text: every path is accepted, with any number of values."""
     del path
     return ""
 
@@ -27,10 +27,10 @@ def one_place(path: Path) -> str:
 
 
 def through_members(path: Path) -> str:
-    """Return why a path does not lead through members of records to a value; empty if it does."""
+    """Return why a path does not lead to a value by members of records; empty text if it does."""
     if path.is_place and path.steps and all(isinstance(step, str) for step in path.steps):
         return ""
-    return one_place(path) or "does not lead through names alone"
+    return one_place(path) or "does not consist of names alone"
 
 
 def path_problem(
@@ -39,9 +39,9 @@ def path_problem(
     """Return the problem of a JSONPath and its fix; None if the path is fine or no JSONPath.
 
     Args:
-        where: Its place inside the property, empty if it is the whole value.
+        where: The path's place inside the property, empty if it is the whole value.
         text: The path.
-        refusal: Returns why a parsed path is not allowed there; empty text if it is.
+        refusal: Returns why a parsed path is not allowed there; empty text if it is allowed.
     """
     if not is_jsonpath(text):
         return None
@@ -74,7 +74,7 @@ def check_regex(pattern: str, where: str) -> None:
 
 
 def regex_error(pattern: str) -> ValueError | None:
-    """Return why a text is no Java regular expression; None if it is one."""
+    """Return why a text is no Java regular expression; None if it is."""
     from dil.text.java_regex import compile_java  # few jobs have expressions
 
     try:

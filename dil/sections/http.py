@@ -45,8 +45,8 @@ _ContentTypes = Annotated[
         ValueType.JSON_OBJECT,
         read=_content_types,
         members=(
-            ("Content-Type", "text", "A media type to accept beside those of the extractor."),
-            ("(any name)", "text", "One more of them."),
+            ("Content-Type", "text", "A media type to accept in addition to the extractor's."),
+            ("(any name)", "text", "Another media type to accept."),
         ),
     ),
 ]
@@ -59,8 +59,8 @@ class SendingSection(Section):
 
     method: _Method = prop(
         "ms.http.request.method",
-        "Verb of the requests. GET_XE is GET that puts values into the URI without encoding. "
-        "With POST, PUT, PATCH and DELETE the parameters that nothing consumed go into the "
+        "Verb of the requests. GET_XE is GET, but puts values into the URI without encoding them. "
+        "With POST, PUT, PATCH and DELETE the parameters that are not used elsewhere go into the "
         "body: a JSON object, or a form with the Content-Type "
         "`application/x-www-form-urlencoded`.",
         default="GET",
@@ -68,18 +68,18 @@ class SendingSection(Section):
     )
     repeats_unsafe: Bool = prop(
         "ms.http.retry.unsafe",
-        "Sends POST with a row, and PATCH, again as well when it is unknown whether the source "
-        "acted on them; else they fail then, unless an idempotency header is sent. POST "
-        "without a row is taken for a query and always sent again.",
+        "Whether POST with a row, and PATCH, are sent again if it is unknown whether the source "
+        "acted on them. If not, such a request fails, unless it has an idempotency header. POST "
+        "without a row counts as a query and is always sent again.",
         default=False,
         scope=Scope.TASK,
         identity=False,
     )
     idempotency_header: Text = prop(
         "ms.http.idempotency.header",
-        "Header that carries a key of the row that is sent, the same in every attempt and "
-        "run, such as `Idempotency-Key`: a receiver that knows it takes each row once. Blank: "
-        "none.",
+        "Header, such as `Idempotency-Key`, with a key of the row that is sent; the key is the "
+        "same in every attempt and run, so a receiver that reads it takes each row once. Blank: no "
+        "header.",
         default="",
         scope=Scope.TASK,
         identity=False,
@@ -93,12 +93,13 @@ class SendingSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class ContentTypesSection(Section):
-    """Which answers are accepted."""
+    """The content types of responses that are accepted."""
 
     content_types: _ContentTypes = prop(
         "ms.http.response.type",
-        "More content types to accept; the values count when there is a `Content-Type`. A "
-        "type of JSON lines, such as `application/x-ndjson`, has every body read line by line.",
+        "More content types to accept; the values count only if there is a `Content-Type`. If one "
+        "of them is a type of JSON lines, such as `application/x-ndjson`, every body is read line "
+        "by line.",
         default_factory=dict,
         example='{"Content-Type": "application/vnd.api+json"}',
         scope=Scope.TASK,
@@ -106,7 +107,7 @@ class ContentTypesSection(Section):
 
     @property
     def accepted(self) -> tuple[str, ...]:
-        """Return the types in lower case, none without a Content-Type."""
+        """Return the accepted types in lower case; none if no Content-Type is set."""
         if "content-type" not in {name.lower() for name in self.content_types}:
             return ()
         return tuple(media_type.lower() for media_type in self.content_types.values())
@@ -118,17 +119,17 @@ class LimitsSection(Section):
 
     rate_limit: Rate | None = prop(
         "ms.http.rate.limit",
-        "Most requests that all work units of a run together may send, evenly spaced: "
-        "requests, a slash, a time in s, min, h or d, such as `10/s`, `600/min` or `1/2s`. "
-        "Blank: no limit.",
+        "Most requests per time that all work units of a run together may send, evenly spaced. "
+        "Write requests, a slash, and a time in s, min, h or d, such as `10/s`, `600/min` or "
+        "`1/2s`. Blank: no limit.",
         default=None,
         scope=Scope.TASK,
         identity=False,
     )
     max_requests: Annotated[Int, Ge(0)] = prop(
         "ms.http.requests.max",
-        "Most requests of one run, retries included. Once they are spent the run ends with "
-        "DIL-QUOTA, keeps what is done, and the next run goes on. 0: no limit.",
+        "Most requests of one run, retries included. Once they are spent, the run ends with "
+        "DIL-QUOTA and keeps its finished work, and the next run continues. 0: no limit.",
         default=0,
         scope=Scope.TASK,
         identity=False,

@@ -1,4 +1,4 @@
-"""Paging and sessions: their properties, and the JSON of them. See docs/semantics/paging.md."""
+"""Paging and sessions: their properties and JSON. See docs/semantics/paging.md."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _pagination(value: JsonValue, around: ReadContext) -> Pagination:
 
 
 def _place(member: str, text: str, *, is_link: bool) -> Iterator[tuple[str, str]]:
-    """Yield the problems of a place in the answer."""
+    """Yield the problems of a place in the response."""
     if text == "link" and not is_link:
         yield f"{member} is link, and a link is no flag", "Write `next`: its absence is the end."
     elif text.startswith("header:") and not text.removeprefix("header:").strip():
@@ -65,12 +65,12 @@ _SessionKey = Annotated[SessionKeyField, Written(ValueType.JSON_OBJECT, read=_se
 
 @dataclass(frozen=True, slots=True)
 class PagingSection(Section):
-    """Properties of the sequence of a work unit's requests."""
+    """Properties of the pages that a work unit requests."""
 
     pagination: _Pages = prop(
         PAGES,
-        "How pages are walked: by page values, by an address of the next page or a flag that "
-        "responses hold; and what ends a walk at the latest.",
+        "How pages are requested: by page values, by the address of the next page in a response, "
+        "or by a flag in a response; and the limits that end the walk at the latest.",
         default_factory=Pagination,
         example='{"initialvalues": [0, 100, 1], "fields": ["paging.offset", "paging.limit"]}',
         scope=Scope.TASK,
@@ -86,7 +86,7 @@ class PagingSection(Section):
     )
     total_count_field: DocumentPath = prop(
         TOTAL,
-        "Where the response has the total number of rows: a path, dotted or JSONPath, or "
+        "Place of the total number of rows in the response: a path, dotted or JSONPath, or "
         "`header:<name>`.",
         default="",
         example="paging.total",
@@ -101,7 +101,7 @@ class PagingSection(Section):
     )
     wait_timeout_s: Annotated[Long, Ge(0), Le(86_400)] = prop(
         "ms.wait.timeout.seconds",
-        "How long a session may take to meet its condition.",
+        "Most time that a session may take to meet its condition.",
         default=600,
         scope=Scope.TASK,
         identity=False,

@@ -35,7 +35,7 @@ def _parameters(value: JsonValue, around: ReadContext) -> tuple[Parameter, ...]:
     """
     items = as_array(value)
     if not items:
-        raise ShapeError(("is an empty array", "Leave the value out when there are none."))
+        raise ShapeError(("is an empty array", "Leave the value out if there are no parameters."))
     return each(items, lambda item, where: _parameter(item, where, around))
 
 

@@ -33,7 +33,7 @@ SQL, FILE, FUNCTION = "ms.query.sql", "ms.query.file", "ms.query.function"
 MODE, WAIT = "ms.query.mode", "ms.query.wait"
 MAX_BLOCKS, MAX_ROWS = "ms.query.input.max.blocks", "ms.query.input.max.rows"
 LOGICAL_HASH = "ms.query.logical.hash"
-# Sections of jobs that read a source, which jobs that read datasets must not have.
+# Sections of jobs that read a source; jobs that read datasets must not have them.
 SOURCE_KEYS = frozenset({"source.class", "ms.source.uri", "ms.extractor.class"})
 _NAMED = {True: "both job and dataset", False: "neither job nor dataset"}
 _VIEW = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -41,14 +41,14 @@ _VIEW = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class InputStore(Setting):
-    """The state store of an input whose job file is not here."""
+    """The state store of an input whose job file is elsewhere."""
 
     type: Literal["sqlite", "fs", "filelog", "postgresql", "mysql"] = member(
         "Kind of store, as `state.store.type`.", default="sqlite"
     )
     dir: str = member(
-        "Folder of the store, as `state.store.dir`. Relative, it starts at the folder of the job"
-        " file.",
+        "Folder of the store, as `state.store.dir`. A relative path starts at the folder of the "
+        "job file.",
         default="",
     )
     url: str = member(
@@ -64,21 +64,22 @@ class QueryInput(Setting):
 
     view: str = member("Name of the view that the query reads.", name="as")
     job: str = member(
-        "Job file that publishes the dataset. Relative, it starts at the folder of this job file.",
+        "Job file that publishes the dataset. A relative path starts at the folder of this job "
+        "file.",
         default="",
     )
     dataset: str = member(
-        "`job.name` of the job that publishes it, where its job file is not here.", default=""
+        "`job.name` of the job that publishes the dataset, if its job file is not here.", default=""
     )
     store: InputStore | None = member(
-        "Of `dataset`: where that job keeps its state.", name="state.store", default=None
+        "With `dataset`: the state store of that job.", name="state.store", default=None
     )
     late: bool = member(
         "Whether the late rows beside the dataset, in `<dataset>_late`, are read, too.",
         default=False,
     )
     closed: bool = member(
-        "Whether only rows of closed timelabels are read: each label once, when it is closed.",
+        "Whether only rows of closed timelabels are read, each label once, after it is closed.",
         default=False,
     )
 
@@ -104,7 +105,7 @@ def _input(item: JsonValue, where: str) -> QueryInput:
     if not _VIEW.fullmatch(found.view):
         findings.append(
             (
-                f'{where}.as is "{found.view}", which is no name of a view',
+                f'{where}.as is "{found.view}", which cannot name a view',
                 "Write letters, digits and underscores, no digit first.",
             )
         )
@@ -112,27 +113,27 @@ def _input(item: JsonValue, where: str) -> QueryInput:
         findings.append(
             (
                 f"{where} names {_NAMED[bool(found.job)]}",
-                f'Write {{"job": "orders.conf", "as": "{found.view}"}}, or "dataset" with'
-                ' "state.store" where the job file is not here.',
+                f'Write {{"job": "orders.conf", "as": "{found.view}"}}, or "dataset" with '
+                '"state.store" if the job file is not here.',
             )
         )
     elif found.dataset and found.store is None:
         findings.append(
             (
                 f'{where} lacks the member "state.store"',
-                'Say where that job keeps its state: {"type": "sqlite", "dir": "/data/state"}.',
+                'Name the state store of that job: {"type": "sqlite", "dir": "/data/state"}.',
             )
         )
     elif found.job and found.store is not None:
         findings.append(
-            (f"{where} has state.store beside job", "Leave it out: the job file says it.")
+            (f"{where} has state.store and job", "Leave it out: the job file names the store.")
         )
     if found.late and found.closed:
         findings.append(
             (
-                f"{where} has late beside closed",
-                "Leave one of them out: rows beside a dataset come late for a label, and a closed"
-                " one is read once.",
+                f"{where} has late and closed",
+                "Leave one of them out: late rows come after their label is closed, and a closed "
+                "label is read once.",
             )
         )
     if findings:
@@ -150,12 +151,12 @@ _EXAMPLE = """\
 
 @dataclass(frozen=True, slots=True)
 class QuerySection(Section):
-    """A dataset that is derived from others by a query."""
+    """A dataset that a query derives from other datasets."""
 
     inputs: _Inputs = prop(
         INPUTS,
         "Datasets that the job reads in place of a source, each as a view of its query. Such a job "
-        "has no `source.class` and nothing else of a source.",
+        "has no `source.class` and no other property of a source.",
         default=(),
         example=_EXAMPLE,
         hidden_members="`url` of `state.store`",
@@ -163,8 +164,8 @@ class QuerySection(Section):
     )
     sql: Text = prop(
         SQL,
-        "The query, in Spark SQL over the views of the inputs. One of this, `ms.query.file` and "
-        "`ms.query.function` is needed.",
+        "The query, in Spark SQL over the views of the inputs. A job needs one of `ms.query.sql`, "
+        "`ms.query.file` and `ms.query.function`.",
         default="",
         example="SELECT id, amount FROM orders WHERE amount > 100",
         scope=Scope.JOB,
@@ -180,22 +181,22 @@ class QuerySection(Section):
         FUNCTION,
         "Python function that gets the inputs as DataFrames by the names of their views and gives "
         "a DataFrame: `def big(inputs): return inputs['orders'].where('amount > 100')`. It is "
-        "looked for as classes of your own are, see `ms.plugin.path`.",
+        "looked up like classes of your own, see `ms.plugin.path`.",
         default="",
         example="queries:big",
         scope=Scope.JOB,
     )
     mode: _Mode = prop(
         MODE,
-        "append runs the query over the new rows of the inputs alone and appends what it gives, so "
-        "it may only map and filter rows; full runs it over the whole inputs again and replaces "
-        "the dataset; windowed computes the windows of `ms.window.*`, each once.",
+        "append runs the query over only the new rows of the inputs and appends the result, so the "
+        "query may only map and filter rows; full runs the query over the whole inputs again and "
+        "replaces the dataset; windowed computes the windows of `ms.window.*`, each once.",
         default="append",
         scope=Scope.JOB,
     )
     max_blocks: Annotated[Int, Ge(1)] | None = prop(
         MAX_BLOCKS,
-        "How many blocks of each input a run takes at most; the next run goes on.",
+        "Most blocks of each input that a run takes; the next run takes more.",
         default=None,
         example="100",
         scope=Scope.JOB,
@@ -203,8 +204,8 @@ class QuerySection(Section):
     )
     max_rows: Annotated[Long, Ge(1)] | None = prop(
         MAX_ROWS,
-        "How many rows of each input a run takes at most. A block is never split: one that holds "
-        "more is taken alone.",
+        "Most rows of each input that a run takes. A block is never split: a block with more rows "
+        "is taken alone.",
         default=None,
         example="10000000",
         scope=Scope.JOB,
@@ -212,7 +213,8 @@ class QuerySection(Section):
     )
     hashes_rows: Bool = prop(
         LOGICAL_HASH,
-        "Whether each block gets a hash of its rows, independent of files: `dil state verify "
+        "Whether each block gets a hash of its rows that does not depend on files: `dil state "
+        "verify "
         "--replay` compares it. It costs a pass over the new rows.",
         default=True,
         scope=Scope.JOB,
@@ -220,8 +222,8 @@ class QuerySection(Section):
     )
     wait_ms: Annotated[Duration, Ge(0)] = prop(
         WAIT,
-        "How long `dil run` waits until each input has something new. Then it takes the new rows"
-        " of the inputs that have some.",
+        "How long `dil run` waits for each input to have new rows. After that time it takes the "
+        "new rows of the inputs that have some.",
         default=0,
         shown="PT0S",
         example="PT10M",

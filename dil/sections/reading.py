@@ -1,7 +1,7 @@
 """Reads the JSON of a property into its model, and reports all its problems at once.
 
 pydantic validates models; its errors become findings with the place of each member and the nearest
-known name. Findings repeat no value, except for words that are not allowed ones.
+known name. Findings repeat no value, except words that are not allowed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _WORD = re.compile(r"'([^']*)'")
 
 
 class ShapeError(ValueError):
-    """A JSON value does not have its property's form; has (what, fix) for each finding."""
+    """A JSON value does not have its property's form; holds a (what, fix) for each finding."""
 
     def __init__(self, *findings: Finding) -> None:
         super().__init__(findings)
@@ -69,26 +69,26 @@ class ReadContext(Protocol):
 
     @property
     def notice(self) -> Callable[[str, str], None]:
-        """Takes a notice about a value that is odd but not wrong, and what to do."""
+        """A function that takes a notice about an odd but valid value, and what to do."""
 
     def secret(self, text: str, where: str = "") -> Secret:
         """Return the secret that a text means; raise ShapeError if it cannot be read."""
 
     def is_reference(self, text: str) -> bool:
-        """Return whether a text means a secret: ENC(...), env:NAME and other references."""
+        """Return whether a text refers to a secret: ENC(...), env:NAME and other references."""
 
     def local_path(self, text: str) -> str:
         """Return the absolute local path that a text names; raise ValueError if it names none.
 
-        A relative one starts at ``folder``.
+        A relative path starts at ``folder``.
         """
 
     def require_password(self, what: str) -> None:
-        """Raise ShapeError, or give a notice if secrets are not needed, if no password is set."""
+        """Raise ShapeError if no password is set, or only give a notice if none is needed."""
 
 
 def note_missing(path: str, notice: Callable[[str, str], None], where: str = "") -> None:
-    """Give a notice if this machine lacks a file, which other machines with tasks may have."""
+    """Give a notice if this machine lacks a file; other machines with tasks may have it."""
     try:
         is_there = Path(path).expanduser().is_file()
     except (OSError, RuntimeError, ValueError):  # too long, no such user, a zero byte
@@ -174,9 +174,9 @@ def read_model(
 ) -> M | None:
     """Return the model of a JSON object; None if anything is wrong with it.
 
-    Appends one finding (what, fix) per wrong, missing or unknown member: the known ones in the
-    model's order, then the unknown ones as they are written. Findings repeat no value, except for
-    words that are not allowed ones.
+    Appends one finding (what, fix) per wrong, missing or unknown member: known members in the
+    model's order, then unknown members in the order written. Findings repeat no value, except words
+    that are not allowed.
     """
     from pydantic import ValidationError  # takes longer than a plan without JSON properties
 

@@ -59,7 +59,7 @@ _TYPE_MEMBERS: Mapping[str, tuple[str, ...]] = {
 }
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MAX_DECIMAL_DIGITS = 76
-# The record whose members are the moved columns, with any names.
+# A record whose members are the moved columns, under any names.
 _MOVED = RecordType(())
 # The members of a column: path, value and meaning.
 _COLUMN_TEXTS: tuple[MemberText, ...] = (
@@ -68,23 +68,27 @@ _COLUMN_TEXTS: tuple[MemberText, ...] = (
         "text, required",
         "Name of the column, also written `name`. Letters, digits and underscore.",
     ),
-    ("isNullable", "true or false", "Whether null is allowed; left out it is."),
+    ("isNullable", "true or false", "Whether null is allowed; if left out, it is allowed."),
     ("dataType", "object, or a type word", "Type of the column."),
     (
         "dataType.type",
         "type word, required",
         "`string`, `boolean`, `int`, `integer`, `long`, `int64`, `float`, `double`, `number`, "
         "`decimal`, `bytes`, `date`, `time`, `timestamp`, `enum`, `array`, `map`, `record`, "
-        '`object`; `["int","null"]` is a nullable int. A union of other flat types is the widest '
-        "of its numbers, or else text.",
+        '`object`; `["int","null"]` is a nullable int. A union of other flat types is the '
+        "widest number type if all are numbers, else text.",
     ),
     ("dataType.name", "text", "Name of an enum, array, map or record in Avro."),
-    ("dataType.items", "type word or column", "Of an array: its items."),
-    ("dataType.values", "type word or column; columns", "Of a map; of a record or object."),
+    ("dataType.items", "type word or column", "For an array: the type of its items."),
+    (
+        "dataType.values",
+        "type word or column; columns",
+        "For a map: the type of its values. For a record or object: its columns.",
+    ),
     ("dataType.fields", "columns", "The same as `values` of a record."),
-    ("dataType.symbols", "array of texts", "Of an enum."),
-    ("dataType.precision", "whole number", "Digits of a decimal; left out 38."),
-    ("dataType.scale", "whole number", "Digits behind its point; left out 0."),
+    ("dataType.symbols", "array of texts", "For an enum: its symbols."),
+    ("dataType.precision", "whole number", "Number of digits of a decimal; 38 if left out."),
+    ("dataType.scale", "whole number", "Number of digits after the point; 0 if left out."),
     ("comment", "text", "For people."),
 )
 
@@ -93,8 +97,8 @@ def _output_schema(value: JsonValue, around: ReadContext) -> Schema:
     """Return the columns in order.
 
     Raises:
-        ShapeError: empty, a column without name or type, an unknown type, a name used twice or
-            unfit for Avro and Parquet.
+        ShapeError: the array is empty, a column has no name or type, a type is unknown, or a name
+            is used twice or unfit for Avro and Parquet.
     """
     del around
     items = as_array(value)
@@ -111,7 +115,7 @@ def _target_schema(value: JsonValue, around: ReadContext) -> Schema:
     """Return the columns; a container without a definition holds the moved columns.
 
     Raises:
-        ShapeError: as ms.output.schema.
+        ShapeError: as for ms.output.schema.
     """
     items = as_array(value)
     open_types = {index: found for index, item in enumerate(items) if (found := _open_type(item))}
@@ -184,7 +188,7 @@ def primitive(word: str, where: str) -> Primitive:
 def _columns(
     items: Sequence[JsonValue], path: str, findings: list[tuple[str, str]]
 ) -> tuple[Column, ...]:
-    """Return the columns that were read; add the problems of each to ``findings``."""
+    """Return the valid columns; add the problems of each column to ``findings``."""
     columns: list[Column] = []
     seen: dict[str, int] = {}
     for index, item in enumerate(items):
@@ -198,7 +202,10 @@ def _columns(
             columns.append(column)
             continue
         findings.append(
-            (f"has two columns {path}{column.name}", "Column names must differ, whatever the case.")
+            (
+                f"has two columns {path}{column.name}",
+                "Column names must differ in more than letter case.",
+            )
         )
     return tuple(columns)
 
@@ -214,7 +221,7 @@ def _column(item: JsonValue, path: str, index: int, findings: list[tuple[str, st
         raise ShapeError(
             (
                 f'has the column name "{where}", which files cannot hold',
-                "Use letters, digits and underscore, not a digit first.",
+                "Use letters, digits and underscores, and no digit at the beginning.",
             )
         )
     data_type, has_null = _data_type(members.get("dataType"), where, findings)
@@ -241,7 +248,10 @@ def _nullable(value: JsonValue, where: str) -> bool:
     word = str(value).lower()
     if word not in {"true", "false"}:
         raise ShapeError(
-            (f"{where} has isNullable neither true nor false", 'Write "isNullable":true or false.')
+            (
+                f"{where} has an isNullable that is neither true nor false",
+                'Write "isNullable":true or false.',
+            )
         )
     return word == "true"
 
@@ -249,7 +259,7 @@ def _nullable(value: JsonValue, where: str) -> bool:
 def _data_type(
     value: JsonValue, where: str, findings: list[tuple[str, str]]
 ) -> tuple[DataType, bool]:
-    """Return a type, and whether null is one branch of its union."""
+    """Return a type, and whether null is a branch of its union."""
     if isinstance(value, str):
         return primitive(value, where), False
     members = as_object(value, f"{where}.dataType")
@@ -341,10 +351,10 @@ def _union(
     where: str,
     findings: list[tuple[str, str]],
 ) -> tuple[DataType, bool]:
-    """Return the type that can have the values of every branch of a union, without null.
+    """Return the type that can hold the values of every branch of a union, without null.
 
-    A column of a file has one type. For numbers it is the widest number type, for other flat types
-    it is text.
+    A column of a file has one type. A union of numbers becomes the widest number type, a union of
+    other flat types becomes text.
     """
     others = [branch for branch in branches if branch != "null"]
     if not others:
@@ -363,7 +373,7 @@ def _flat(branch: JsonValue, where: str) -> str:
     if not isinstance(word, str) or word.lower() in _NESTED:
         raise ShapeError(
             (
-                f"{where} is a union of an array, map or record with something else, and a column "
+                f"{where} is a union of an array, map or record with another type, and a column "
                 "has one type",
                 "Leave the column out.",
             )
@@ -420,7 +430,7 @@ _Cleansing = Annotated[SchemaCleansing, Written(ValueType.JSON_OBJECT, read=_cle
 
 @dataclass(frozen=True, slots=True)
 class SchemaSection(Section):
-    """The columns of rows, and the treatment of rows with other columns."""
+    """The columns of rows, and what happens to rows with other columns."""
 
     columns: _Columns = prop(
         SCHEMA,
@@ -438,7 +448,8 @@ class SchemaSection(Section):
     )
     columns_urn: PathText = prop(
         "ms.source.schema.urn",
-        "File with the columns of the rows, where `ms.output.schema` is left out: an Avro schema, "
+        "File with the columns of the rows, used if `ms.output.schema` is left out: an Avro "
+        "schema, "
         "or an array as in `ms.output.schema`. Columns that `ms.derived.fields` makes are left "
         "out. A `urn:` of DIL's metadata store is refused.",
         default="",
@@ -447,27 +458,27 @@ class SchemaSection(Section):
     )
     target_urn: PathText = prop(
         "ms.target.schema.urn",
-        "The same for `ms.target.schema`; columns of derived fields stay.",
+        "File with the columns of `ms.target.schema`, in the same forms; columns of derived fields "
+        "stay.",
         default="",
         example="schemas/regions.avsc",
         scope=Scope.JOB,
     )
     filters: Bool = prop(
         "ms.enable.schema.based.filtering",
-        "Whether only the columns of `ms.output.schema` pass. `false` lets JSON rows pass "
-        "whole: members that are no columns become further columns, of the types that are "
-        "found.",
+        "Whether only the columns of `ms.output.schema` pass. `false` lets JSON rows pass whole: "
+        "members that are not listed become further columns, with inferred types.",
         default=True,
         scope=Scope.TASK,
     )
     contract: Annotated[ContractMode, ONE_OF] = prop(
         CONTRACT,
-        "What a new column or a value of another type does, measured by `ms.output.schema` or, "
-        "without it, by the schema of what was published so far. evolve: without "
-        "`ms.output.schema` they are accepted and reported as drift; with it, new columns are left "
+        "What happens to a new column or a value of another type, compared with `ms.output.schema` "
+        "or, without it, with the schema of the rows published so far. evolve: without "
+        "`ms.output.schema` both are accepted and reported as drift; with it, new columns are left "
         "out, and the run names them. freeze: the work unit fails. discard_row: the row goes to "
         "quarantine. discard_value: the new column is left out, the unfit value becomes null. "
-        "Without a known schema the first run makes it. Under freeze, discard_row and "
+        "If no schema is known, the first run makes it. Under freeze, discard_row and "
         "discard_value, members of JSON rows that `ms.output.schema` does not list count as new "
         "columns, whatever `ms.enable.schema.based.filtering` says; under evolve only with "
         "`ms.enable.schema.based.filtering=false`.",
@@ -483,8 +494,8 @@ class SchemaSection(Section):
     )
     max_rejects: Annotated[Long, Ge(-1)] = prop(
         "ms.quarantine.max.rows",
-        "Rows that a work unit may put aside before it fails; 0 lets it fail at the first, -1 "
-        "is no limit.",
+        "Most rows that a work unit may put aside before it fails; with 0 it fails at the first "
+        "row, -1 is no limit.",
         default=-1,
         scope=Scope.TASK,
     )

@@ -1,4 +1,4 @@
-"""Secondary input: its properties, and the JSON of them. See docs/secondary-input.md."""
+"""Secondary input: its properties and JSON. See docs/secondary-input.md."""
 
 from __future__ import annotations
 
@@ -62,7 +62,10 @@ def _input(item: JsonValue, where: str, around: ReadContext) -> SecondaryInput:
         )
     if source.encrypted and not source.fields:
         findings.append(
-            (f"{where}.encrypted decrypts texts of named fields, and none is", "Name its fields.")
+            (
+                f"{where}.encrypted decrypts texts of named fields, and no field is named",
+                "Name its fields.",
+            )
         )
     findings.extend(_wrong_paths(source, where))
     if findings:
@@ -100,7 +103,7 @@ def _named_in_column(path: Path) -> str:
 
 
 def _located(path: str, around: ReadContext) -> str:
-    """Return the absolute path; other kinds, and paths that begin with a variable, unchanged."""
+    """Return the absolute path; URIs and paths that begin with a variable stay unchanged."""
     if path.startswith("{{"):
         is_here = not around.file_system or is_this_machine(around.file_system)
         return path if is_here else f"{around.file_system.rstrip('/')}/{path}"
@@ -137,8 +140,8 @@ class SecondarySection(Section):
 
     max_bytes: Annotated[Long, Ge(0)] = prop(
         "ms.secondary.input.max.bytes",
-        "How many bytes a run may read of one `activation` or `authentication` input, unpacked, "
-        "each row counted with 256 bytes more; a longer one fails with DIL-SRC-CONTRACT. 0 is no "
+        "Most bytes, unpacked, that a run may read of one `activation` or `authentication` input; "
+        "each row counts 256 bytes more. A longer input fails with DIL-SRC-CONTRACT. 0 is no "
         "limit.",
         default=1 << 30,
         identity=False,

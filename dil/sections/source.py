@@ -1,7 +1,7 @@
 """Properties of a job's source that connectors and the framework both read.
 
-For all sources: the address, the login, the proxy, TLS. For files and databases: how work units are
-made, and which files or rows are read.
+For all sources these are the address, the login, the proxy and TLS. For files and databases they
+also decide how work units are made, and which files or rows are read.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _located(member: str, text: str, around: ReadContext, findings: list[tuple[s
     try:
         path = around.local_path(text)
     except ValueError as error:
-        findings.append((f"{member} {error}", "Use a local path that every executor has."))
+        findings.append((f"{member} {error}", "Use a local path that exists on every executor."))
         return text
     note_missing(path, around.notice, f"{member} ")
     return path
@@ -106,7 +106,7 @@ def _tls_findings(settings: TlsSettings) -> Iterator[tuple[str, str]]:
         )
     if settings.version.lower() not in _TLS_VERSIONS:
         yield (
-            f'version is "{settings.version}", which is no version of TLS that is safe',
+            f'version is "{settings.version}", which is no safe version of TLS',
             "Write TLSv1.2 or TLSv1.3.",
         )
 
@@ -121,10 +121,10 @@ class SourceSection(Section):
 
     uri: UriTemplate = prop(
         "ms.source.uri",
-        "Where the data is: `https://host/path?query` for HTTP, `https://bucket.host/prefix` "
+        "Address of the data: `https://host/path?query` for HTTP, `https://bucket.host/prefix` "
         "or `s3://bucket/prefix` for S3, `sftp://host:port/path` for SFTP, a path or "
-        "`hdfs://host/path` for files. Values put in for `{{name}}` are URL-encoded for HTTP, "
-        "and put in as they are for the others.",
+        "`hdfs://host/path` for files. Values of `{{name}}` are URL-encoded for HTTP, and "
+        "unchanged for other sources.",
         default="",
         example="https://api.example.com/v1/orders",
         required=True,
@@ -133,9 +133,10 @@ class SourceSection(Section):
     )
     hosts: Texts = prop(
         "ms.source.uri.hosts",
-        "Where values of `{{name}}` may lead `ms.source.uri` beside its own scheme, host and port: "
-        "`host`, `host:port` or `https://host`, with commas between; `*.host` is any one name "
-        "before it. Pages and variables may then lead there with the job's credentials.",
+        "Hosts that values of `{{name}}` may put into `ms.source.uri`, in addition to its own "
+        "scheme, host and port: `host`, `host:port` or `https://host`, with commas between; "
+        "`*.host` allows any one name before host. Pages and variables may then send the job's "
+        "credentials to these hosts.",
         default=(),
         example="files.example.com, *.cdn.example.com:8443",
         scope=Scope.TASK,
@@ -143,8 +144,8 @@ class SourceSection(Section):
     )
     client_factory: _Factory = prop(
         "ms.connection.client.factory",
-        "DIL's class that makes clients. Both are taken; `ms.ssl` alone decides whether there is "
-        "a client certificate.",
+        "DIL's class that makes clients. Both of DIL's classes are accepted; only `ms.ssl` decides "
+        "whether there is a client certificate.",
         default=_DEFAULT_FACTORY,
         scope=Scope.TASK,
         support=Support.NO_EFFECT,
@@ -152,8 +153,8 @@ class SourceSection(Section):
     )
     username: SecretText | None = prop(
         "source.conn.username",
-        "User name: for `ms.authentication` without a token, of an SFTP source; the access key "
-        "of an S3 source.",
+        "User name for `ms.authentication` without a token, or of an SFTP source; access key of an "
+        "S3 source.",
         default=None,
         example="env:API_USER",
         scope=Scope.TASK,
@@ -167,7 +168,7 @@ class SourceSection(Section):
     )
     proxy_host: Text = prop(
         "source.conn.use.proxy.url",
-        "Host of the proxy; used when the port is given as well.",
+        "Host of the proxy; used if the port is given as well.",
         default="",
         scope=Scope.TASK,
         identity=False,
@@ -193,7 +194,7 @@ class SourceSection(Section):
 
     @property
     def proxy(self) -> str:
-        """Return the proxy's address, empty for none: host and port are both needed."""
+        """Return the proxy's address; empty text unless both host and port are set."""
         if not self.proxy_host or self.proxy_port <= 0:
             return ""
         scheme = "" if "://" in self.proxy_host else "http://"
@@ -202,12 +203,13 @@ class SourceSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class FilesSection(Section):
-    """The choice of files of a file source."""
+    """The files that a file source reads."""
 
     settle_ms: Duration | None = prop(
         "ms.source.files.settle",
-        "How long a file must not have been written to before a file source takes it, such as "
-        "`PT10M`. A list leaves younger ones out; reading fails, and is tried again later.",
+        "Time since the last write to a file before a file source takes the file, such as `PT10M`. "
+        "A listing leaves younger files out; reading a younger file fails, and is tried again "
+        "later.",
         default=None,
         scope=Scope.TASK,
         identity=False,
@@ -215,14 +217,14 @@ class FilesSection(Section):
     once: Annotated[Literal["none", "version", "path"], ONE_OF] = prop(
         "ms.source.files.once",
         "Whether each file of a file source is a work unit of its own that is read once. "
-        "`version`: a file is another one when its size, its time or its version at the source "
-        "changed, and is read again, whole. `path`: a path is read once, whatever becomes of "
-        "it. `none`: work units read all files that there are.",
+        "`version`: a file whose size, time or version at the source has changed is another file, "
+        "and is read again, whole. `path`: a path is read once, whatever happens to the file. "
+        "`none`: work units read all files that there are.",
         default="none",
     )
     pattern: Regex = prop(
         "ms.source.files.pattern",
-        "Keeps the objects (S3) or files (SFTP, HDFS, local) whose whole path matches.",
+        "Only objects (S3) or files (SFTP, HDFS, local) whose whole path matches are read.",
         default=".*",
         scope=Scope.TASK,
     )
@@ -234,9 +236,9 @@ class DatabaseSection(Section):
 
     statement: Text = prop(
         "ms.jdbc.statement",
-        "SQL of a database source, run once for each page. Values put in for `{{name}}` are "
-        "bound, inside quotes escaped; they can never become SQL. A statement that is no query "
-        "is run for its effect and gives no rows.",
+        "SQL of a database source, run once for each page. Values of `{{name}}` are bound, or "
+        "escaped inside quotes; they can never become SQL. A statement that is no query is run for "
+        "its effect and gives no rows.",
         default="",
         variables=True,
         scope=Scope.TASK,
@@ -250,7 +252,7 @@ class DatabaseSection(Section):
     )
     ranges: Annotated[Int, Ge(1), Le(10_000)] = prop(
         "ms.jdbc.partitions",
-        "How many ranges `ms.jdbc.partition.column` is cut into.",
+        "Number of ranges that `ms.jdbc.partition.column` is cut into.",
         default=8,
     )
     ranges_by: Annotated[Literal["range", "quantile"], ONE_OF] = prop(
@@ -261,7 +263,7 @@ class DatabaseSection(Section):
     )
     cursor_delay_ms: Duration | None = prop(
         "ms.jdbc.cursor.delay",
-        "How long before now the datetime watermark ends at the latest, such as `PT10M`: "
-        "longer than transactions that write rows with an earlier time are open.",
+        "Least time between the end of the datetime watermark and now, such as `PT10M`. Choose a "
+        "time longer than a transaction that writes rows with earlier times stays open.",
         default=None,
     )

@@ -63,8 +63,8 @@ class WindowSection(Section):
     )
     slide_ms: Annotated[Duration, Ge(1)] | None = prop(
         SLIDE,
-        "How far a window begins after the one before; shorter than the size, they overlap. Unset: "
-        "the size.",
+        "Time between the starts of two windows; if it is shorter than the size, windows overlap. "
+        "Unset: the size.",
         default=None,
         example="PT15M",
         scope=Scope.JOB,
@@ -78,8 +78,8 @@ class WindowSection(Section):
     )
     aggs: _Aggs = prop(
         AGGS,
-        "What is computed of each window and key: names of columns, each with an aggregate in Spark"
-        " SQL.",
+        "Columns to compute for each window and key: their names, each with an aggregate in Spark "
+        "SQL.",
         default_factory=dict,
         shown="{}",
         example='{"total": "sum(amount)", "rows": "count(*)"}',

@@ -35,7 +35,7 @@ def open_store(spec: StateSpec, job_name: str, *, clock: Callable[[], int]) -> S
 def _refuse_state_left_behind(
     spec: StateSpec, former: StateSpec, job_name: str, clock: Callable[[], int]
 ) -> None:
-    """Refuse an empty store if the former one is not: the job would read everything again."""
+    """Refuse an empty store if the former one has state: the job would read everything again."""
     if not _remembers(former, job_name, clock) or _remembers(spec, job_name, clock):
         return
     scheme, _, rest = spec.directory.partition("://")
@@ -76,11 +76,11 @@ def open_database(spec: StateSpec, job_name: str, *, clock: Callable[[], int]) -
     """Return the tables of one job; nothing is read before their first use.
 
     Args:
-        spec: Kind and place. ``sqlite``, and ``fs`` on a local path, are one SQLite file
-            ``state.db`` in the folder, shared by all its jobs. ``noop`` keeps lease, intent and
-            runs there, too: only watermarks are left out, by the caller (rule C25). ``filelog`` is
-            a tree of files that needs no locks. ``postgresql`` and ``mysql`` are tables in the
-            server's database, shared by all its jobs.
+        spec: The kind and the place of the store. ``sqlite``, and ``fs`` on a local path, are one
+            SQLite file ``state.db`` in the folder, shared by all its jobs. ``noop`` keeps lease,
+            intent and runs there, too: only watermarks are left out, by the caller (rule C25).
+            ``filelog`` is a tree of files that needs no locks. ``postgresql`` and ``mysql`` are
+            tables in the server's database, shared by all its jobs.
         job_name: The key of the chain and of the lease.
         clock: Returns epoch ms of the real clock.
 

@@ -39,7 +39,7 @@ class StoredState:
 
 
 def holdings(tx: Transaction, job: str) -> StoredState:
-    """Count the rows that a store has of a job."""
+    """Return the numbers of rows that a store has of a job."""
     number = details.format_of(tx)
     head, intent = tx.row(sql.HEAD, job), tx.row(sql.INTENT_OF, job)
     return StoredState(
@@ -55,19 +55,19 @@ def holdings(tx: Transaction, job: str) -> StoredState:
 
 
 def remembers_publish(tx: Transaction, job: str, run_id: str) -> bool:
-    """Return whether a store has the intent of a run's publish, or the commit that ended it."""
+    """Return whether a store has the intent of a run's publish, or the commit that finished it."""
     intent = tx.row(sql.INTENT_OF, job)
     has_begun = intent is not None and intent[0] == run_id
     return has_begun or tx.row(sql.COMMITTED, job, run_id) is not None
 
 
 def jobs_in(tx: Transaction) -> list[str]:
-    """Return the jobs whose state a store has."""
+    """Return the names of the jobs whose state a store has."""
     return [str(name) for (name,) in tx.rows("SELECT dataset_id FROM lease ORDER BY dataset_id")]
 
 
 def replace_job(source: Transaction, target: Transaction, job: str, lease: Lease) -> None:
-    """Replace a job's rows in ``target`` by those in ``source``, and end the lease.
+    """Replace a job's rows in ``target`` by its rows in ``source``, and end the lease.
 
     ``lease`` is the target's lease. No row of another job changes.
 
@@ -87,7 +87,7 @@ def replace_job(source: Transaction, target: Transaction, job: str, lease: Lease
             target.change(add, *row)
         if list(_rows(target, table, job)) != list(_rows(source, table, job)):
             raise StateError(
-                f"the rows of {table.name} of job {json.dumps(job)} were not read as they were "
+                f"the rows of {table.name} of job {json.dumps(job)} differ from the rows that were "
                 "written",
                 "Nothing was changed. Check the server's log.",
             )
@@ -108,7 +108,7 @@ def _rows(tx: Transaction, table: JobTable, job: str) -> Iterator[Row]:
 def _portable(value: object, is_text: bool) -> object:  # noqa: FBT001 - a column of flags
     """Return a value in the form of servers with typed columns."""
     if is_text and isinstance(value, bytes):
-        # SQLite keeps a long text as a BLOB. A damaged one is copied as it is, or refused.
+        # SQLite keeps a long text as a BLOB. A damaged text is copied unchanged, or refused.
         with contextlib.suppress(UnicodeDecodeError):
             value = value.decode()
     # PostgreSQL allows no NUL in texts, such as messages that quote a source.

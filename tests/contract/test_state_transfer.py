@@ -215,14 +215,14 @@ def test_what_would_lose_state_is_refused(older, job, tmp_path: Path) -> None:
         state_stores.preview_copy(mine, mine, CLOCK)
     backup = tmp_path / "backup.db"
     state_stores.back_up(mine, backup, CLOCK)
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="exists already"):
         state_stores.preview_backup(mine, backup, CLOCK)
     other = replace(mine, name="suppliers")
     with pytest.raises(ConfigError, match="has no state of suppliers"):
         state_stores.preview_restore(other, backup, CLOCK)
     with pytest.raises(ConfigError, match="has no state of suppliers"):
         state_stores.preview_backup(other, tmp_path / "new.db", CLOCK)
-    with pytest.raises(ConfigError, match="is not there"):
+    with pytest.raises(ConfigError, match="does not exist"):
         state_stores.preview_restore(mine, tmp_path / "absent.db", CLOCK)
 
 

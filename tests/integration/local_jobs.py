@@ -23,6 +23,7 @@ class LocalJob:
     """One job in a folder of its own; dots in names of properties are double underscores."""
 
     name = "rows"
+    now_ms = NOW
 
     def __init__(self, folder: Path, **properties: str) -> None:
         self.folder = folder
@@ -57,7 +58,10 @@ class LocalJob:
         """Run the job once; nothing sleeps."""
         self._runs += 1
         options = RunOptions(
-            now_ms=NOW, clock=lambda: NOW, executor=executor(), run_id=f"run-{self._runs}"
+            now_ms=self.now_ms,
+            clock=lambda: self.now_ms,
+            executor=executor(),
+            run_id=f"run-{self._runs}",
         )
         return run_job(job or self.job(**changes), options)
 

@@ -13,6 +13,8 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
+from dil.cli.main import main
+
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "conf" / "demo"
 sys.path.insert(0, str(DEMO))
@@ -45,12 +47,10 @@ class Dil:
 
     def __call__(self, verb: str, job: str, *arguments: str) -> dict[str, object]:
         """Run one command with ``--json`` and return what it printed."""
-        places = {"data.publisher.final.dir": "lake", "state.store.dir": "state"}
-        moved = [f"-D{name}={self.home / place}" for name, place in places.items()]
         done = subprocess.run(
-            [*demo.DIL, verb, job, *moved, "--json", *arguments],
+            [*demo.DIL, *self.words(verb, job, *arguments)],
             cwd=ROOT,
-            env=demo.environment(DEMO_API=self.service.address, DEMO_TOKEN=self.service.token),
+            env=demo.environment(**self.variables),
             capture_output=True,
             text=True,
             check=False,
@@ -58,6 +58,17 @@ class Dil:
         assert done.returncode == 0, done.stderr
         answer: dict[str, object] = json.loads(done.stdout)
         return answer
+
+    def words(self, verb: str, job: str, *arguments: str) -> list[str]:
+        """Return the arguments of a command whose job writes to the one folder."""
+        places = {"data.publisher.final.dir": "lake", "state.store.dir": "state"}
+        moved = [f"-D{name}={self.home / place}" for name, place in places.items()]
+        return [verb, job, *moved, "--json", *arguments]
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Return the variables of the environment that the examples read."""
+        return {"DEMO_API": self.service.address, "DEMO_TOKEN": self.service.token}
 
     def files(self, table: str) -> list[Path]:
         """Return the published files of one table."""
@@ -77,9 +88,16 @@ def dil(service: demo.Service, tmp_path: Path) -> Dil:
 
 
 @pytest.mark.parametrize("job", EXAMPLES)
-def test_every_example_is_valid_and_warns_only_of_what_it_shows(dil: Dil, job: str) -> None:
-    answer = dil("validate", job)
+def test_every_example_is_valid_and_warns_only_of_what_it_shows(
+    dil: Dil, job: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    for name, value in dil.variables.items():
+        monkeypatch.setenv(name, value)
 
+    assert main(dil.words("validate", job)) == 0
+
+    answer = json.loads(capsys.readouterr().out)
     assert answer["valid"] is True
     warnings, notices = answer["warnings"], answer["notices"]
     assert isinstance(warnings, list)

@@ -240,13 +240,13 @@ def test_a_key_of_another_kind_than_the_published_one_is_refused(lake: Events) -
     lake.events(("a", 1))
     (failure,) = lake.run(path).failures
 
-    assert "sensor, which is string in what the query gives and bigint in the published rows" in (
+    assert "sensor, which is string in the query's result and bigint in the published rows" in (
         failure.error
     )
     assert "CAST(`sensor` AS bigint)" in failure.fix
     once(lake, sql="SELECT id, CAST(id AS DOUBLE) AS sensor, seen FROM orders")
     (failure,) = lake.run(path).failures
-    assert "which is double in what the query gives and bigint" in failure.error
+    assert "which is double in the query's result and bigint" in failure.error
     assert lake.ids("once") == Counter([0])
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,16 +17,14 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
 
-import dil.submit
 from connectors.http.oauth import OAuthSource
 from connectors.http.settings import HttpSettings
 from dil.model.authentication import Authentication
 from dil.model.job import KeySpec
 from dil.model.secret import Secret
-from tests.jobs import ROOT, published_ids, run, visible_files, write_job
+from tests.jobs import published_ids, run, visible_files, write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, Dataset
-from tests.servers.spark_cluster import SPARK_HOME, SparkCluster
 from tests.servers.third_party import oauth2_server
 from tests.servers.token_server import CLIENT, CLIENT_SECRET, TokenServer
 
@@ -97,41 +94,6 @@ def test_a_spent_budget_begins_no_more_work_units_and_keeps_what_is_done(
     report_of(run(job, NOW, "-D", "ms.http.requests.max=0"))
     assert sum(published_ids(visible_files(tmp_path)).values()) == 80
     assert source.count("/records") == 8
-
-
-@pytest.mark.spark
-def test_executors_of_a_cluster_reach_the_driver_for_token_and_rate(
-    tmp_path: Path, source: HttpServer
-) -> None:
-    report = tmp_path / "report.json"
-    with (
-        SparkCluster(tmp_path / "cluster") as cluster,
-        TokenServer(issued=lambda token: setattr(source.state, "token", token)) as server,
-    ):
-        changes = {"ms__authentication": oauth2(server.url), "ms__http__rate__limit": "2/s"}
-        job = write_job(tmp_path, source.url, **changes)
-        command = [
-            SPARK_HOME / "bin" / "spark-submit", "--master", cluster.url,
-            "--conf", f"spark.pyspark.python={sys.executable}",
-            "--conf", f"spark.executorEnv.PYTHONPATH={ROOT}",
-            "--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.ui.enabled=false",
-            dil.submit.__file__, job, "--now", NOW, "--report", report,
-        ]  # fmt: skip
-        done = subprocess.run(
-            [str(part) for part in command],
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-            env=cluster.environ(),
-        )
-
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads(report.read_text())["rows"] == 80
-    assert len(server.forms) == 1
-    sent = [entry.at for entry in source.requests]
-    # Seven intervals of 0.5 s; a machine that stalls takes some of them at once.
-    assert max(sent) - min(sent) > 1
 
 
 # A server of others

@@ -15,6 +15,7 @@ from tests.jobs import DIL, ROOT, published_ids, visible_files, write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, Dataset
 from tests.servers.spark_cluster import SPARK_HOME, SparkCluster
+from tests.servers.token_server import CLIENT, CLIENT_SECRET, TokenServer
 
 pytestmark = pytest.mark.spark
 
@@ -77,13 +78,21 @@ def executors_used(cluster) -> list[Path]:
 def test_a_submitted_job_with_a_connector_of_the_users_own_publishes_each_row_once(
     cluster, shipped, tmp_path
 ):
+    """Executors of other processes also reach the driver, for the one token and the rate."""
     dataset = Dataset.generate(4 * 72, units=("a", "b"), step_ms=DAY_MS // 72)
-    with HttpServer(dataset) as source:
+    with (
+        HttpServer(dataset) as source,
+        TokenServer(issued=lambda token: setattr(source.state, "token", token)) as tokens,
+    ):
+        client = {"clientId": CLIENT, "clientSecret": CLIENT_SECRET}
+        facts = {"method": "oauth2", "grant": "client_credentials", "tokenUri": tokens.url}
         job = write_job(
             tmp_path,
             source.url,
             source__class="shop_connector:Shop",
             ms__plugin__path=str(shipped[0].parent),
+            ms__authentication=json.dumps({**facts, **client}),
+            ms__http__rate__limit="2/s",
         )
         done = submit(cluster, shipped, job, tmp_path / "report.json")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -94,6 +103,10 @@ def test_a_submitted_job_with_a_connector_of_the_users_own_publishes_each_row_on
         (unit, number) for unit in ("a", "b") for number in range(3 * 72)
     )
     assert len(executors_used(cluster)) >= 2
+    assert len(tokens.forms) == 1
+    sent = [entry.at for entry in source.requests]
+    # Five intervals of 0.5 s; a machine that stalls takes some of them at once.
+    assert max(sent) - min(sent) > 1
 
 
 def test_the_documented_connector_finds_its_file_from_the_executors(cluster, shipped, tmp_path):

@@ -328,7 +328,7 @@ def test_what_a_stream_of_a_query_cannot_be_is_refused_with_what_to_do(lake: Lak
     assert set(found) == {
         "ms.stream.mode", "ms.query.wait", "ms.stream.max.rows", "ms.stream.max.files"
     }  # fmt: skip
-    assert "make the dataset anew" in found["ms.stream.mode"].what
+    assert "rebuild the dataset" in found["ms.stream.mode"].what
     assert "ms.query.input.max.rows" in found["ms.stream.max.rows"].fix
     assert all(each.origin.line for each in found.values())
 
@@ -353,7 +353,7 @@ def test_each_mode_names_the_other_where_it_does_not_fit(lake: Lake) -> None:
 def test_plan_and_runs_show_the_stream(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(even(fed(lake, 3), ms__query__input__max__blocks="2"))
     assert main(["plan", path]) == 0
-    assert "a micro-batch takes 2 blocks of each input at most" in capsys.readouterr().out
+    assert "a micro-batch takes at most 2 blocks of each input" in capsys.readouterr().out
 
     lake.stream(Path(path))
 

@@ -398,7 +398,7 @@ def test_a_text_is_not_taken_for_a_published_number_that_it_spells(context, tmp_
     report = lake.run(path, executor=None, spark=context.sparkContext)
 
     (failure,) = report.failures
-    assert "code, which is string in what the query gives and bigint in the published rows" in (
+    assert "code, which is string in the query's result and bigint in the published rows" in (
         failure.error
     )
     assert lake.ids("once") == Counter([0, 1])

@@ -6,12 +6,15 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from random import Random
+from time import monotonic
 from typing import Self
 
 from tests.torture.lakes import Lake
 
-# The longest time between two looks.
+# The longest time between two looks, and as a multiple of how long the last look took: on a server
+# of this machine, a reader that never rests would slow down what it watches.
 _PAUSE_S = 0.05
+_PAUSE_IN_LOOKS = 20
 
 
 class ManifestReader:
@@ -48,8 +51,11 @@ class ManifestReader:
 
     def _read(self) -> None:
         try:
-            while not self._end.wait(self._random.random() * _PAUSE_S):
+            took = 0.0
+            while not self._end.wait(self._random.random() * max(_PAUSE_S, _PAUSE_IN_LOOKS * took)):
+                begin = monotonic()
                 self.look()
+                took = monotonic() - begin
         except Exception as error:  # noqa: BLE001 - an error in a thread would be lost
             self.problems.append(repr(error))
 

@@ -44,10 +44,10 @@ def without_repeats(
     """Return the rows of a DataFrame without repeats.
 
     ``published`` gives the published rows that may be near the times of a span, and ``frame_of``
-    their DataFrame. Rows without a key or a time stay: nobody knows what they repeat.
+    their DataFrame. Rows without a key or a time stay: it is unknown which rows they repeat.
 
     Raises:
-        QueryError: a key cannot be compared with that of published rows.
+        QueryError: a key cannot be compared with the key of published rows.
     """
     from pyspark.sql import functions
 

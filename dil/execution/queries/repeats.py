@@ -1,7 +1,7 @@
 """Finds rows that repeat a published row or an earlier row of the same query; knows no Spark.
 
-Whether a row is left out depends on the rows before it alone, so it is the same however the rows
-were cut into runs.
+Whether a row is left out depends only on the rows before it, so the result does not depend on how
+the rows were cut into runs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def require_columns(schema: pa.Schema, spec: DedupeSpec) -> None:
     for name, key in named:
         if name not in schema.names:
             raise QueryError(
-                f"the query gives no column {name}, which {key} names",
+                f"the query's result has no column {name}, which {key} names",
                 f"Name a column of the result: {', '.join(schema.names)}.",
             )
     for name in spec.keys:
@@ -52,16 +52,16 @@ def refuse_other_kinds(rows: pa.Schema, published: pa.Schema, spec: DedupeSpec) 
     """Refuse keys that would be compared as other values: "007" as the number 7.
 
     Raises:
-        QueryError: a key is a text in one of two schemas alone, or a fraction.
+        QueryError: a key is a text, or a fraction, in only one of the two schemas.
     """
     for name in spec.keys:
         new, known = rows.field(name).type, published.field(name).type
         if _kind(new) != _kind(known):
             wanted = flat_word(known) or str(known)
             raise QueryError(
-                f"{KEYS} names {name}, which is {flat_word(new) or new} in what the query gives and"
-                f" {wanted} in the published rows: they cannot be compared",
-                f"Let the query give it as it is published: CAST({quoted(name)} AS {wanted})."
+                f"{KEYS} names {name}, which is {flat_word(new) or new} in the query's result and "
+                f"{wanted} in the published rows: these types cannot be compared",
+                f"Let the query give it the published type: CAST({quoted(name)} AS {wanted})."
                 " Or give the job another job.name and table.",
             )
 

@@ -99,7 +99,7 @@ def publish(
 
     Raises:
         StateError: the publication is refused, or a live file differs from the published one.
-        ConversionError: rows do not fit each other, or the keys that they are merged by.
+        ConversionError: rows do not fit each other, or the merge keys.
         CommitConflictError: another writer changed the same work units or files meanwhile.
         LeaseLostError: a lease was taken over.
     """

@@ -47,8 +47,9 @@ Clock = Callable[[], int]
 class PlannedInput:
     """The slice of one input that a run takes.
 
-    ``first`` is the sequence of the block before the slice, -1 without one; ``last`` is that of its
-    last block. ``read`` are the rows that the query reads: new ones, or all of the dataset.
+    ``first`` is the sequence of the block before the slice, -1 without one; ``last`` is the
+    sequence of its last block. ``read`` are the rows that the query reads: new rows, or all rows of
+    the dataset.
     """
 
     input: DatasetInput
@@ -73,7 +74,7 @@ class PlannedQuery:
     """The next transaction of a derived dataset.
 
     ``step`` is None if there is nothing to do. ``runs`` says whether the query has to run; if not,
-    only the places in the inputs are recorded. ``waits`` say which inputs have nothing new.
+    only the places in the inputs are recorded. ``waits`` are texts on inputs without new blocks.
     ``closing`` are the windows to emit, None if the query has no windows or none closes. ``left``
     counts the blocks of inputs that later runs take. ``last_event_ms`` is the greatest event time
     of the rows if repeats are left out; it is known when the query has run.
@@ -124,7 +125,7 @@ def heads(spec: QuerySpec, clock: Clock) -> dict[str, int]:
 
 def _unpublished(item: DatasetInput) -> str:
     run = f" (dil run {shlex.quote(item.path)})" if item.path else ""
-    return f"{item.dataset} has published nothing yet{run}"
+    return f"{item.dataset} has published no rows yet{run}"
 
 
 def awaited_slices(job: Job, spec: QuerySpec, options: RunOptions) -> PlannedQuery:
@@ -194,7 +195,7 @@ def _planned(
         _place(item, taken, chains[item.dataset])
         for item, taken in zip(spec.inputs, slices, strict=True)
     ]
-    # Blocks that only remove rows have no new offsets, and count as new all the same.
+    # Blocks that only remove rows have no new offsets, but count as new.
     readings = [_reading(each, chains[each.input.dataset], spec.mode) for each in places]
     changes = [each.has_changes() for each in readings]
     runs = again or any(changes)

@@ -36,7 +36,7 @@ class AmendedHistory(History):
         return self._is_empty
 
     def lowest(self) -> int | None:
-        """Return the earliest partition start of any unit."""
+        """Return the earliest partition start of any unit, epoch ms UTC."""
         return min(
             (low for low in (self._base.lowest(), self._lowest) if low is not None), default=None
         )

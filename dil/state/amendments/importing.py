@@ -58,7 +58,8 @@ class ImportFile:
 class ImportLimits:
     """The largest allowed high watermarks; epoch ms UTC.
 
-    ``ends`` are the ends of the job's partitions, by start; ``now`` is the limit for all others.
+    ``ends`` are the ends of the job's partitions, by start; ``now`` is the limit for other
+    partitions.
     """
 
     ends: Mapping[int, int] = field(default_factory=dict)
@@ -113,7 +114,7 @@ def read_import(
 
 
 class _Reader:
-    """Checks rows one by one and keeps those of the job, by signature."""
+    """Checks rows one by one and keeps the job's rows by signature."""
 
     def __init__(
         self, path: str, job: str, spelling: Callable[[str], str], limits: ImportLimits
@@ -130,7 +131,7 @@ class _Reader:
         self.unsuccessful = 0
 
     def take(self, line: int, row: Mapping[str, object]) -> None:
-        """Take one row; each thing that is wrong with it becomes a problem."""
+        """Take one row; each mistake in it becomes a problem."""
         self.rows += 1
         if row.get("job") is None:
             self._problem(line, "has no job", "Each row must name its job.")

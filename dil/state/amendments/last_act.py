@@ -22,14 +22,14 @@ from dil.text.windows import label_start
 class LastAct:
     """An operator's last act, and the later changes to its work units; times epoch ms UTC.
 
-    ``sequence`` is its ResetState's block: the block before it has the state to return to.
-    ``signatures`` are its work units, and ``rows`` its index rows of them, None for a row that it
-    removed. ``overwritten`` are the work units that runs committed or failed to read since. After
-    ``settled``, these two only have work units whose row the act changed; ``named`` are its other
-    work units, and ``read_since`` are those of them that runs committed since. ``added`` and
-    ``removed`` are URIs of files that it brought or removed. ``has_files_since`` says whether other
-    files came or went since. ``closed`` and ``reopened`` are the timelabels that it closed and
-    reopened.
+    ``sequence`` is the block of the act's ResetState: the block before it has the state to return
+    to. ``signatures`` are the act's work units, and ``rows`` their index rows after the act, None
+    for a removed row. ``overwritten`` are the work units that runs committed or failed to read
+    since. After ``settled``, ``signatures`` and ``overwritten`` only have work units whose row the
+    act changed; ``named`` are the act's other work units, and ``read_since`` are the named work
+    units that runs committed since. ``added`` and ``removed`` are URIs of files that the act added
+    or removed. ``has_files_since`` says whether other files came or went since. ``closed`` and
+    ``reopened`` are the timelabels that the act closed and reopened.
     """
 
     verb: str
@@ -68,7 +68,7 @@ class LastAct:
         )
 
     def watermark_to_restore(self, now: int | None) -> int | None:
-        """Return the watermark before the act, None if runs have raised it since."""
+        """Return the watermark before the act, epoch ms UTC; None if runs have raised it since."""
         before, after = self.watermark_before, self.watermark_after
         if before == after:
             return now

@@ -33,10 +33,10 @@ class Proposal:
     """The changes that a command would make. ``notes`` are sentences for the operator.
 
     If ``sets_watermark``, the dataset's watermark becomes ``watermark`` (epoch ms UTC or None).
-    ``keeps_records`` says whether planning would still have records. ``runs`` is how many rows of
-    runs that began before ``runs_before`` would be deleted. ``named`` are unchanged rows of work
-    units whose files change. ``closes`` and ``reopens`` are timelabels that would be closed or
-    reopened.
+    ``keeps_records`` says whether planning would still have records. ``runs`` is the number of run
+    rows that would be deleted, of runs that began before ``runs_before``. ``named`` are unchanged
+    rows of work units whose files change. ``closes`` and ``reopens`` are timelabels that would be
+    closed or reopened.
     """
 
     verb: str
@@ -111,7 +111,7 @@ def pending(entry: UnitEntry) -> UnitEntry:
 
 
 def forget(entries: Iterable[UnitEntry], selection: Selection) -> Proposal:
-    """Reset work units as if they had never been read: pending, no high, no attempts.
+    """Return a proposal that resets work units as if never read: pending, no high, no attempts.
 
     Raises:
         StateError: a given signature or unit is not in the index.
@@ -156,7 +156,7 @@ def rewind(
     watermark_now: int | None,
     watermark_then: int | None,
 ) -> Proposal:
-    """Return all work units, and the dataset's watermark, to their state ``then``."""
+    """Return a proposal that resets all work units and the dataset's watermark to ``then``."""
     changes, keeps_records = _difference(now, then)
     return Proposal(
         "rewind",
@@ -170,7 +170,7 @@ def rewind(
 def undo(
     last: LastAct, now: Iterable[UnitEntry], then: Iterable[UnitEntry], watermark: int | None
 ) -> Proposal:
-    """Undo the last act: return its work units to their state before it.
+    """Return a proposal that undoes the last act: its work units go back to their earlier state.
 
     Args:
         last: The act, after ``settled``.
@@ -208,7 +208,7 @@ def undo(
 def import_highs(
     now: Iterable[UnitEntry], highs: Iterable[ImportedHigh], *, replaces: bool
 ) -> Proposal:
-    """Record high watermarks of another store; known ones are not lowered (rule P32).
+    """Return a proposal with the high watermarks of another store; it lowers none (rule P32).
 
     Args:
         now: All present rows.
@@ -231,8 +231,9 @@ def import_highs(
             changes.append(RowChange(high.signature, before, after))
     if lowered and not replaces:
         raise StateError(
-            f"known high watermarks would be lowered: {len(lowered):,}, first that of {lowered[0]}",
-            "Rows after the lower ones would be read again. Remove these lines from the file, or "
+            f"known high watermarks would be lowered: {len(lowered):,}, the first for {lowered[0]}",
+            "Rows after the lower high watermarks would be read again. Remove these lines from the "
+            "file, or "
             "give --replace if you want that.",
         )
     notes = [f"known already: {equal:,}"] if equal else []
@@ -244,10 +245,10 @@ def import_highs(
 def prune(
     entries: Iterable[UnitEntry], young: Collection[str], range_start: int, range_end: int
 ) -> Proposal:
-    """Remove old records of work units that are no longer in the job's range.
+    """Return a proposal that removes old records of work units outside the job's range.
 
-    These records are kept: the ``young`` ones (changed lately), those whose last attempt failed,
-    and the newest success, so that the job never looks as if it had never run.
+    Three kinds of records are kept: ``young`` records (changed lately), records whose last attempt
+    failed, and the newest success, so that the job never looks as if it had never run.
 
     Args:
         entries: All rows.

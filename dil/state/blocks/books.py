@@ -15,7 +15,7 @@ from dil.model.json import JsonObject
 
 
 def books_of(members: Mapping[str, Any]) -> Books:
-    """Return the books in a checkpoint's members, empty books if it has none."""
+    """Return the books in a checkpoint's members; empty books if it has none."""
     return Books(
         closed=tuple(Interval(low, high) for low, high in members.get("closed", ())),
         reopened=dict(members.get("reopened", {})),

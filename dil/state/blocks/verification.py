@@ -69,7 +69,7 @@ def verify_chain(
     is_of_files: bool = True,
     chains: Mapping[str, InputChain] = MappingProxyType({}),
 ) -> ChainReport:
-    """Recheck all blocks of a job from first to last, its index and its other tables.
+    """Return the problems of a job's blocks, from first to last, of its index and other tables.
 
     If a run commits during the check, index and files are newer than the blocks that were read:
     then everything is read again, at most three times.

@@ -103,7 +103,10 @@ class Bookkeeper:
         return low
 
     def _end_of_closed(self, window: LabelWindow) -> int:
-        """Return the end of the closed time around a window; the window's own end if it is open."""
+        """Return the end of closed time around a window, epoch ms UTC.
+
+        It is the window's own end if the window is open.
+        """
         around = (each for each in self._books.closed if each.low <= window.low < each.high)
         return max((each.high for each in around), default=window.high)
 
@@ -126,7 +129,7 @@ class Bookkeeper:
         return row is not None and row[0] > window.low
 
     def _is_meant(self, window: LabelWindow) -> bool:
-        """Return whether a named label is to be closed now, and not in its turn."""
+        """Return whether a named label may be closed now; a sweep closes labels of a later turn."""
         if self._keeping.sweeps is not None:
             come = self._books.next_low
             return come is not None and window.low < come
@@ -137,7 +140,7 @@ class Bookkeeper:
         return is_committed and (watermark is None or window.high <= watermark)
 
     def _reached(self, summary: UnitSummary) -> int | None:
-        """Return the time up to which all is committed, without work units in closed labels."""
+        """Return the time up to which all is committed, epoch ms UTC, except in closed labels."""
         frontier = open_frontier(self._tx, self._job, self._books, summary)
         if frontier is None:
             return None
@@ -147,7 +150,10 @@ class Bookkeeper:
         return min(limits)
 
     def _watermark(self) -> int | None:
-        """Return the event-time watermark after this commit; None if labels do not wait for one."""
+        """Return the event-time watermark after this commit, epoch ms UTC.
+
+        It is None if labels do not wait for a watermark.
+        """
         if not self._keeping.by_event_time:
             return None
         members = self._commit.checkpoints.get(EVENT_TIME, {})
@@ -180,7 +186,7 @@ def event_body(window: LabelWindow, reason: str | None) -> JsonObject:
 
 
 def open_frontier(tx: Transaction, job: str, books: Books, summary: UnitSummary) -> int | None:
-    """Return the smallest start of an open work unit that is not in closed time.
+    """Return the smallest start, epoch ms UTC, of an open work unit outside closed time.
 
     If there is none, return the largest high. An open work unit in a closed label stays as it is,
     and does not keep later labels open.
@@ -195,6 +201,6 @@ def open_frontier(tx: Transaction, job: str, books: Books, summary: UnitSummary)
 
 
 def _lowest_open(tx: Transaction, job: str, low: int, high: int) -> int | None:
-    """Return the first start from ``low`` on of an open work unit that ends after ``high``."""
+    """Return the first start, from ``low`` on, of an open work unit that ends after ``high``."""
     rows = (tx.row(sql.LOWEST_OPEN_OUTSIDE, job, status, low, high) for status in OPEN)
     return min((row[0] for row in rows if row is not None), default=None)

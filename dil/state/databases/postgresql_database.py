@@ -97,7 +97,7 @@ class PostgresqlStateConnection(ServerConnection):
         self._address = address
 
     def change(self, statement: str, *values: SqlValue) -> int:
-        """Run a statement; PostgreSQL counts the rows that it matched."""
+        """Run a statement and return the number of rows that it matched."""
         return self._connection.execute(_native(statement), _plain(values)).rowcount
 
     def rows(self, statement: str, *values: SqlValue) -> list[Row]:

@@ -325,7 +325,7 @@ class ServerDatabase(Database):
 
 
 def _attempts(fault: Fault) -> int:
-    """Return how often a transaction is tried that fails with this fault."""
+    """Return the number of tries of a transaction that fails with this fault."""
     if fault in CONFLICTS:
         return _BEGIN_ATTEMPTS
     # An idle connection may have been lost; a new one has not.

@@ -25,7 +25,7 @@ from dil.state.databases.database import Transaction
 
 
 def draft_query(writer: ChainWriter, commit: Commit, step: QueryStep) -> int | None:
-    """Draft the blocks of a run's query: first its configuration, then its data.
+    """Draft the blocks of a run's query: the configuration first, then the data.
 
     Returns:
         The sequence of the data block, None if the query changed nothing (V23).

@@ -32,7 +32,7 @@ _PAGE_OF_RESETS = (
     "SELECT seq, block_hash, payload FROM mc_block WHERE dataset_id = ?"
     " AND event_kind = 'ResetState' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
 )
-_ANEW = "Read the whole dataset again without a starting offset, and replace what was made of it."
+_ANEW = "Read the whole dataset again without a starting offset, and replace the results."
 
 
 class Position(NamedTuple):
@@ -236,7 +236,7 @@ class DatasetChain:
         return found
 
     def acts(self, first: int, last: int) -> Mapping[int, str]:
-        """Return, by block, the verbs of acts whose files are in blocks ``(first, last]``.
+        """Return, by block number, the verbs of acts whose files are in blocks ``(first, last]``.
 
         An act's name is in the block before its files, where a reader may have stopped.
         """

@@ -64,11 +64,11 @@ def refuse_other_reading(
         if (name in before) == (name in closed):
             continue
         how = (
-            "closed is set, and rows of this input were read without it: those of labels that"
-            " are open would be there twice"
+            "closed is set, and rows of this input were read without it: rows of labels that are "
+            "open would be doubled"
             if name in closed
-            else "closed is not set, and this input was read by its closed timelabels: rows of"
-            " those that were open then would never be read"
+            else "closed is not set, and this input was read by its closed timelabels: rows of "
+            "labels that were open would never be read"
         )
         raise StateError(
             f"input {json.dumps(name)} of ms.query.inputs: {how}",

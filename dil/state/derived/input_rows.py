@@ -42,7 +42,7 @@ class InputRows:
 
 @dataclass(frozen=True, slots=True)
 class InputReading:
-    """A query's part of an input: all that came after ``reached``, up to the block ``last``.
+    """The part of an input that a query reads: after ``reached``, up to the block ``last``.
 
     ``reads_whole`` asks for all rows that exist at the end, ``reads_late`` also for late rows.
     ``needs_changelog`` says that the rows come from the changelog, whatever the blocks have.
@@ -60,7 +60,7 @@ class InputReading:
 
     @property
     def first(self) -> int:
-        """Return the block before the first one that is read, -1 if there is none."""
+        """Return the sequence of the block before the first block to read, -1 without one."""
         return self.reached.block
 
     def has_changes(self) -> bool:
@@ -117,9 +117,10 @@ class InputReading:
         mixed = next((part for part in every if labels and part.timelabel is None), None)
         if mixed is not None:
             raise StateError(
-                f"{mixed.uri} has no timelabel: whether its rows are of a closed one is not known",
-                "It was published before the job had timelabels, or holds rows of several. Leave"
-                " closed out of ms.query.inputs, or read the whole input again.",
+                f"{mixed.uri} has no timelabel, so it is unknown whether its rows belong to a "
+                "closed label",
+                "It was published before the job had timelabels, or holds rows of several "
+                "timelabels. Leave closed out of ms.query.inputs, or read the whole input again.",
             )
         return tuple(part for part in every if part.timelabel in labels)
 
@@ -177,8 +178,8 @@ class InputReading:
         except StateError as error:
             raise StateError(
                 error.message,
-                f"{_ANEW} New rows alone come from jobs with ms.publish.mode=append, and from the"
-                " changelog of one that merges (ms.publish.changelog=true).",
+                f"{_ANEW} Only jobs with ms.publish.mode=append, and changelogs of jobs that merge "
+                "(ms.publish.changelog=true), give new rows alone.",
             ) from error
 
     def changed_files(self) -> list[tuple[int, SideFile]] | None:

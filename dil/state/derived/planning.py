@@ -1,7 +1,8 @@
 """Plans the next ExecuteQuery of a derived dataset from the last data block of each chain.
 
 The work grows with the number of inputs, never with the length of a chain (rule C23): the dataset's
-last data block says how much was consumed, and each input's last data block says how much there is.
+last data block says how much of each input was consumed, and each input's last data block says how
+much the input has.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def rows_since(
     """
     end = dataset.at(sequence)
     after = NONE_YET
-    transform = sequence + 1  # the block of the one in force; older blocks may have another
+    transform = sequence + 1  # its own block; older blocks may have another one
     for number, event in _newest_first(dataset.chain, sequence):
         # Times that are unknown, or of another column, show nothing about older blocks.
         if event.last_event_ms is None:

@@ -15,7 +15,7 @@ from dil.state.derived.inputs import StoredInput
 
 
 def end_with_files(chain: StoredInput, first: int, end: int) -> int:
-    """Return the first block from ``end`` on such that no file added in the slice is gone.
+    """Return the sequence of the first block from ``end`` on at which no file of the slice is gone.
 
     Raises:
         StateError: a block is damaged.

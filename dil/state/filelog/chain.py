@@ -44,7 +44,7 @@ class ChainFiles:
         self._folder.set_chain_aside(name)
 
     def _first_missing(self, tx: Transaction, head: int) -> int:
-        """Return the first block without a file; files are written oldest first."""
+        """Return the sequence of the first block without a file; files are written oldest first."""
         for sequence in range(head, self._written, -1):
             found = self._folder.block(sequence)
             if found is not None:

@@ -216,7 +216,7 @@ class FileLogDatabase(Database):
         return Replica.empty(self._job, self._folder.path)
 
     def _replayed(self, replica: Replica, end: int) -> StateError | None:
-        """Apply all present entries; return the error that stopped this before the last one."""
+        """Apply all present entries; return the error that stopped this before the last entry."""
         while (content := self._folder.entry(replica.number + 1)) is not None:
             path = self._folder.entry_path(replica.number + 1)
             before = replica.format

@@ -156,7 +156,8 @@ def decode_intent(text: str | bytes) -> Intent:
     except msgspec.MsgspecError as error:
         raise StateError(
             f"the recorded intent cannot be read: {error}",
-            "Restore the state store from a copy; delete no staged or published file before. Or"
+            "Restore the state store from a copy; delete no staged or published file before that. "
+            "Or"
             " give the publish up: dil runs abandon JOB.conf shows what that does.",
         ) from error
     raise StateError(

@@ -66,7 +66,7 @@ def _linux_start(pid: int) -> str | None:
 
 
 def _listed_start(pid: int) -> str | None:
-    """Ask ps(1), on POSIX systems without /proc."""
+    """Return a process's start from ps(1), on POSIX systems without /proc."""
     listing = subprocess.run(  # noqa: S603 - fixed program, a number as argument
         ["/bin/ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)],
         capture_output=True,

@@ -135,7 +135,7 @@ def replace_intent(tx: Transaction, job: str, intent: Intent) -> None:
     if tx.change(sql.DROP_INTENT, job, run_id) != 1:
         raise StateError(
             f"run {run_id} of job {json.dumps(job)} has no publish to finish",
-            "Somebody finished it meanwhile: look with `dil runs list`.",
+            "Another process has finished it: `dil runs list` shows the run.",
         )
     _add_intent(tx, job, intent)
 
@@ -155,5 +155,5 @@ def unfinished_intent(job: str, run_id: str) -> StateError:
     """Return the error for a change that would ignore an unfinished intent."""
     return StateError(
         f"job {json.dumps(job)}: run {run_id} began to publish and was not finished",
-        "It is finished by the next `dil run`, before anything else.",
+        "The next `dil run` finishes it before anything else.",
     )

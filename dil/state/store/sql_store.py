@@ -179,7 +179,7 @@ class SqlStateStore(StateStore):
         return None if row is None else str(row[0])
 
     def commit(self, lease: Lease, commit: Commit) -> int | None:
-        """Record a run's publish and results in one transaction, once however often called."""
+        """Record a run's publish and results, once, and return the sequence of its block."""
         from dil.state.store import committing
 
         with self._database.write() as tx:
@@ -294,7 +294,7 @@ class SqlStateStore(StateStore):
             yield UnitEntry(signature, low, expected_high, high, status, attempts)
 
     def unit_stretches(self) -> Iterator[UnitStretches]:
-        """Yield the stretches of time that were read of each unit, by the hash of its key."""
+        """Yield the stretches of time that were read of each unit, which its key's hash names."""
         from dil.state.work_units.signatures import parts_of_signature
         from dil.state.work_units.stretches import stretches_of
 
@@ -314,7 +314,7 @@ class SqlStateStore(StateStore):
             return sequence_as_of(tx, self._job, instant)
 
     def count_swept_runs(self, before: int) -> int:
-        """Return how many runs began before an instant, epoch ms UTC, and have no staging."""
+        """Return the number of runs without staging that began before an instant, epoch ms UTC."""
         with self._database.read() as tx:
             row = tx.row(sql.COUNT_SWEPT_RUNS, self._job, before)
         return 0 if row is None else int(row[0])

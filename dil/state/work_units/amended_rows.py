@@ -68,7 +68,7 @@ class AmendedIndex:
                 self._tx.change(sql.DROP_COVERAGE, self._job, unit)
 
     def summary(self, before: UnitSummary, changes: UnitChanges, *, is_last: bool) -> UnitSummary:
-        """Return the summary after a chunk; the last chunk's marks are those of the whole index."""
+        """Return the summary after a chunk; the last chunk's marks cover the whole index."""
         after = UnitIndex(self._tx, self._job, self._era).summary(before, changes)
         if not is_last or after == before:
             return after
@@ -102,7 +102,7 @@ class AmendedIndex:
         self._tx.change(sql.DROP_UNIT, self._job, key_hash(signature))
 
     def _era_of(self, entry: UnitEntry, known: StoredRow | None) -> int:
-        """Return the era of the success in a row.
+        """Return the number of the era of the success in a row.
 
         A row that loses its success keeps the era, so that undoing it is exact. If the end of its
         success changes, the row is a tile of the present grid only if the operator's entry says so.

@@ -38,7 +38,7 @@ class ImportedHigh:
 
     @property
     def low(self) -> int:
-        """Return the nominal partition start."""
+        """Return the nominal partition start, epoch ms UTC."""
         return self.parts.low
 
 

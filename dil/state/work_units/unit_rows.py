@@ -66,7 +66,7 @@ class StoredRow:
     timelabel: str | None
 
     def tile_end(self, era: int) -> int | None:
-        """Return the end of its tile, None if it never succeeded under the present shape."""
+        """Return the end of the work unit's tile; None if it never succeeded under this shape."""
         return tile_end(self.row) if self.era == era else None
 
 
@@ -119,8 +119,8 @@ class UnitIndex:
     ) -> UnitChanges:
         """Record outcomes; a row that does not change is not written.
 
-        outcomes: The outcomes of a run, in any order.
-            outcomes: What a run found, in any order.
+        Args:
+            outcomes: The outcomes of a run, in any order.
             sequence: The sequence of the block that will have the change.
             has_data: Whether the run published any files. If not, a repeated success is no change:
                 the number of attempts alone is not worth a block (V23).
@@ -213,7 +213,7 @@ class UnitIndex:
 
 
 def tile_end(row: UnitRow) -> int | None:
-    """Return the time up to which a work unit counts as covered, None if it never succeeded."""
+    """Return the time up to which a work unit is covered, epoch ms UTC; None without a success."""
     if row.status == SKIPPED:
         return row.expected_high
     return None if row.high is None else min(row.high, row.expected_high)
@@ -245,7 +245,7 @@ def write_row(
 
 
 def lowest_open_of(tx: Transaction, job: str) -> int | None:
-    """Return the smallest start of the uncommitted work units; one lookup per status."""
+    """Return the smallest start of uncommitted work units, epoch ms UTC; one lookup per status."""
     rows = (tx.row(sql.LOWEST_OPEN, job, status) for status in OPEN)
     return min((row[0] for row in rows if row is not None), default=None)
 

@@ -115,7 +115,7 @@ def test_a_mark_of_another_user_makes_no_project_and_is_named(
     assert attack.validate() == 0
     assert not attack.trace.exists()
     told = capsys.readouterr()
-    assert f"does not take {mark} for the root of its project: it belongs to" in told.out + told.err
+    assert f"does not take {mark} as the mark of its project: it belongs to" in told.out + told.err
 
 
 @as_root

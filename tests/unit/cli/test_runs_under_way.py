@@ -68,9 +68,9 @@ def test_a_run_that_is_under_way_is_told_with_its_process(
     assert (run["status"], run["holder"]["pid"]) == ("running", os.getpid())
     assert " running " in told["list"]
     assert f"running, process {os.getpid()} on" in told["show"]
-    assert f"is being run by process {os.getpid()} on" in told["clean"]
-    assert "of no use" not in told["clean"]
-    assert "nothing can be while a run is under way" in told["clean"]
+    assert f"run by process {os.getpid()} on" in told["clean"]
+    assert "cannot use them" not in told["clean"]
+    assert "a run is active, and may need the files" in told["clean"]
     assert " success " in dil("list")
 
 

@@ -80,7 +80,7 @@ def test_the_catalog_does_not_change_what_a_job_is(tmp_path):
                 ),
             },
             "ms.catalog.type",
-            "name of two columns",
+            "would name two columns",
         ),
         (
             {

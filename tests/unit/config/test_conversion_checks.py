@@ -169,7 +169,7 @@ def test_wrong_attributes_are_told(job_file, text, words):
 def test_nothing_can_follow_in_flow_validation(job_file):
     job = {CLASSES: f"{VALIDATION},{RANGES}", TARGET: schema("a", "b")}
     (found,) = job_file.problems(job | {"ms.validation.attributes": '{"threshold":5}'})
-    assert "has csv-range-generator behind in-flow-validation" in found.what
+    assert "has csv-range-generator after in-flow-validation" in found.what
 
 
 @pytest.mark.parametrize(

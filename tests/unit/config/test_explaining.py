@@ -42,7 +42,7 @@ def test_a_misspelling_that_is_refused_is_no_old_name(wrong):
 def test_variables_of_secondary_input_are_told_where_they_are_replaced():
     assert "is replaced in it" not in explain("ms.secondary.input")
     assert not explained("ms.secondary.input")["variables"]
-    assert "`payload` entry, and nowhere else, `{{name}}` is replaced" in explain(
+    assert "`{{name}}` is replaced only in the path of a `payload` entry" in explain(
         "ms.secondary.input"
     )
 
@@ -77,11 +77,11 @@ def test_an_old_key_names_what_took_its_place():
     ("name", "fix"),
     [
         ("ms.parametrs", 'Did you mean "ms.parameters"?'),
-        ("parallelism", "These hold it: ms.work.unit.parallelism.max."),
+        ("parallelism", "These names contain it: ms.work.unit.parallelism.max."),
         ("ms.jdbc", "ms.jdbc.driver.class."),
         ("ms.", " more."),
         ("htp", 'Did you mean "http"?'),
-        ("zzz", "lists what there is"),
+        ("zzz", "lists all groups"),
     ],
 )
 def test_an_unknown_name_tells_the_nearest(name, fix):

@@ -82,7 +82,7 @@ def test_a_message_does_not_repeat_a_huge_value(tmp_path):
 def test_references_that_grow_without_end_are_refused_before_memory_does(tmp_path):
     doubling = "".join(f"a{index + 1}=${{a{index}}}${{a{index}}}\n" for index in range(60))
     found = problems(write(tmp_path, f"{SMALLEST}a0=0123456789\n{doubling}".encode()))
-    assert "by its references" in found[0].what
+    assert "when its references are replaced" in found[0].what
 
 
 def test_references_of_any_depth_are_refused_and_not_a_crash(tmp_path):

@@ -140,7 +140,7 @@ def test_tables_are_refused_where_their_libraries_do_not_reach(
 def test_files_elsewhere_are_given_to_nobody(job_file: JobFile) -> None:
     for place in ("webhdfs://nn/lake", "s3://lake/data"):
         (found,) = job_file.problems({FINAL: place, "writer.file.owner": "root"})
-        assert "only files of this machine are given away" in found.what
+        assert "only files of this machine can get another owner" in found.what
 
 
 def test_a_catalog_names_no_folder_that_spark_cannot_read(job_file: JobFile) -> None:
@@ -161,4 +161,4 @@ def test_a_group_of_published_data_is_for_files_that_have_one(job_file, place, k
 
 
 def test_a_group_that_is_none_on_this_machine_is_a_problem(job_file):
-    assert "no group here" in job_file.problem(GROUP, "no-such-group").what
+    assert "no group of this machine" in job_file.problem(GROUP, "no-such-group").what

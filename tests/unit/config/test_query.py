@@ -47,11 +47,11 @@ def test_all_that_is_wrong_is_said_at_once_with_its_line(lake):
     text = problems(path)
 
     for part in (
-        '[0].as is "1", which is no name of a view',
+        '[0].as is "1", which cannot name a view',
         "[1] names neither job nor dataset",
         '[2] lacks the member "state.store"',
-        "ms.source.uri has no effect beside ms.query.inputs",
-        "ms.parameters has no effect beside ms.query.inputs",
+        "ms.source.uri has no effect with ms.query.inputs",
+        "ms.parameters has no effect with ms.query.inputs",
         "ms.query.max.blocks",
     ):
         assert part in text
@@ -74,8 +74,11 @@ def test_all_that_is_wrong_is_said_at_once_with_its_line(lake):
         ({"ms__window__size": "PT1H"}, "ms.window.size has no effect here"),
         ({"ms__publish__mode": "replace"}, "ms.query.mode is append, and rows would be published"),
         ({"ms__publish__mode": "window_replace"}, "ms.query.mode is append, and rows would be"),
-        ({"state__store__enabled": "false"}, "what was taken of the inputs is kept in the state"),
-        ({"ms__query__inputs": '[{"job": "no.conf", "as": "a"}]'}, "no.conf, which is not there"),
+        (
+            {"state__store__enabled": "false"},
+            "a query keeps its progress through the inputs in the state",
+        ),
+        ({"ms__query__inputs": '[{"job": "no.conf", "as": "a"}]'}, "no.conf, which does not exist"),
         (
             {"ms__query__inputs": '[{"job": "big.conf", "as": "a"}]'},
             "the dataset of this job itself",
@@ -85,7 +88,7 @@ def test_all_that_is_wrong_is_said_at_once_with_its_line(lake):
                 "ms__query__inputs": '[{"job": "orders.conf", "as": "a"},'
                 ' {"job": "orders.conf", "as": "b"}]'
             },
-            "[1] is the dataset orders, which [0] is, too",
+            "[1] is the dataset orders, which [0] names, too",
         ),
         (
             {
@@ -131,7 +134,7 @@ def test_a_file_of_sql_is_read_and_one_that_others_may_change_is_refused(lake):
 
     (lake.folder / "big.sql").chmod(0o666)
     assert "would run the query in" in problems(path)
-    assert "which is not there" not in problems(path)
+    assert "which does not exist" not in problems(path)
     (lake.folder / "big.sql").unlink()
     assert "which cannot be read" in problems(path)
 
@@ -216,7 +219,7 @@ def test_append_reads_a_merged_dataset_by_its_changelog_alone(lake):
         "ms__window__aggs": '{"rows": "count(*)"}',
     }
     text = problems(lake.derive("big", "", ms__query__mode="windowed", **windows))
-    assert "ms.query.mode=windowed cannot take back what it made of them" in text
+    assert "ms.query.mode=windowed cannot remove its results of them" in text
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,7 @@ def test_a_name_that_is_no_file_is_a_problem(job_file, text, what):
         ({"type": "enum", "name": "e", "symbols": ["A"]}, "no record"),
         ({**ORDERS, "fields": [{"name": "a", "type": "null"}]}, "a is only ever null"),
         ({**ORDERS, "fields": [{"name": "a", "type": "Unknown"}]}, '"Unknown"'),
-        ({**ORDERS, "fields": [{"name": "a", "type": ["null", "order"]}]}, "holds itself"),
+        ({**ORDERS, "fields": [{"name": "a", "type": ["null", "order"]}]}, "contains itself"),
     ],
 )
 def test_a_file_without_columns_is_told_by_its_name(job_file, schema, what):

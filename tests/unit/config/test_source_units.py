@@ -20,7 +20,7 @@ RANGE = '[{{"name":"t","type":"datetime","range":{{"from":"{}","to":"-"}}}}]'
             "ms.watermark",
             "declares units while",
         ),
-        ({"ms.publish.mode": "replace"}, "ms.source.files.once", "reads only files that are new"),
+        ({"ms.publish.mode": "replace"}, "ms.source.files.once", "reads only new files"),
         (
             {"ms.secondary.input": '[{"path":"/ids","fields":["id"]}]'},
             "ms.secondary.input",

@@ -61,7 +61,7 @@ def test_what_does_not_go_together_is_refused(lake, changes, what) -> None:
 def test_an_input_whose_rows_go_away_is_refused(lake) -> None:
     text = lake.orders.read_text() + "ms.publish.mode=replace\nms.source.files.once=\n"
     lake.orders.write_text(text.replace("ms.source.files.once=path\n", ""))
-    with pytest.raises(ConfigError, match=r"ms\.query\.mode=windowed cannot take back"):
+    with pytest.raises(ConfigError, match=r"ms\.query\.mode=windowed cannot remove"):
         lake.job(lake.derive("hourly", "", **WINDOWS))
 
 

@@ -94,8 +94,8 @@ def test_all_that_can_be_chosen_goes_together(job_file):
             "ms.timelabel.column",
             "ms.state.cursor.commit keeps progress",
         ),
-        ({"writer.file.owner": "no-such-user"}, "writer.file.owner", "no user here"),
-        ({"writer.file.group": "no-such-group"}, "writer.file.group", "no group here"),
+        ({"writer.file.owner": "no-such-user"}, "writer.file.owner", "no user of this machine"),
+        ({"writer.file.group": "no-such-group"}, "writer.file.group", "no group of this machine"),
     ],
 )
 def test_what_cannot_be_written_is_refused_with_its_line(job_file, properties, key, what):

@@ -173,7 +173,7 @@ def test_closed_cannot_be_changed_behind_rows_that_were_read(tmp_path):
         days.run(1)
         every.run(1)
         days.run(2)
-        with pytest.raises(StateError, match="without it: those of labels that are open") as error:
+        with pytest.raises(StateError, match="without it: rows of labels that are open") as error:
             Derived(days).run(2)
         assert "-D ms.query.mode=full -D ms.publish.mode=replace" in error.value.fix
 
@@ -184,7 +184,7 @@ def test_closed_cannot_be_changed_behind_rows_that_were_read(tmp_path):
         assert len(days.closed(3)) == 2
         assert final.ids() == Counter(each for each in days.ids() if each < 200)
         days.run(4)
-        with pytest.raises(StateError, match="read by its closed timelabels: rows of those that"):
+        with pytest.raises(StateError, match="read by its closed timelabels: rows of labels that"):
             Derived(days, ms__query__inputs=inputs(days)).run(4)
 
 
@@ -260,5 +260,5 @@ def test_rows_of_a_query_go_to_the_folder_of_the_label_of_their_time(tmp_path):
     with pytest.raises(ConfigError, match=r"ms\.timelabel\.column is not set"):
         lake.job(daily)
     lake.derive("daily", sql, ms__timelabel__column="day", ms__timelabel__close="auto", **labels)
-    with pytest.raises(ConfigError, match=r"ms\.timelabel\.close has no effect beside"):
+    with pytest.raises(ConfigError, match=r"ms\.timelabel\.close has no effect with"):
         lake.job(daily)

@@ -62,7 +62,7 @@ def test_an_input_that_has_published_nothing_is_waited_for_and_is_no_failure(lak
 
     assert report.exit_code == 0
     advice = f"(dil run {lake.orders})"
-    assert report.notes == (f"nothing is due: orders has published nothing yet {advice}",)
+    assert report.notes == (f"nothing is due: orders has published no rows yet {advice}",)
 
 
 def test_a_query_that_gives_no_row_moves_on_in_its_inputs(lake):
