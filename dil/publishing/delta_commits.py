@@ -54,13 +54,13 @@ class DeltaCommits:
         self._newest = newest
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
-        """Refuse staged files whose columns or partition values the table cannot take."""
+        """Raise if the table cannot take the columns or partition values of staged files."""
         table = self._newest.look()
         if table is not None and not replaces_everything(self._spec, commit):
             self._refuse_append_only(table, commit)
             refuse_marked(self._spec, self._stuck(table, commit))
         after = self._schema_after(None if table is None else table.schema(), commit, live)
-        fitting: list[pa.Schema] = []  # the files of a run mostly have one schema
+        fitting: list[pa.Schema] = []  # The files of a run mostly have the same schema.
         for move in commit.moves:
             file = self._columns(move.source)
             if not any(file.equals(each) for each in fitting):
@@ -87,7 +87,7 @@ class DeltaCommits:
         return frozenset() if table is None else self._marked(table)
 
     def unremovable(self, files: Collection[str]) -> frozenset[str]:
-        """Return the files with a deletion vector that is missing or cannot be removed."""
+        """Return the files whose deletion vector is missing, or that cannot be removed."""
         table = self._newest.look()
         if table is None:
             return frozenset()
@@ -95,17 +95,17 @@ class DeltaCommits:
         return marked.difference(self._removable(table, marked))
 
     def vacuum(self, hours: int, *, is_look: bool) -> tuple[str, ...]:
-        """Delete files that only old versions need."""
+        """Delete files that only old versions need; return their paths."""
         table = self._newest.look()
         if table is None:
             return ()
         return delta_vacuum.vacuum(table, self._folder, self._filesystem, hours, is_look=is_look)
 
     def _step(self, intent: Intent) -> bool:
-        """Do one step of a commit; return whether the table has the commit.
+        """Do one step of a commit; return whether the table now has the commit.
 
         Raises:
-            CommitFailedError: another writer was first.
+            CommitFailedError: another writer committed first.
         """
         commit, table = intent.commit, self._newest.look()
         if table is None:
@@ -168,7 +168,7 @@ class DeltaCommits:
         write_removal(table, self._folder, self._filesystem, adds, intent)
 
     def _explain(self, intent: Intent, error: Exception) -> None:
-        """Log or raise why a commit failed, if the reason is not another writer's commit.
+        """Log or raise why a commit failed; the reason is not another writer's commit.
 
         Raises:
             WriteError: the table does not have the commit.
@@ -180,19 +180,19 @@ class DeltaCommits:
             raise CommitUnknownError(
                 f"a commit to the Delta table at {self._folder} failed, and the table cannot be"
                 f" read now: {words(error)}",
-                "Nothing was deleted. Run again when the table can be read: the next run checks"
-                " whether the commit is there.",
+                "Nothing was deleted. Run the job again when the table can be read: the next run"
+                " checks whether the table has the commit.",
             ) from unread
         if not is_there:
             raise WriteError(
                 f"the Delta table at {self._folder} refused a commit: {words(error)}",
-                "Run again: the publish is finished first.",
+                "Run the job again: it finishes the publish first.",
             ) from error
         what = "the Delta table has the commit; a step after it failed: %s"
         log.warning(what, words(error))
 
     def _schema_after(self, known: Schema | None, commit: Commit, live: frozenset[str]) -> Schema:
-        """Return the columns that the table has after a commit, and only these.
+        """Return exactly the columns that the table has after a commit.
 
         Raises:
             WriteError: a column's type would change while files with the old type stay, or its name
@@ -235,10 +235,10 @@ class DeltaCommits:
         return frozenset(uri for uri in every if uri.rpartition("/")[2] in names)
 
     def _stuck(self, table: DeltaTable, commit: Commit) -> frozenset[str]:
-        """Return the files of a commit with a deletion vector that cannot be removed.
+        """Return the files of a commit that have a deletion vector and cannot be removed.
 
-        The library cannot remove them, and a transaction that we write without it can only remove
-        files.
+        The library cannot remove such files. A transaction that DIL writes without the library can
+        only remove files.
         """
         removed = uris(commit.removes)
         marked = removed & self._marked(table)
@@ -255,7 +255,7 @@ class DeltaCommits:
         is_taken_out = bool(commit.removes) and not commit.is_compaction
         if is_taken_out and table.metadata().configuration.get("delta.appendOnly") == "true":
             raise StateError(
-                f"the Delta table at {self._folder} has the property delta.appendOnly=true, so that"
-                " no rows may leave it",
-                "Nothing was published. Drop the property, or leave these rows alone.",
+                f"the Delta table at {self._folder} has the property delta.appendOnly=true, which"
+                " forbids removing rows",
+                "Nothing was published. Drop the property, or do not remove rows from this table.",
             )

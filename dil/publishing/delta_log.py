@@ -1,9 +1,9 @@
 """The log of a Delta table: one transaction for each publish.
 
 The transaction carries an application transaction: the job, and the sequence of the intent (rule
-U13). A table that has the application transaction has the publish. The application is the job and
+U13). If a table has the application transaction, it has the publish. The application is the job and
 not the dataset, because several jobs may append to one dataset. New columns are added by an earlier
-transaction of their own; they are null until rows come.
+transaction of their own; until rows arrive they are null.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class DeltaLog:
         return DeltaCommits(self._spec, self._filesystem, self._newest)
 
     def partition_fields(self) -> Sequence[str] | None:
-        """Return the columns that the table is partitioned by.
+        """Return the columns by which the table is partitioned.
 
         Raises:
             ConfigError: the table has properties that a job cannot obey.
@@ -78,7 +78,7 @@ class DeltaLog:
         return self._newest.has(intent)
 
     def fence(self, intent: Intent) -> None:
-        """Write the application transaction of an intent with the note that it was given up."""
+        """Write the application transaction of an intent, with the note that it was given up."""
         for _ in range(ATTEMPTS):
             table = self._newest.look()
             if table is None or has_commit(table, intent):
@@ -103,12 +103,12 @@ class DeltaLog:
         raise gave_up(self._spec)
 
     def is_given_up(self, intent: Intent) -> bool:
-        """Return whether the table says that an intent was given up."""
+        """Return whether the table records that an intent was given up."""
         table = self._newest.look()
         return table is not None and is_given_up(table, intent)
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
-        """Refuse staged files whose columns or partition values the table cannot take."""
+        """Raise if the table cannot take the columns or partition values of staged files."""
         self._commits.require_fit(commit, live)
 
     def commit(self, intent: Intent) -> None:
@@ -127,7 +127,7 @@ class DeltaLog:
         make_durable(self._filesystem, paths)
 
     def marks_deleted_rows(self) -> bool:
-        """Return whether the table's protocol knows deletion vectors."""
+        """Return whether the table's protocol allows deletion vectors."""
         table = self._newest.look()
         return table is not None and marks_deleted_rows(table)
 
@@ -136,11 +136,11 @@ class DeltaLog:
         return self._commits.marked_files()
 
     def unremovable(self, files: Collection[str]) -> frozenset[str]:
-        """Return the files with a deletion vector that is missing or cannot be removed."""
+        """Return the files whose deletion vector is missing, or that cannot be removed."""
         return self._commits.unremovable(files)
 
     def vacuum(self, hours: int, now_ms: int, *, is_look: bool) -> tuple[str, ...]:
-        """Delete files that only old versions need; the library uses its own clock."""
+        """Delete files that only old versions need, by the library's clock; return their paths."""
         del now_ms
         return self._commits.vacuum(hours, is_look=is_look)
 
@@ -155,7 +155,7 @@ class DeltaLog:
             if is_mapped or is_kept or name.startswith("delta.constraints."):
                 raise ConfigError.single(
                     FORMAT_KEY,
-                    f'is "delta", and the table at {self._folder} has the property {name}={value},'
+                    f'is "delta", but the table at {self._folder} has the property {name}={value},'
                     " which this job cannot obey",
                     "Publish to another extract.table.name, or drop the property.",
                 )

@@ -16,13 +16,13 @@ from dil.publishing.manifest import given_up_name
 from dil.publishing.table_files import TableFile, words
 from dil.storage import Filesystem
 
-# The first bytes of a transaction's file identify it: they have its time or names of files.
+# The first bytes of a transaction's file identify it, because they hold its time or names of files.
 _BEGINNING = 4096
 _COLUMNS = ("path", "num_records", "size_bytes")
 
 
 class NewestTable:
-    """The table of a folder: loaded once; later only its new commits are loaded."""
+    """The table of a folder, which is loaded once; later looks load only its new commits."""
 
     def __init__(self, filesystem: Filesystem, folder: str) -> None:
         self._filesystem = filesystem
@@ -35,17 +35,17 @@ class NewestTable:
 
     @property
     def state(self) -> object:
-        """Return the mark of the table's state at the last look."""
+        """Return a mark that identifies the table's state at the last look."""
         return self._version, self._beginning
 
     def look(self) -> DeltaTable | None:
-        """Return the table at its newest version, None if there is none.
+        """Return the table at its newest version, None if there is no table.
 
         Raises:
             StateError: the table cannot be read.
-            WriteError: its store cannot be reached.
+            WriteError: the store of the table cannot be reached.
         """
-        # The options of some stores are credentials, which expire while rows are read.
+        # The options of some stores hold credentials, which expire while rows are read.
         options = dict(self._filesystem.options_of(self._folder))
         if self._table is None or options != self._options or not self._is_continued():
             self._table = self._opened(options)
@@ -86,14 +86,14 @@ class NewestTable:
         return self._filesystem.path_of(uri).removeprefix(f"{self._folder}/")
 
     def _is_continued(self) -> bool:
-        """Return whether the log still has the transaction that was the newest.
+        """Return whether the log still has the transaction that was the newest at the last look.
 
-        Somebody may have moved the folder away and put another table in its place.
+        Someone may have moved the folder away and put another table in its place.
         """
         return self._beginning is not None and self._beginning == self._transaction()
 
     def _transaction(self) -> bytes | None:
-        """Return the first bytes of the newest known transaction, None if it is gone."""
+        """Return the first bytes of the newest known transaction, None if it no longer exists."""
         path = f"{self._folder}/_delta_log/{self._version:020}.json"
         try:
             with self._filesystem.open_input(path) as stream:
@@ -140,10 +140,10 @@ def marks_deleted_rows(table: DeltaTable) -> bool:
 def commit_properties(
     commit: Commit, sequence: int | None = None, *, gives_up: bool = False
 ) -> CommitProperties:
-    """Return our properties in the log.
+    """Return the job's own properties for the log.
 
-    The library does not retry by itself: meanwhile another driver may have finished the same
-    intent, so the table is read again.
+    The library must not retry by itself: another driver may have finished the same intent
+    meanwhile, so DIL reads the table again first.
     """
     done = [] if sequence is None else [Transaction(commit.source_name, sequence)]
     if gives_up and sequence is not None:
