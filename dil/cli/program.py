@@ -31,10 +31,10 @@ _COMMANDS = {
         "dil.cli.preview:preview",
         "Show the first rows of the source and their columns.",
     ),
-    "state": ("dil.cli.state:state", "Look at the state store of a job, and mend it."),
+    "state": ("dil.cli.state:state", "Look at the state of a job, and repair it."),
     "runs": (
         "dil.cli.runs:runs",
-        "Look at the runs of a job, and sweep what crashed ones left.",
+        "Look at the runs of a job, and clean up after crashed runs.",
     ),
     "compact": ("dil.cli.compact:compact", "Join small files; delete old versions of a table."),
     "lineage": (

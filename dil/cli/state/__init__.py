@@ -15,7 +15,7 @@ _COMMANDS = {
     "forget": (f"{_AMENDMENTS}:forget", "Make work units as if they had never been read."),
     "gaps": (
         "dil.cli.state.gaps:gaps",
-        "Show which time was read of each unit, and which was not.",
+        "Show for each unit which time was read, and which was not.",
     ),
     "import": (
         "dil.cli.state.importing:import_highs",
