@@ -1,10 +1,10 @@
-"""The error of all connectors for a text that is no address of their protocol."""
+"""The error that all connectors raise for a text that is no address of their protocol."""
 
 from __future__ import annotations
 
 
 class AddressError(ValueError):
-    """A text is no address: ``what`` is the problem, ``fix`` the advice."""
+    """A text is not an address; ``what`` is the problem, ``fix`` is the advice."""
 
     def __init__(self, what: str, fix: str) -> None:
         super().__init__(what, fix)

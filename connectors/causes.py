@@ -1,10 +1,10 @@
-"""The cause behind an error of a client library."""
+"""Finds the causes of an error of a client library."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-_DEPTH = 20  # causes may form a ring
+_DEPTH = 20  # Causes may form a ring.
 
 
 def causes_of(error: BaseException) -> Iterator[BaseException]:

@@ -1,4 +1,4 @@
-"""Packages that are imported without their connector: planning reads the sections of all."""
+"""Loads connectors late: planning imports the packages of all connectors for their sections."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib import import_module
 
 
 def connector_of(package: str, name: str) -> Callable[[str], object]:
-    """Return the ``__getattr__`` of a package: it imports the connector when it is asked for."""
+    """Return the ``__getattr__`` of a package, which imports the connector at its first use."""
 
     def found(asked: str) -> object:
         if asked != name:

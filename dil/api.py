@@ -49,7 +49,7 @@ def plan(
         history: Last high watermark in epoch ms UTC by signature; a high that equals its
             partition's start means that the work unit never succeeded. A UnitRecord in its place
             can also say that the last attempt failed.
-        activation: The rows of the job's activation input, in order; each is one unit.
+        activation: The rows of the job's activation input, in order; each row is one unit.
 
     Raises:
         ConfigError: ``now`` has no time zone, or properties are wrong.
@@ -89,13 +89,13 @@ def event_watermark(
 
     Args:
         properties: ``ms.event.*`` and ``ms.late.*`` as text; others are ignored.
-        state: What ``state()`` of an earlier one returned, to go on exactly there. One that was
-            made with another ``ms.event.watermark`` gives its watermark alone.
-        floor: A watermark, epoch ms UTC, to begin at when the state is lost; the larger one
-            counts where there is a state too.
+        state: The ``state()`` of an earlier watermark, which the new one continues. From a state
+            with another ``ms.event.watermark``, only the watermark is taken.
+        floor: A watermark, epoch ms UTC, to begin at when the state is lost; if there is a state,
+            too, the larger watermark counts.
 
     Raises:
-        ConfigError: properties are wrong, or ``state`` holds none.
+        ConfigError: properties are wrong, or ``state`` is not a state.
 
     Example:
         >>> from datetime import UTC, datetime
@@ -124,19 +124,20 @@ def run(
     """Run a job once, as ``dil run`` does; return its report, also when the run failed.
 
     Installs no signal handlers and never ends the process. A Spark session that the caller made is
-    used and goes on as it was; one that the run had to start is stopped with its JVM. May be called
-    from any thread and again in the same process. A KeyboardInterrupt while tasks run is reported
-    as an interrupted run (exit code 130), one outside that passes through; the next run recovers.
+    used and left running; a session that the run had to start is stopped with its JVM. May be
+    called from any thread and again in the same process. A KeyboardInterrupt while tasks run is
+    reported as an interrupted run (exit code 130), at other times it passes through; the next run
+    recovers.
 
     Args:
         conf: The job file.
-        now: The aware time to take for now in planning; the clock when left out.
+        now: The aware time to take for now in planning; by default the clock.
         properties: Overrides of properties, as ``-D`` on the command line.
         lenient: Whether unknown ``ms.*`` keys are warnings in place of errors.
         wait_lease_s: How many seconds to wait for another run of the job to end.
         plan: A plan that ``dil plan --out`` wrote, to be run exactly; it has a now of its own.
-        spark: The SparkSession or SparkContext to run on. Left out, the active one of this process
-            is used, else a local one is started when there is work.
+        spark: The SparkSession or SparkContext to run on. By default the active session of this
+            process, else a local session if there is work.
 
     Raises:
         ConfigError: the configuration is wrong, or state shows that it would double rows.

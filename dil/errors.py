@@ -45,6 +45,11 @@ class Origin:
     path: str
     line: int | None = None
 
+    @property
+    def is_flag(self) -> bool:
+        """Return whether ``-D`` set the value, for one run."""
+        return self.path.startswith("-D")
+
     def __str__(self) -> str:
         return self.path if self.line is None else f"{self.path}:{self.line}"
 
@@ -76,10 +81,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class RefusedAnswer:
-    """What a source answered to a request that it refuses for good, however often it is sent.
+    """The answer of a source to a request that it refuses for good, however often it is sent.
 
     ``status`` is the protocol's number of the outcome, ``reason`` its words. ``text`` is the
-    beginning of what came with it, as it came: data, and not for messages.
+    unchanged beginning of the answer's body: data, which messages must not show.
     """
 
     status: int
@@ -88,11 +93,11 @@ class RefusedAnswer:
 
 
 class DilError(Exception):
-    """Root of all errors of this project: a message, and what the user can do about it."""
+    """Root of all errors of this project: a message, and advice for the user."""
 
     code: ClassVar[str] = "DIL-ERROR"
-    retryable: bool = False  # whether another attempt may heal it; see ``lasting``
-    is_unsent: bool = False  # whether a request was refused here, before it was sent
+    retryable: bool = False  # whether another attempt may help; see ``lasting``
+    is_unsent: bool = False  # whether dil itself refused the request, before it was sent
 
     def __init__(self, message: str, fix: str = "") -> None:
         super().__init__(message, fix)
@@ -105,7 +110,7 @@ class DilError(Exception):
 
 
 def lasting(error: AnyError) -> AnyError:
-    """Return an error which another attempt would meet again, though others of its kind heal."""
+    """Return an error that another attempt would meet again, unlike others of its kind."""
     error.retryable = False
     return error
 
@@ -113,8 +118,8 @@ def lasting(error: AnyError) -> AnyError:
 class ConfigError(DilError):
     """The configuration is invalid; ``problems`` holds every finding, sorted by line.
 
-    ``notices`` are findings of the same configuration that are no problem, ``infos`` those of them
-    that ask for nothing.
+    ``notices`` are findings that are no problem, ``infos`` are those notices that ask for no
+    action.
     """
 
     code = "DIL-CONFIG"
@@ -135,7 +140,7 @@ class ConfigError(DilError):
 
     @property
     def warnings(self) -> tuple[Problem, ...]:
-        """Return the findings that are no problem and that somebody should look at."""
+        """Return the notices that somebody should look at."""
         return tuple(each for each in self.notices if each not in self.infos)
 
     def __str__(self) -> str:
@@ -147,7 +152,7 @@ class ConfigError(DilError):
         return cls([Problem(origin, key, what, fix)])
 
     def located(self, origin: Callable[[str], Origin | None]) -> Self:
-        """Return the error with the place of each property that it names without one."""
+        """Return the error with the places of properties that it names without a place."""
         placed = (
             each if each.origin else replace(each, origin=origin(each.key))
             for each in self.problems
@@ -170,8 +175,7 @@ class PlanningError(DilError):
 class SourceError(DilError):
     """The source refused the request or failed; the work unit fails.
 
-    ``refused`` is set where it is this one request that the source does not want; another row to
-    send may well pass.
+    ``refused`` is set if the source refuses only this one request; another row may be accepted.
     """
 
     code = "DIL-SRC"
@@ -180,7 +184,7 @@ class SourceError(DilError):
 
 
 class TransientSourceError(SourceError):
-    """A failure that may pass: 429, 5xx, connection reset, time-out."""
+    """A temporary failure: 429, 5xx, connection reset, time-out."""
 
     code = "DIL-SRC-TRANSIENT"
 
@@ -204,21 +208,21 @@ class SourceContractError(SourceError):
 
 
 class QuotaError(SourceError):
-    """The source's quota is spent; what is done is kept and the next run goes on."""
+    """The source's quota is spent; finished work units are kept, and the next run continues."""
 
     code = "DIL-QUOTA"
     retryable = False
 
 
 class UnknownOutcomeError(SourceError):
-    """A request that must not be repeated blindly may have been done, or not."""
+    """It is unknown whether a request was done that must not be repeated blindly."""
 
     code = "DIL-SRC-UNKNOWN"
     retryable = False
 
 
 class ConversionError(DilError):
-    """A row cannot be converted; the message names column and row, the value is redacted."""
+    """A row cannot be converted; the message names column and row, but not the value."""
 
     code = "DIL-CONVERT"
 
@@ -237,7 +241,7 @@ class WriteError(DilError):
 
 
 class PluginFailureError(DilError):
-    """A plug-in raised something that is not a DilError."""
+    """A plug-in raised an exception that is not a DilError."""
 
     code = "DIL-PLUGIN"
     retryable = True
@@ -250,14 +254,14 @@ class ExecutionError(DilError):
 
 
 class CommitConflictError(DilError):
-    """Another commit came first; nothing of ours landed, planning again is safe."""
+    """Another commit came first; this run recorded nothing, and may plan again."""
 
     code = "DIL-COMMIT-CONFLICT"
     retryable = True
 
 
 class CommitUnknownError(DilError):
-    """A commit may have landed; nothing was deleted, the next run looks before it acts."""
+    """A commit may have been made; nothing was deleted, and the next run checks first."""
 
     code = "DIL-COMMIT-UNKNOWN"
 

@@ -1,5 +1,6 @@
 """What all tests share: servers, one of each per process, and the log of that process."""
 
+import gc
 import logging
 import os
 import re
@@ -114,6 +115,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.long)
     # The longest first: at the end no worker waits for another's last test.
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector the tests and their modules, which stay until the end."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Let the interpreter free at its exit what was frozen: libraries report the rest as leaks."""
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

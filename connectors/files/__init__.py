@@ -1,1 +1,1 @@
-"""The common part of connectors for files: names, bodies that survive a cut, payload files."""
+"""The common part of connectors for files: names, interrupted bodies, payload files."""

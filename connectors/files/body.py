@@ -16,24 +16,25 @@ from dil.errors import SourceContractError, TransientSourceError
 from dil.extraction.streams import ReadStream
 
 _LOG = logging.getLogger(__name__)
-# How much one call asks for: a call that fails is repeated as a whole.
+# The bytes that one call requests; a failed call is repeated as a whole.
 _PIECE = 1 << 16
-# Tries in a row that bring less than a MiB each; a transfer that makes progress is not given up.
+# Tries in a row that bring less than a MiB each; a transfer that makes progress continues.
 _TRIES = 5
 _PROGRESS = 1 << 20
 CHANGED_FIX = (
-    "Somebody writes to it. Let writers write under another name and rename, or read it later."
+    "Another program writes to the file. Let writers write under another name and rename, or read"
+    " the file later."
 )
 
 
 class FileStream(Protocol):
-    """An open stream over the rest of a file; it raises errors of ours only."""
+    """An open stream over the rest of a file; it raises only errors of dil.errors."""
 
     def read(self, size: int, /) -> bytes:
         """Return up to ``size`` bytes, empty at the end of the stream.
 
         Raises:
-            TransientSourceError: the connection is gone; opening it again here may help.
+            TransientSourceError: the connection broke; opening the file again here may help.
         """
 
     def close(self) -> None:
@@ -53,7 +54,7 @@ class RemoteFile(ABC):
         Raises:
             TransientSourceError: the file cannot be reached now.
             SourceContractError: the file has changed.
-            SourceError: the file is gone, or access is refused.
+            SourceError: the file no longer exists, or access is refused.
         """
 
     @abstractmethod
@@ -72,7 +73,7 @@ class RemoteFile(ABC):
 class FileBody(ReadStream):
     """A file as one stream, which returns the last bytes only after the whole file was checked.
 
-    ``wait`` waits for a number of seconds, before the connection is opened once more.
+    ``wait`` waits for a number of seconds before the connection is opened again.
     """
 
     def __init__(self, file: RemoteFile, wait: Callable[[float], None], first: FileStream) -> None:
@@ -87,12 +88,12 @@ class FileBody(ReadStream):
             file.check_end()
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to ``size`` bytes, all that is left with -1.
+        """Return up to ``size`` bytes, empty at the end; -1 means all the rest.
 
         Raises:
-            TransientSourceError: the connection is cut again and again.
+            TransientSourceError: the connection breaks too often.
                 SourceContractError: the file changed while it was read, or is damaged.
-                SourceError: the file is gone, or access is refused.
+                SourceError: the file no longer exists, or access is refused.
         """
         if size < 0:
             return self.readall()
@@ -103,13 +104,13 @@ class FileBody(ReadStream):
         return bytes(taken)
 
     def close(self) -> None:
-        """Free the connection, however far the reading has come."""
+        """Free the connection, even before the end."""
         if not self.closed:
             self._drop()
         super().close()
 
     def _some(self, wanted: int) -> bytes:
-        """Return some bytes; none if the connection was cut and has to be opened again."""
+        """Return some bytes; empty if the connection broke and must be opened again."""
         try:
             data = self._taken(wanted)
         except TransientSourceError as error:
@@ -143,7 +144,7 @@ class FileBody(ReadStream):
             raise TransientSourceError(
                 f"{error.message}; given up after {_TRIES} tries at byte {self._position} of"
                 f" {self._file.size}",
-                error.fix or "Check the source, the network and the proxies between.",
+                error.fix or "Check the source, the network and the proxies on the way.",
             ) from None
         _LOG.warning("%s; going on from byte %d", error.message, self._position)
         if self._tries > 1:

@@ -1,4 +1,4 @@
-"""Connectors for files: one session lists them, reads one, or puts one."""
+"""Connectors for files: one session lists them, reads one, or sends one."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class FileSession(ByteSession):
 
     @abstractmethod
     def units(self) -> Iterator[JsonObject]:
-        """Yield the files as units, where each is read once."""
+        """Yield the files as units if each file is read once."""
 
 
 class FileConnector(Connector):
-    """Lists, reads and puts files; with ``ms.source.files.once`` each is a work unit.
+    """Lists, reads and sends files; with ``ms.source.files.once`` each file is a work unit.
 
-    A protocol that puts none refuses payload rows in its ``check``.
+    The ``check`` of a protocol that only reads refuses payload rows.
     """
 
     reads_window = False
@@ -41,19 +41,19 @@ class FileConnector(Connector):
 
     @classmethod
     def units(cls, job: Job, now_ms: int) -> Iterable[JsonObject]:
-        """Yield the files as units, where each is read once."""
+        """Yield the files as units if each file is read once."""
         del now_ms
         with cls.session(job, None) as session:
             yield from session.units()
 
     def open(self, context: SessionContext) -> FileSession:
-        """Return a session; nothing is sent before the first request."""
+        """Return a session; it sends nothing before the first request."""
         job = context.job
         return self.session(job, unit_file(job.properties, context.work_unit))
 
     @classmethod
     def changes(cls, job: Job) -> Problem | None:
-        """Return the problem that sending a file changes the source."""
+        """Return a problem if the job sends a file, because that changes the source."""
         return sending_problem(job.properties)
 
     @classmethod

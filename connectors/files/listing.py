@@ -26,12 +26,12 @@ _JSON, _CSV, _TEXT = "application/json", "text/csv", "text/plain"
 _BLOCK_NAMES = 1_000
 _NAME = "values"
 _FORMS = {"JsonExtractor": _JSON, "CsvExtractor": _CSV, "TextExtractor": _TEXT}
-_FIX = "Take ms.extractor.class=json, csv or text for a list of names."
+_FIX = "Set ms.extractor.class=json, csv or text for a list of names."
 _RENAME = "Rename the file, or read the list with ms.extractor.class=json."
 
 
 def listing_response(names: Iterable[str], job: Job, location: str = "") -> Response:
-    """Return the answer with these names: a JSON array of ``values``, or a name in each line.
+    """Return the answer with these names: a JSON array of ``values``, or one name on each line.
 
     Without names there are no rows. ``names`` is consumed while the body is read, and closed with
     it if it is a generator; ``read`` raises its errors.
@@ -39,7 +39,7 @@ def listing_response(names: Iterable[str], job: Job, location: str = "") -> Resp
     Args:
         names: The names, in the order in which they become rows.
         job: The job; its extractor, character set and ``ms.csv`` decide the form.
-        location: Names the list in messages, without secrets.
+        location: The name of the list in messages, without secrets.
 
     Raises:
         SourceContractError: the extractor reads no list of names (``listing_problems`` reports that
@@ -60,16 +60,16 @@ def listing_problems(properties: Properties) -> Iterator[Problem]:
     try:
         form = _form(resolve(PluginKind.EXTRACTOR, name, Extractor))
     except PluginError:
-        return  # reported with the other classes
+        return  # The job's check of its classes reports this.
     if form is None:
         what = f'is "{name}", which reads no list of names'
         yield Problem(properties.origin(EXTRACTOR), EXTRACTOR, what, _FIX)
 
 
 def _form(extractor: ClassRef) -> str | None:
-    """Return the media type of lists that an extractor reads, None if it reads no list.
+    """Return the media type in which an extractor reads lists, None if it reads no list.
 
-    The content types of a user's own class decide: text/csv or else JSON.
+    For a user's own class its content types decide: text/csv, else JSON.
     """
     if extractor.module.startswith("dil."):
         return _FORMS.get(extractor.qualname)
@@ -82,14 +82,14 @@ def _array(names: Iterable[str]) -> Iterator[str]:
     """Yield the pieces of ``[{"values": name}, ...]``, in ASCII."""
     before = "["
     for name in names:
-        name.isascii() or name.encode()  # a half of a character would pass json.dumps
+        name.isascii() or name.encode()  # json.dumps would accept half of a surrogate pair.
         yield f'{before}{{"{_NAME}":{json.dumps(name)}}}'
         before = ",\n"
     yield "]" if before != "[" else "[]"
 
 
 def _lines(names: Iterable[str], form: str, spec: ExtractionSpec) -> Iterator[str]:
-    """Yield a line for each name, below the lines that ``ms.csv`` skips, so that none is lost."""
+    """Yield a line for each name, after the empty lines that ``ms.csv`` skips."""
     line: Callable[[str], str] = _text_line
     if form == _CSV:
         line = _csv_cell(spec.csv.settings)
@@ -100,7 +100,7 @@ def _lines(names: Iterable[str], form: str, spec: ExtractionSpec) -> Iterator[st
 
 
 def _header(spec: ExtractionSpec) -> str:
-    """Return the name of the only column: from the schema, else the one of a list in JSON."""
+    """Return the name of the only column: from the schema, else the name in a JSON list."""
     columns = spec.output_schema or ()
     return next((each.name for each in columns if each.name.lower() not in spec.csv.made_up), _NAME)
 
@@ -112,7 +112,7 @@ def _text_line(name: str) -> str:
 
 
 def _csv_cell(settings: CsvSettings) -> Callable[[str], str]:
-    """Return the function that writes a name as a one-cell record that reads back as the name."""
+    """Return the function that writes a name as a CSV record, from which the same name is read."""
     separator, quote = settings.field_separator, settings.quote_character
     escape = settings.escape_character
     special = ("\n", "\r", *filter(None, (separator, quote)))
@@ -135,7 +135,7 @@ def _unwritable(name: str, why: str) -> SourceContractError:
 
 
 class _Listing(ReadStream):
-    """Text in pieces as a stream of bytes."""
+    """Pieces of text as a stream of bytes."""
 
     def __init__(
         self, names: Iterable[str], pieces: Iterator[str], charset: str, location: str
@@ -162,7 +162,7 @@ class _Listing(ReadStream):
         super().close()
 
     def _block(self) -> bytes:
-        """Return the next names as bytes, empty at the end, when ``_pieces`` ends as well."""
+        """Return the next names as bytes, empty at the end."""
         pieces = cast("Iterator[str]", self._pieces)
         text = []
         try:

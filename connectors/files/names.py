@@ -1,4 +1,4 @@
-"""Names of files: templates with values, the pattern that selects names, kinds of content."""
+"""Names of files: templates with values, the pattern that selects names, media types."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dil.text.variables import substitute
 _LOG = logging.getLogger(__name__)
 _PATTERN = "ms.source.files.pattern"
 _SETTLE = "ms.source.files.settle"
-# The kinds by the ending of the name; the extractor decides about other endings.
+# Media types by the ending of the name; for other endings the extractor decides.
 _KINDS = {
     ".gz": "application/gzip",
     ".json": "application/json",
@@ -77,12 +77,12 @@ def filled(template: str, variables: Mapping[str, JsonValue]) -> str:
 
 
 def reads_one_file(properties: Properties) -> bool:
-    """Return whether a job reads one file in a work unit; else it lists names."""
+    """Return whether a work unit reads one file; else the job lists names."""
     return bool(properties.section(DumpSection).file_name.strip()) or reads_once(properties)
 
 
 def matching(items: Iterable[_F], properties: Properties) -> Iterator[_F]:
-    """Yield the files whose path ``ms.source.files.pattern`` matches as a whole, in their order."""
+    """Yield the files whose whole path matches ``ms.source.files.pattern``, in their order."""
     pattern = properties.section(FilesSection).pattern
     if pattern == ".*":
         # A dot does not match a line break in a name, which no job intends.
@@ -95,7 +95,7 @@ def matching(items: Iterable[_F], properties: Properties) -> Iterator[_F]:
 
 
 def without_doubles(items: Iterable[Listed], location: str) -> list[Listed]:
-    """Return items without links to files that are listed, and with one link to any other file.
+    """Return items without links to listed files, and with only one link to any other file.
 
     Otherwise the rows of such a file would be read twice.
     """
@@ -145,8 +145,8 @@ def require_all_stable(
     if young:
         raise TransientSourceError(
             f"{location}: files that were written to just now ({_SETTLE}): {young}",
-            "Run again when they have settled. A folder that files come to all the time is better"
-            " listed by one job and read, a work unit for each file, by another.",
+            "Run again when they have settled. If files arrive in the folder all the time, let"
+            " one job list it and another read each file as a work unit.",
         )
     return found
 
@@ -154,13 +154,13 @@ def require_all_stable(
 def chosen(
     items: Iterable[Listed], asked: str, properties: Properties, location: str, now_ms: int
 ) -> Listed:
-    """Return the file to read: the one named ``asked``, else the first; log that there are more.
+    """Return the file to read: the file named ``asked``, else the first; log if there are more.
 
     Args:
         items: The files that exist and match the pattern, sorted; consumed as far as needed.
-        asked: The path that the job names; it sorts before all paths that begin with it.
+        asked: The path that the job names; it sorts before all longer paths that begin with it.
         properties: The properties of the job.
-        location: Names the place in messages.
+        location: The name of the folder in messages.
         now_ms: The real time, epoch ms UTC.
 
     Raises:
@@ -173,8 +173,8 @@ def chosen(
     if first is None:
         raise SourceError(
             f"{location}: no object",
-            f"Nothing there has this name or matches {_PATTERN}. Check {URI}; without"
-            f" {FILE_NAME} the job lists what is there.",
+            f"No file there has this name or matches {_PATTERN}. Check {URI}; without {FILE_NAME}"
+            " the job lists the files there.",
         )
     if first.path != asked and next(found, None) is not None:
         _LOG.warning("%s: there are several files; the first is read: %s", location, first.path)

@@ -1,4 +1,4 @@
-"""Files as units: each file is a work unit and read once (``ms.source.files.once``)."""
+"""Files as units: each file is a work unit, which is read once (``ms.source.files.once``)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class UnitFile:
         if self.version and self.version != version:
             raise SourceContractError(
                 f"{self.path}: the file changed after it was listed",
-                "The next run lists it anew: its new version is a work unit of its own.",
+                "The next run lists the file again: its new version is a work unit of its own.",
             )
 
 
@@ -43,7 +43,7 @@ def file_unit(path: str, version: str, properties: Properties) -> JsonObject:
     """Return the unit of a file; equal units are read once in all runs.
 
     Raises:
-        SourceError: the file's name is not UTF-8, so that the state cannot keep it.
+        SourceError: the file's name is not UTF-8, so the state cannot store it.
     """
     try:
         path.encode()
@@ -59,7 +59,7 @@ def file_unit(path: str, version: str, properties: Properties) -> JsonObject:
 
 
 def unit_file(properties: Properties, work_unit: WorkUnit) -> UnitFile | None:
-    """Return the file of a work unit, None if work units are no files."""
+    """Return the file of a work unit, None if the job's work units are no files."""
     if not reads_once(properties):
         return None
     unit = work_unit.unit
@@ -78,13 +78,13 @@ def once_problems(properties: Properties, *, lists: bool) -> Iterator[Problem]:
         yield Problem(
             origin,
             ONCE,
-            "reads files, while the job lists names",
-            "Keep one. ms.source.files.pattern chooses among the files that are read.",
+            "reads files, but the job lists names",
+            "Keep only one. ms.source.files.pattern selects the files to read.",
         )
     if "{{" in properties.section(SourceSection).uri:
         yield Problem(
             properties.origin(URI),
             URI,
             f"has variables, and {ONCE} lists the files before there is any work unit",
-            "Write the folder as it is, and choose by ms.source.files.pattern.",
+            "Write the folder without variables, and select files by ms.source.files.pattern.",
         )

@@ -33,7 +33,7 @@ class PayloadFile:
 
     @contextmanager
     def opened(self) -> Iterator[OpenPayload]:
-        """Open the file.
+        """Yield the open file; close it afterwards.
 
         Raises:
             SourceError: the file is missing or cannot be read.
@@ -44,7 +44,7 @@ class PayloadFile:
         except OSError as error:
             raise SourceError(
                 f"the file to send, {self.path}, cannot be read: {error.strerror or error}",
-                f"Check the path in {SECONDARY}; every executor has to have the file.",
+                f"Check the path in {SECONDARY}; every executor must have the file.",
             ) from None
 
 
@@ -62,7 +62,8 @@ class OpenPayload:
         """Yield the content in blocks of ``size`` bytes, the last one shorter.
 
         Raises:
-            SourceContractError: the file changed meanwhile; the part that was sent must not stay.
+            SourceContractError: the file changed meanwhile; the receiver must not keep the part
+                that was sent.
         """
         left = self.size
         while left:
@@ -89,14 +90,14 @@ def sends_file(properties: Properties) -> bool:
 
 
 def sending_problem(properties: Properties) -> Problem | None:
-    """Return the problem that a preview of the source would send a file, None for other jobs."""
+    """Return a problem if a preview of the source would send a file, else None."""
     if not sends_file(properties):
         return None
     return Problem(
         properties.origin(SECONDARY),
         SECONDARY,
-        "has a file to send, which a look would put there",
-        "Give --send when that is harmless.",
+        "has a file to send, which the preview would send too",
+        "Add --send if that does no harm.",
     )
 
 
@@ -131,16 +132,16 @@ def payload_problems(properties: Properties) -> Iterator[Problem]:
         yield Problem(
             properties.origin(SECONDARY),
             SECONDARY,
-            "has rows to send, and this source takes whole files",
+            "has rows to send, but this source takes whole files",
             'Add "format": "binary" to send the file that the path names.',
         )
     elif len(entries) > 1:
         what = f"has {len(entries)} files to send, and a work unit sends one"
-        fix = "Let a unit or an activation entry name the files, one work unit for each."
+        fix = "Let a unit or an activation entry name the files, so that each work unit sends one."
         yield Problem(properties.origin(SECONDARY), SECONDARY, what, fix)
 
 
 def sent_response(facts: JsonObject, location: str) -> Response:
-    """Return an answer of one row, which describes the file that was sent."""
+    """Return an answer with one row, which describes the file that was sent."""
     body = io.BytesIO(json.dumps(facts).encode())
     return Response(body, content_type="application/json", location=location, status=200)

@@ -13,13 +13,13 @@ from dil.spi.request_view import RequestView
 def file_view(
     place: str, unit: UnitFile | None, properties: Properties, *, lists: bool | None = None
 ) -> RequestView:
-    """Return the view of a listing, of a work unit's file, or of the place where a file is put.
+    """Return the view of a listing, of a work unit's file, or of the target of a sent file.
 
     Args:
         place: Address of the folder, prefix or file, without a password.
         unit: The file of the work unit, None if work units are no files.
         properties: The properties of the job.
-        lists: Whether the names are the rows; if it is None, the job's template decides.
+        lists: Whether the names are the rows; None lets the job's template decide.
     """
     if sends_file(properties):
         return RequestView("put", place)

@@ -13,7 +13,7 @@ from dil.errors import SourceError
 
 
 class ArrowStore(FileStore):
-    """One of Arrow's file systems; ``root`` is the beginning of its paths that our paths lack."""
+    """One of Arrow's file systems; ``root`` begins all its paths, and our paths lack it."""
 
     def __init__(self, filesystem: fs.FileSystem, prefix: str, root: str = "") -> None:
         self._filesystem = filesystem
@@ -34,8 +34,8 @@ class ArrowStore(FileStore):
         return [self._status(each) for each in found if each.type in kinds]
 
     def open(self, path: str, position: int) -> FileStream:
-        """Open a file from a position on."""
-        # No compression: else Arrow would unpack the file if its name shows one.
+        """Return a stream over a file from a position on, in bytes."""
+        # "No compression", because Arrow would unpack a file whose name shows a compression.
         if not position:
             whole: FileStream = self._filesystem.open_input_stream(
                 f"{self._root}{path}", compression=None
@@ -56,18 +56,18 @@ class ArrowStore(FileStore):
 
 
 def hadoop_store(host: str, port: int, user: str, prefix: str) -> ArrowStore | None:
-    """Return a store for HDFS by libhdfs, None if the library or Java is not installed."""
+    """Return a store that reads HDFS by libhdfs, None if the library or Java is not installed."""
     try:
         found = fs.HadoopFileSystem(host, port, user=user or None)
     except OSError as error:
-        if "load lib" in str(error):  # libhdfs or libjvm, now or in an earlier try
+        if "load lib" in str(error):  # libhdfs or libjvm is missing, now or in an earlier try
             return None
         raise
     return ArrowStore(found, prefix)
 
 
 def store_of_uri(scheme: str, authority: str, prefix: str) -> ArrowStore:
-    """Return a store on Arrow's file system for a scheme, such as gs and abfss.
+    """Return a store on Arrow's file system for a scheme such as gs or abfss.
 
     Raises:
         SourceError: Arrow has no such file system, or cannot open it.

@@ -1,4 +1,4 @@
-"""The connector for files; cheap to import, clients are loaded when a place is opened."""
+"""The connector for files. It imports quickly: opening a place loads the client."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ def _payload_problems(properties: Properties) -> Iterable[Problem]:
         yield Problem(
             properties.origin(SECONDARY),
             SECONDARY,
-            "has payload rows, and files are only read",
+            "has payload rows, but files are only read",
             "Leave the payload entry out, or send to http, s3 or sftp.",
         )

@@ -24,7 +24,7 @@ _SNAPPY = ".snappy"
 
 
 def plain_name(name: str) -> str:
-    """Return a file name without the ending of a compression, or unchanged without one.
+    """Return a file name without the ending that shows a compression.
 
     >>> plain_name("a.csv.GZ"), plain_name("a.snappy.parquet")
     ('a.csv', 'a.snappy.parquet')
@@ -34,9 +34,9 @@ def plain_name(name: str) -> str:
 
 
 def decompressed(stream: BinaryIO, name: str, shown: str, limit: ExpansionSpec) -> BinaryIO:
-    """Return a stream of the plain bytes of a file, which owns ``stream``.
+    """Return a stream of a file's unpacked bytes, which owns ``stream``.
 
-    Data that is cut is an error, and so are more plain bytes than the limit allows.
+    Incomplete data raises an error, and so do more unpacked bytes than the limit allows.
     """
     ending = name[len(plain_name(name)) :].lower()
     if not ending:
@@ -59,7 +59,7 @@ class _Placed(ReadStream):
         self._shown = shown
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to ``size`` bytes, all that is left with -1."""
+        """Return up to ``size`` bytes, empty at the end; -1 means all the rest."""
         try:
             return self._stream.read(size)
         except SourceContractError as error:

@@ -1,4 +1,4 @@
-"""Translates errors of file systems into our errors; it is done here and nowhere else."""
+"""Translates errors of file systems into our errors; no other module does."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from contextlib import contextmanager
 from dil.errors import AuthenticationError, SourceError, TransientSourceError
 
 _MISSING_FIX = (
-    "Check ms.source.uri. Where it may be missing, let the job read the folder above and keep"
-    " files by ms.source.files.pattern."
+    "Check ms.source.uri. If the file may be missing, let the job read the folder above and"
+    " select files by ms.source.files.pattern."
 )
 _GONE_FIX = (
-    "Somebody removed or renamed it, or it is a link that leads nowhere. The next attempt lists"
-    " anew."
+    "Another program removed or renamed it, or it is a broken link. The next attempt lists again."
 )
-_RIGHTS_FIX = "Let the user that runs tasks read it, and the folders on the way."
+_RIGHTS_FIX = "Grant the user that runs tasks the right to read it, and the folders above it."
 
 
 @contextmanager
 def translated_errors(shown: str, *, listed: bool = False) -> Iterator[None]:
-    """Translate errors of a file system; ``listed`` says that the file was there a moment ago."""
+    """Translate errors of a file system; ``listed`` is true if the file was listed just before."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -38,7 +37,7 @@ def translated_errors(shown: str, *, listed: bool = False) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise TransientSourceError(
-            f"{shown}: {reason}", "Look whether the file system is there and healthy."
+            f"{shown}: {reason}", "Check that the file system can be reached and works."
         ) from error
 
 
@@ -47,11 +46,11 @@ def _missing_fix(shown: str) -> str:
     folder, _, name = shown.rpartition("/")
     if not set("*?") & set(name):
         return _MISSING_FIX
-    # A backslash would have to be doubled in a job file.
+    # A job file needs two backslashes for each one.
     literal = re.sub(r"[][(){}.+$|]", r"[\g<0>]", name)
     pattern = literal.replace("?", ".").replace("*", ".*")
     return (
-        f"ms.source.uri takes no wildcards. Set it to the folder, {folder or '/'}, and keep its"
+        f"ms.source.uri takes no wildcards. Set it to the folder, {folder or '/'}, and select"
         f" files by ms.source.files.pattern=.*/{pattern}, which the whole path has to match."
     )
 

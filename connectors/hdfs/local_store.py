@@ -1,4 +1,4 @@
-"""Files of this machine, and of mounts."""
+"""Files of this machine, including mounted file systems."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LocalStore(FileStore):
         """Return files and folders, without pipes, sockets and devices."""
         folder = os.path.realpath(path).rstrip("/")
         with os.scandir(path) as found:
-            # Hidden entries are left out first: the link of an editor's lock leads nowhere.
+            # Hidden entries are skipped first: the link of an editor's lock leads nowhere.
             wanted = [entry for entry in found if not entry.name.startswith(HIDDEN)]
             states = [(entry, entry.stat()) for entry in wanted]
         return [
@@ -31,7 +31,7 @@ class LocalStore(FileStore):
         ]
 
     def open(self, path: str, position: int) -> FileStream:
-        """Open a file from a position on."""
+        """Return a stream over a file from a position on, in bytes."""
         file = FileIO(path)
         if position:
             file.seek(position)
@@ -39,7 +39,7 @@ class LocalStore(FileStore):
 
 
 def _real_path(folder: str, entry: os.DirEntry[str]) -> str:
-    """Return the path without links of an entry in ``folder``, which has no links either."""
+    """Return the real path of an entry in ``folder``, which itself is a path without links."""
     return os.path.realpath(entry.path) if entry.is_symlink() else f"{folder}/{entry.name}"
 
 

@@ -1,4 +1,4 @@
-"""Chooses the client for a place."""
+"""Chooses the client for a file system."""
 
 from __future__ import annotations
 
@@ -14,60 +14,63 @@ from dil.storage.hdfs.session import user_here
 _LOG = logging.getLogger(__name__)
 
 
-def open_store(place: HdfsSourcePath, user: str = "") -> FileStore:
-    """Return the store of a place; its client is loaded now.
+def open_store(source_path: HdfsSourcePath, user: str = "") -> FileStore:
+    """Return the store of a file system; its client is loaded now.
 
     HDFS is read by libhdfs if Hadoop's native library and Java are installed, else by WebHDFS.
 
     Raises:
         SourceError: no client can be made.
     """
-    if place.scheme == "file":
+    if source_path.scheme == "file":
         from connectors.hdfs.local_store import LocalStore
 
         return LocalStore()
-    if place.scheme in ARROW_SCHEMES:
+    if source_path.scheme in ARROW_SCHEMES:
         from connectors.hdfs.arrow_store import store_of_uri
 
-        return store_of_uri(place.scheme, place.authority, place.prefix)
-    if place.scheme in WEB_SCHEMES:
-        return _by_web(place, user)
-    return _hadoop(place, user)
+        return store_of_uri(source_path.scheme, source_path.authority, source_path.prefix)
+    if source_path.scheme in WEB_SCHEMES:
+        return _by_web(source_path, user)
+    return _hadoop(source_path, user)
 
 
-def _hadoop(place: HdfsSourcePath, user: str) -> FileStore:
+def _hadoop(source_path: HdfsSourcePath, user: str) -> FileStore:
     from connectors.hdfs.arrow_store import hadoop_store
 
-    host, port = _host_and_port(place.authority)
-    scheme = "" if place.scheme == "hdfs" else f"{place.scheme}://"
+    host, port = _host_and_port(source_path.authority)
+    scheme = "" if source_path.scheme == "hdfs" else f"{source_path.scheme}://"
     try:
-        found = hadoop_store(f"{scheme}{host}" if host else "default", port, user, place.prefix)
+        found = hadoop_store(
+            f"{scheme}{host}" if host else "default", port, user, source_path.prefix
+        )
     except OSError as error:
         raise SourceError(
-            f"{place.prefix or place.authority}: libhdfs cannot open it ({type(error).__name__})",
+            f"{source_path.prefix or source_path.authority}: libhdfs cannot open it"
+            f" ({type(error).__name__})",
             "Check the address, and Hadoop's configuration (HADOOP_CONF_DIR, CLASSPATH).",
         ) from error
     if found is not None:
         return found
-    if place.scheme != "hdfs" or not host:
+    if source_path.scheme != "hdfs" or not host:
         raise SourceError(
-            f"{place.scheme}://{place.authority}: needs libhdfs, which is not there",
+            f"{source_path.scheme}://{source_path.authority}: needs libhdfs, which is not there",
             "Install Hadoop's native client and set HADOOP_HOME, CLASSPATH and"
             " ARROW_LIBHDFS_DIR, or write webhdfs://host:9870/path.",
         )
     _LOG.info("libhdfs is not there: %s is read by WebHDFS", host)
-    return _by_web(place, user)
+    return _by_web(source_path, user)
 
 
-def _by_web(place: HdfsSourcePath, user: str) -> FileStore:
+def _by_web(source_path: HdfsSourcePath, user: str) -> FileStore:
     from connectors.hdfs.webhdfs_store import WebHdfsStore
 
     try:
-        servers = web_addresses(place.scheme, *_host_and_port(place.authority))
+        servers = web_addresses(source_path.scheme, *_host_and_port(source_path.authority))
         reader = user or user_here()
     except HadoopSetupError as error:
         raise SourceError(error.message, error.fix) from None
-    return WebHdfsStore(servers, reader, place.prefix)
+    return WebHdfsStore(servers, reader, source_path.prefix)
 
 
 def _host_and_port(authority: str) -> tuple[str, int]:

@@ -24,7 +24,7 @@ from dil.text.variables import placeholders, substitute
 
 BASE = "source.filebased.fs.uri"
 WEB_SCHEMES = ("webhdfs", "swebhdfs")
-# By Arrow's own clients; their credentials come from the environment.
+# Schemes of Arrow's own clients; their credentials come from the environment.
 ARROW_SCHEMES = ("gs", "gcs", "abfs", "abfss")
 _SCHEMES = ("file", "hdfs", "viewfs", *WEB_SCHEMES, *ARROW_SCHEMES)
 _LIST = "?RE="
@@ -59,16 +59,16 @@ def place_of(
     base: str = "",
     hosts: Iterable[str] = (),
 ) -> HdfsSourcePath:
-    """Return the place of one work unit.
+    """Return the path that one work unit reads.
 
     Args:
-        template: ``ms.source.uri``. The written part of a ``file:`` address may hold ``%20`` and
-            the like. Values are put into the path unchanged, and into a pattern as text that
-            matches itself.
+        template: ``ms.source.uri``. The template's own part of a ``file:`` address may hold escapes
+            such as ``%20``. Values enter the path unchanged, and a pattern as text that matches
+            itself.
         variables: The values for ``{{name}}``.
-        folder: The folder in which relative paths of this machine begin.
-        base: ``source.filebased.fs.uri``, for paths without a scheme; if it has a path itself,
-            values must not lead out of that folder.
+        folder: The folder from which relative paths of this machine start.
+        base: ``source.filebased.fs.uri``, for paths without a scheme; if it has a path, values must
+            not lead out of that folder.
         hosts: Other systems that values may name.
 
     Raises:
@@ -85,29 +85,35 @@ def place_of(
         return NetworkOrigin.at(found.scheme, found.authority)
 
     refuse_other_origin(written, text, origin, hosts)
-    place = _place(text, folder, base)
+    source_path = _place(text, folder, base)
     if placeholders(written) and base:
-        _refuse_outside(place, _place(base, folder, "", BASE))
+        _refuse_outside(source_path, _place(base, folder, "", BASE))
     if not is_list:
-        return place
+        return source_path
     pattern = substitute(unquote(expression), variables, re.escape).text
     return HdfsSourcePath(
-        place.scheme, place.authority, place.path, place.prefix, _pattern(pattern)
+        source_path.scheme,
+        source_path.authority,
+        source_path.path,
+        source_path.prefix,
+        _pattern(pattern),
     )
 
 
-def _refuse_outside(place: HdfsSourcePath, fence: HdfsSourcePath) -> None:
-    """Refuse a path whose values lead out of the folder of ``source.filebased.fs.uri``."""
-    if not f"{place.path}/".startswith(f"{fence.path.rstrip('/')}/"):
+def _refuse_outside(source_path: HdfsSourcePath, fence: HdfsSourcePath) -> None:
+    """Raise if a value leads out of the folder of ``source.filebased.fs.uri``."""
+    if not f"{source_path.path}/".startswith(f"{fence.path.rstrip('/')}/"):
         raise ConfigError.single(
             URI,
-            f"is filled with values that lead to {place.path}, outside of {BASE}, {fence.path}",
-            f"Check the values. If the job may read the whole system, name no folder in {BASE}.",
+            f"is filled with values that lead to {source_path.path}, outside of {BASE},"
+            f" {fence.path}",
+            "Check the values. If the job may read the whole file system, leave the folder out of"
+            f" {BASE}.",
         )
 
 
 def place_problems(properties: Properties) -> Iterator[Problem]:
-    """Yield the problems of the address, as far as variables do not hide them."""
+    """Yield the problems of the address, as far as its variables allow a check."""
     template = properties.section(SourceSection).uri
     base, base_key = base_of(properties), _base_key(properties)
     written, is_list, expression = template.partition(_LIST)
@@ -127,7 +133,7 @@ def place_problems(properties: Properties) -> Iterator[Problem]:
 
 
 def base_of(properties: Properties) -> str:
-    """Return the file system for paths that name none, empty for this machine."""
+    """Return the file system of paths that name none, empty for this machine."""
     here, every = properties.section(HdfsSection), properties.section(FileSystemsSection).every
     return here.file_system or ("" if is_this_machine(every) else every)
 
@@ -142,7 +148,7 @@ def _exemplified(text: str) -> str:
 
 
 def _unescaped(template: str) -> str:
-    """Return a ``file:`` address with its path decoded before values, which have no escapes."""
+    """Return a ``file:`` address with its path decoded before values enter it unescaped."""
     match = _WRITTEN.fullmatch(template)
     if match is None or match[1].lower() != "file":
         return template
@@ -174,11 +180,11 @@ def _check_scheme(scheme: str, authority: str, key: str) -> None:
         raise ConfigError.single(
             key,
             f"is on {scheme}:, which is not known",
-            f"Known: paths, {', '.join(f'{each}:' for each in _SCHEMES)}.",
+            f"Write a path, or a URI of {', '.join(f'{each}:' for each in _SCHEMES)}.",
         )
     if scheme == "file" and authority not in {"", "localhost"}:
         raise ConfigError.single(
-            key, f"names the host {authority}", "Files of this machine are file:///path."
+            key, f"names the host {authority}", "Write file:///path for a file of this machine."
         )
     if scheme not in {"file", "hdfs", "viewfs"} and not authority:
         raise ConfigError.single(key, "names no host", f"Write {scheme}://host/path.")
@@ -195,5 +201,6 @@ def _pattern(text: str) -> re.Pattern[str]:
         raise ConfigError.single(
             URI,
             f"has a regular expression that cannot be used: {error}",
-            "It is what follows ?RE=, in Java's form; percent escapes are decoded.",
+            "Correct the expression behind ?RE=; it has Java's form, and percent escapes are"
+            " decoded.",
         ) from error

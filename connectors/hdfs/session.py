@@ -37,8 +37,8 @@ _DECOMPRESS = "ms.source.files.decompress"
 class FileSettings:
     """The connector's view of a job.
 
-    ``unpacks`` says that files whose names show a compression are unpacked. ``polls`` says that the
-    job waits for a condition: after the last file, the files are listed and read again.
+    If ``unpacks`` is true, files whose names show a compression are unpacked. If ``polls`` is true,
+    the job waits for a condition: after the last file, the files are listed and read again.
     """
 
     job: Job
@@ -49,7 +49,7 @@ class FileSettings:
 
     @classmethod
     def of(cls, job: Job) -> FileSettings:
-        """Read the properties of file sources from a parsed job."""
+        """Return the settings of a parsed job."""
         properties, user = job.properties, job.source.username
         session = job.extraction.session
         return cls(
@@ -62,7 +62,7 @@ class FileSettings:
 
 
 class FilesSession(FileSession):
-    """Answers the first request with a list or with the first file, later ones with the next.
+    """Answers the first request with a list or the first file, each later one with the next file.
 
     If ``file`` is given, only this file is read.
     """
@@ -81,7 +81,7 @@ class FilesSession(FileSession):
         self._opened = opened
         self._sleep = sleep
         self._now_ms = now_ms
-        self._place: HdfsSourcePath | None = None
+        self._source_path: HdfsSourcePath | None = None
         self._store: FileStore | None = None
         self._left: deque[FileStatus] = deque()
         self._shown = ""
@@ -94,10 +94,10 @@ class FilesSession(FileSession):
             self._store.close()
 
     def describe(self, values: RequestValues) -> RequestView:
-        """Return the listing, or the one file of the work unit."""
-        place = self._place_of(values.variables)
-        shown = f"{place.prefix}{place.path}"
-        lists = place.pattern is not None
+        """Return a view of the listing, or of the one file of the work unit."""
+        source_path = self._place_of(values.variables)
+        shown = f"{source_path.prefix}{source_path.path}"
+        lists = source_path.pattern is not None
         return file_view(shown, self._only, self._settings.job.properties, lists=lists)
 
     def fetch(self, values: RequestValues) -> Response:
@@ -105,31 +105,31 @@ class FilesSession(FileSession):
 
         Raises:
             SourceError: the path is missing.
-            TransientSourceError: a file or folder vanished, the system cannot be reached.
+            TransientSourceError: a file or folder vanished, or the file system cannot be reached.
             AuthenticationError: permission denied.
-            SourceContractError: an earlier attempt has read a part of the files.
+            SourceContractError: an earlier attempt has already read a part of the files.
         """
-        place, is_due = self._place, self._settings.polls
-        if place is None:
-            place, is_due = self._begin(values), True
+        source_path, is_due = self._source_path, self._settings.polls
+        if source_path is None:
+            source_path, is_due = self._begin(values), True
         if self._only is not None:
             return self._one(self._only)
-        if is_due and place.pattern is not None:
-            return self._listing(place)
-        if is_due and not self._left and place.pattern is None:
+        if is_due and source_path.pattern is not None:
+            return self._listing(source_path)
+        if is_due and not self._left and source_path.pattern is None:
             properties, now_ms = self._settings.job.properties, self._now_ms()
             self._left.extend(
-                require_all_stable(self._found(place), properties, self._shown, now_ms)
+                require_all_stable(self._found(source_path), properties, self._shown, now_ms)
             )
         if not self._left:
             return Response(None, location=self._shown)
         return self._file(self._left.popleft())
 
     def units(self) -> Iterator[JsonObject]:
-        """Yield a unit for each file that matches and has settled, in the order of paths.
+        """Yield a unit for each matching file that has settled, in the order of paths.
 
         Raises:
-            SourceError: as in ``fetch``.
+            SourceError: see ``fetch``.
         """
         found, properties = self._found(self._open({})), self._settings.job.properties
         for each in stable_files(found, properties, self._shown, self._now_ms()):
@@ -147,11 +147,11 @@ class FilesSession(FileSession):
         return self._file(status)
 
     def _begin(self, values: RequestValues) -> HdfsSourcePath:
-        """Open the place of the work unit, once."""
+        """Return the path of the work unit; open its store at the first call."""
         if values.page:
             raise SourceContractError(
                 "reading cannot go on in the middle of a folder, which may have changed",
-                "Each attempt reads all files from the first.",
+                "You need not do anything: the next attempt reads all files from the first one.",
             )
         return self._open(values.variables)
 
@@ -162,19 +162,19 @@ class FilesSession(FileSession):
         return place_of(job.source.uri, variables, folder, self._settings.base, hosts)
 
     def _open(self, variables: Mapping[str, JsonValue]) -> HdfsSourcePath:
-        self._place = self._place_of(variables)
-        self._store = self._opened(self._place, self._settings.user)
-        self._shown = self._store.shown(self._place.path)
-        return self._place
+        self._source_path = self._place_of(variables)
+        self._store = self._opened(self._source_path, self._settings.user)
+        self._shown = self._store.shown(self._source_path.path)
+        return self._source_path
 
-    def _listing(self, place: HdfsSourcePath) -> Response:
+    def _listing(self, source_path: HdfsSourcePath) -> Response:
         job, store = self._settings.job, self._known_store
-        found = stable_files(self._found(place), job.properties, self._shown, self._now_ms())
+        found = stable_files(self._found(source_path), job.properties, self._shown, self._now_ms())
         return listing_response((store.shown(each.path) for each in found), job, self._shown)
 
-    def _found(self, place: HdfsSourcePath) -> Iterator[FileStatus]:
-        store, pattern = self._known_store, place.pattern
-        wanted = matching(files_below(store, place.path), self._settings.job.properties)
+    def _found(self, source_path: HdfsSourcePath) -> Iterator[FileStatus]:
+        store, pattern = self._known_store, source_path.pattern
+        wanted = matching(files_below(store, source_path.path), self._settings.job.properties)
         if pattern is not None:
             wanted = (each for each in wanted if pattern.fullmatch(each.path))
         return each_once(store, wanted)
@@ -201,17 +201,17 @@ class FilesSession(FileSession):
     @property
     def _known_store(self) -> FileStore:
         if self._store is None:
-            raise RuntimeError("no place was opened")
+            raise RuntimeError("the session has opened no path yet")
         return self._store
 
 
-@lru_cache(maxsize=4)  # the attempts of a task have one job
+@lru_cache(maxsize=4)  # All attempts of a task have the same job.
 def _folder_of(job_path: str) -> Path:
     return Path(job_path).resolve().parent
 
 
 def _unpacks(job: Job) -> bool:
-    """Return whether to unpack packed files; a dump copies them unless the job says otherwise."""
+    """Return whether to unpack files; a dump copies them unless the job says otherwise."""
     is_copy = bool(job.writing.file_name)
     if is_copy and _DECOMPRESS not in job.properties.explicit:
         return False

@@ -1,4 +1,4 @@
-"""Snappy streams to plain bytes: Hadoop's blocks, and the framing format.
+"""Decodes snappy streams: Hadoop's blocks, and the framing format.
 
 Source: Hadoop's SnappyCodec (BlockCompressorStream); "Snappy framing format description".
 """
@@ -16,15 +16,16 @@ from dil.extraction.streams import read_up_to
 
 _FRAMED = b"\xff\x06\x00\x00sNaPpY"
 _COMPRESSED, _PLAIN, _FIRST_SKIPPABLE = 0, 1, 0x80
-_MOST_BYTES = 256 * 1024 * 1024  # of one block; Hadoop makes them of 256 KiB
+_MOST_BYTES = 256 * 1024 * 1024  # The most bytes of one block; Hadoop's blocks have 256 KiB.
 _NUMBER = 4
 
 
 def unsnapped(source: BinaryIO) -> Pieces:
-    """Yield the bytes of a snappy stream.
+    """Yield the decoded bytes of a snappy stream.
 
     Raises:
-        SourceContractError: it is damaged or cut. A cut between blocks cannot be seen.
+        SourceContractError: the stream is damaged or incomplete. A stream that ends between two
+            blocks looks complete.
     """
     begin = read_up_to(source, _NUMBER)
     if not begin:
@@ -39,7 +40,7 @@ def unsnapped(source: BinaryIO) -> Pieces:
 
 
 def _blocks(source: BinaryIO, begin: bytes) -> Generator[bytes, None, None]:
-    """Yield Hadoop's blocks: the plain length, then chunks, each behind its own length."""
+    """Yield the content of Hadoop's blocks: a decoded length, then chunks with their lengths."""
     while begin:
         left = _length(begin)
         while left > 0:
@@ -48,12 +49,12 @@ def _blocks(source: BinaryIO, begin: bytes) -> Generator[bytes, None, None]:
             left -= len(piece)
             yield piece
         if left:
-            raise damaged("snappy", "a block is longer than it says")
+            raise damaged("snappy", "a block is longer than its stated length")
         begin = read_up_to(source, _NUMBER)
 
 
 def _frames(source: BinaryIO, begin: bytes) -> Generator[bytes, None, None]:
-    """Yield the chunks of the framing format; the library checks their checksums."""
+    """Yield the content of the framing format's chunks; the library verifies their checksums."""
     while begin:
         kind, length = begin[0], int.from_bytes(begin[1:], "little")
         data = _whole(source, length)
@@ -73,7 +74,7 @@ def _length(number: bytes) -> int:
     if length > _MOST_BYTES:
         raise SourceContractError(
             "this is no snappy data, or it has blocks of more than 256 MiB",
-            "ms.source.files.decompress=false reads files as they are.",
+            "To read files without unpacking them, set ms.source.files.decompress=false.",
         )
     return length
 

@@ -1,4 +1,4 @@
-"""The seam to file systems for reading, and the walk through their folders."""
+"""The interface to file systems for reading, and the walk through their folders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FileStatus:
 
     ``modified_ns`` is epoch nanoseconds UTC. ``identity`` distinguishes a file from another file
     that took its name; empty if the store has no identities. ``changed_ns`` is the time of the last
-    change of content or metadata, which users cannot set back, epoch nanoseconds; 0 if the store
+    change of content or metadata in epoch nanoseconds, which users cannot change; 0 if the store
     does not give it. ``real_path`` is the path without links, empty if the store has no links or
     the status is no entry of a folder.
     """
@@ -40,7 +40,7 @@ class FileStatus:
 
     @property
     def modified_ms(self) -> int:
-        """Return the last change, epoch ms UTC, rounded up so that no file seems older."""
+        """Return the last change in epoch ms UTC, rounded up so that no file seems older."""
         return -(-self.modified_ns // _NS_PER_MS)
 
     @property
@@ -50,15 +50,15 @@ class FileStatus:
 
 
 class FileStore(ABC):
-    """Reads files by absolute paths with slashes; raises OSError or errors of ours.
+    """Reads files by absolute paths with slashes; raises OSError or errors of dil.errors.
 
-    ``prefix`` is put before paths that are shown or listed: scheme and host, if the job has them.
+    ``prefix``, the job's scheme and host if it has them, precedes paths in messages and lists.
     """
 
     prefix: str = ""
 
     def shown(self, path: str) -> str:
-        """Return the full name of a file, as the job may write it."""
+        """Return the full name of a file in the form of the job's URI."""
         return f"{self.prefix}{path}"
 
     @abstractmethod
@@ -66,31 +66,31 @@ class FileStore(ABC):
         """Return the state of a file or folder.
 
         Raises:
-            FileNotFoundError: there is none.
+            FileNotFoundError: the path does not exist.
         """
 
     @abstractmethod
     def entries(self, path: str) -> list[FileStatus]:
-        """Return the entries directly in a folder; neither files nor folders are left out."""
+        """Return the files and folders directly in a folder; hidden ones may be left out."""
 
     @abstractmethod
     def open(self, path: str, position: int) -> FileStream:
-        """Open a file from a position on."""
+        """Return a stream over a file from a position on, in bytes."""
 
     def close(self) -> None:  # noqa: B027 - some stores hold nothing open
         """Release connections."""
 
 
 def files_below(store: FileStore, path: str) -> Iterator[FileStatus]:
-    """Yield a file, or all files below a folder, in the order of their paths.
+    """Yield the file at a path, or all files below the folder, in the order of their paths.
 
-    Names that begin with a dot or an underscore are left out, except the path itself. One folder of
-    each level is in memory.
+    Names that begin with a dot or an underscore are skipped, except the path itself. Only one
+    folder of each level is in memory.
 
     Raises:
         SourceError: the path does not exist, or links form a circle.
         TransientSourceError: a folder vanished meanwhile.
-        AuthenticationError: a file or folder may not be read.
+        AuthenticationError: the user may not read a file or folder.
     """
     with translated_errors(store.shown(path)):
         begin = store.status(path)
@@ -110,7 +110,7 @@ def _below(store: FileStore, folder: FileStatus, above: frozenset[str]) -> Itera
         above |= {folder.identity}
     with translated_errors(store.shown(folder.path), listed=True):
         found = [each for each in store.entries(folder.path) if not each.name.startswith(HIDDEN)]
-    # The paths of a folder's files begin with "name/", so this is the order of whole paths.
+    # The paths of a folder's files begin with "name/", so sorting by that gives the order of paths.
     for each in sorted(found, key=lambda each: f"{each.name}/" if each.is_folder else each.name):
         if each.is_folder:
             yield from _below(store, each, above)
@@ -119,10 +119,10 @@ def _below(store: FileStore, folder: FileStatus, above: frozenset[str]) -> Itera
 
 
 def each_once(store: FileStore, files: Iterable[FileStatus]) -> Iterator[FileStatus]:
-    """Yield files, and refuse a file that links show under two paths; hard links are two files.
+    """Yield the files; raise if links show a file under two paths. Hard links are two files.
 
     Raises:
-        SourceContractError: there is such a file, whose rows would be read twice.
+        SourceContractError: links show a file twice, so its rows would be read twice.
     """
     seen: dict[str, str] = {}
     for each in files:
@@ -130,6 +130,7 @@ def each_once(store: FileStore, files: Iterable[FileStatus]) -> Iterator[FileSta
         if first != each.path:
             raise SourceContractError(
                 f"{store.shown(each.path)}: it is the same file as {store.shown(first)}, by a link",
-                "Its rows would be read twice. Leave one out by ms.source.files.pattern.",
+                "Exclude one of them by ms.source.files.pattern, because its rows would be read"
+                " twice.",
             )
         yield each

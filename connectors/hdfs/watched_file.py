@@ -18,7 +18,7 @@ class WatchedFile(RemoteFile):
         self.shown = store.shown(status.path)
 
     def open_at(self, position: int) -> FileStream:
-        """Open the file at a position; behind its start only if the file has not changed."""
+        """Return a stream from a position on; behind the start only if the file has not changed."""
         if position:
             self._compare()
         with translated_errors(self.shown, listed=True):
@@ -28,16 +28,16 @@ class WatchedFile(RemoteFile):
         return self._part
 
     def taken(self, data: bytes) -> None:
-        """Do nothing: file systems give no checksum to compare with."""
+        """Do nothing: file systems give no checksum for comparison."""
 
     def check_end(self) -> None:
         """Check that the file has not changed since it was listed, and has no more bytes.
 
-        A file of HDFS that is still written to has more bytes than HDFS says.
+        A file of HDFS that is still being written has more bytes than its reported size.
 
         Raises:
             SourceContractError: the file changed.
-                TransientSourceError: the file is gone.
+                TransientSourceError: the file no longer exists.
         """
         if self._part is not None and self._part.read(1):
             raise changed(self.shown, f"it has more than the {self.size} bytes that were listed")
@@ -51,20 +51,20 @@ class WatchedFile(RemoteFile):
         if now != self._status:
             raise changed(
                 self.shown,
-                "it was written to, its owner, rights or links were changed, or another file took"
+                "it was written to; its owner, rights or links were changed; or another file took"
                 " its place",
             )
 
 
 class _TranslatingStream:
-    """An open stream whose errors are ours."""
+    """An open stream whose errors are errors of dil.errors."""
 
     def __init__(self, part: FileStream, shown: str) -> None:
         self._part = part
         self._shown = shown
 
     def read(self, size: int, /) -> bytes:
-        """Return up to ``size`` bytes."""
+        """Return up to ``size`` bytes, empty at the end."""
         with translated_errors(self._shown):
             return self._part.read(size)
 

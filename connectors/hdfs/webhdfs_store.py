@@ -1,4 +1,4 @@
-"""HDFS over HTTP, without Java. Source: Apache Hadoop 3, "WebHDFS REST API"."""
+"""Reads HDFS over HTTP, without Java. Source: Apache Hadoop 3, "WebHDFS REST API"."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dil.storage.hdfs.kerberos import (
 from dil.storage.hdfs.nameservices import HadoopSetupError
 from dil.storage.hdfs.session import new_session, tls_context
 
-_TIMEOUTS_S = (60, 60)  # to connect, to wait for the next bytes
+_TIMEOUTS_S = (60, 60)  # Seconds to connect, and to wait for the next bytes.
 _NS_PER_MS = 1_000_000
 _FIX = "Check the host, and the port of the name node's web address (9870 in Hadoop 3)."
 _NETWORK_FIX = "Check the name node, the data nodes and the network."
@@ -33,13 +33,13 @@ _REFUSED = frozenset({"AccessControlException", "SecurityException", "Authorizat
 
 
 class WebHdfsStore(FileStore):
-    """The REST interface of a cluster's name nodes; data nodes are reached by its redirects.
+    """The REST interface of a cluster's name nodes, which redirect to data nodes.
 
-    ``servers`` are ``http://host:port``, one of which is active. ``user`` is sent as ``user.name``,
-    unless the cluster asks for a Kerberos ticket, which names the user then.
+    ``servers`` are ``http://host:port``; one of them is active. ``user`` is sent as ``user.name``,
+    unless the cluster requires a Kerberos ticket, which names the user itself.
 
     Raises:
-        SourceError: the servers are https, and REQUESTS_CA_BUNDLE names no readable file.
+        SourceError: the servers use https, and REQUESTS_CA_BUNDLE names no readable file.
     """
 
     def __init__(self, servers: Sequence[str], user: str, prefix: str) -> None:
@@ -56,7 +56,7 @@ class WebHdfsStore(FileStore):
 
     @property
     def _base(self) -> str:
-        """Return the name node that answered last."""
+        """Return the address of the name node that answered last."""
         return self._bases[0]
 
     def close(self) -> None:
@@ -69,14 +69,14 @@ class WebHdfsStore(FileStore):
             return _status(path, self._json(path, "GETFILESTATUS")["FileStatus"])
 
     def entries(self, path: str) -> list[FileStatus]:
-        """Return files and folders; symbolic links are errors, as nothing says where they lead."""
+        """Return files and folders; a symbolic link raises an error: its target is unknown."""
         folder = path.rstrip("/")
         with self._spoken(path):
             found = self._json(path, "LISTSTATUS")["FileStatuses"]["FileStatus"]
             return [_status(f"{folder}/{each['pathSuffix']}", each) for each in found]
 
     def open(self, path: str, position: int) -> FileStream:
-        """Open a file from a position on."""
+        """Return a stream over a file from a position on, in bytes."""
         return cast(
             "FileStream", _WebStream(self._asked(path, "OPEN", offset=position), self.shown(path))
         )
@@ -140,7 +140,7 @@ class WebHdfsStore(FileStore):
             ) from None
 
     def _accepted(self, answer: requests.Response, path: str) -> requests.Response:
-        """Return an answer if it is no refusal, else raise."""
+        """Return an answer unless it is a refusal; raise the error for a refusal."""
         if answer.status_code != http.HTTPStatus.OK:
             with answer:
                 raise _refusal(answer, self.shown(path))
@@ -148,14 +148,14 @@ class WebHdfsStore(FileStore):
 
 
 class _WebStream:
-    """The body of an answer; a cut raises a transient error."""
+    """The body of an answer; a broken connection raises a transient error."""
 
     def __init__(self, answer: requests.Response, shown: str) -> None:
         self._answer = answer
         self._shown = shown
 
     def read(self, size: int, /) -> bytes:
-        """Return up to ``size`` bytes."""
+        """Return up to ``size`` bytes, empty at the end."""
         try:
             return cast("bytes", self._answer.raw.read(size, decode_content=False))
         except (urllib3.exceptions.HTTPError, OSError) as error:
@@ -170,7 +170,7 @@ class _WebStream:
 
 def _status(path: str, found: dict[str, Any]) -> FileStatus:
     if found["type"] == "SYMLINK":
-        raise SourceError(f"{path}: it is a symbolic link", "Name the file that it leads to.")
+        raise SourceError(f"{path}: it is a symbolic link", "Name the target of the link.")
     return FileStatus(
         path,
         found["type"] == "DIRECTORY",
@@ -181,7 +181,7 @@ def _status(path: str, found: dict[str, Any]) -> FileStatus:
 
 
 def _refusal(answer: requests.Response, shown: str) -> Exception:
-    """Return the error for a refusal, with the words of HDFS in its JSON object."""
+    """Return the error for a refusal, with the message in HDFS's JSON object."""
     found = remote_exception(answer)
     kind = found.kind if found else ""
     status = answer.status_code
@@ -190,13 +190,15 @@ def _refusal(answer: requests.Response, shown: str) -> Exception:
         return FileNotFoundError(shown)
     if kind in _REFUSED:
         return PermissionError(shown)
-    # Safe mode ends as well, perhaps later, but attempts of a task are further apart.
+    # Safe mode ends as well, perhaps later; but attempts of a task are further apart.
     if is_passing(answer) or kind == "SafeModeException":
         return TransientSourceError(what, _NETWORK_FIX)
     if (why := ticket_refusal(answer)) is not None:
-        return AuthenticationError(f"{shown}: our ticket is not taken ({why})", fix_of(why))
+        return AuthenticationError(
+            f"{shown}: the server does not accept our ticket ({why})", fix_of(why)
+        )
     if status in {http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN}:
         return AuthenticationError(
-            what, "Set source.conn.username or, with Kerberos, take the ticket of another user."
+            what, "Set source.conn.username; or, with Kerberos, use a ticket of another user."
         )
     return SourceError(what, _FIX)

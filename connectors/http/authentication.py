@@ -20,9 +20,9 @@ _NOTHING: Header = ("", "", frozenset(), frozenset())
 def authentication_header(
     settings: HttpSettings, variables: Mapping[str, JsonValue], token: Secret | None = None
 ) -> Header:
-    """Return name and value of the header, the variables it used, and those without a value.
+    """Return name and value of the header, the variables it uses, and the variables without value.
 
-    Variables are replaced before encoding. The name is empty when there is no header.
+    Variables are replaced before encoding. The name is empty if the method adds no header.
 
     Args:
         settings: The settings of the job.
@@ -60,7 +60,7 @@ def authentication_query(
 def _written(
     settings: HttpSettings, authentication: Authentication, variables: Mapping[str, JsonValue]
 ) -> Header:
-    """Return the header of one of DIL's own four methods."""
+    """Return the header of basic, bearer, oauth or custom, with the variables as above."""
     token = authentication.token
     written = f"{_text(settings.username)}:{_text(settings.password)}"
     result = substitute(written if token is None else token.reveal(), variables)

@@ -13,7 +13,7 @@ _WRITTEN = frozenset({"basic", "bearer", "oauth", "custom"})
 
 
 def authentication_problems(properties: Properties) -> Iterator[Problem]:
-    """Yield problems of properties that the method or the grant needs and the job lacks."""
+    """Yield a problem for each property that the method or the grant needs and the job lacks."""
     settings = properties.section(HttpSection).authentication
     if settings is None:
         return
@@ -24,7 +24,7 @@ def authentication_problems(properties: Properties) -> Iterator[Problem]:
             properties.origin(AUTHENTICATION),
             AUTHENTICATION,
             f"has no token, and there is no {USER}",
-            f"Give a token, or {USER} and {PASSWORD}.",
+            f"Add a token, or set {USER} and {PASSWORD}.",
         )
     if settings.grant == "password" and not (has_user and has_password):
         yield Problem(

@@ -1,4 +1,4 @@
-"""``ms.authentication`` as a frozen model, with the check of its members (docs/http.md)."""
+"""Reads ``ms.authentication`` into a frozen model, and checks its members (docs/http.md)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def authentication(value: JsonValue, around: ReadContext) -> Authentication:
     """
     written = as_object(value)
     members: dict[str, object] = dict(written)
-    if members.get("encryption") == "":  # as DIL's documents write it beside the method custom
+    if members.get("encryption") == "":  # DIL's documents write this value with method custom.
         members["encryption"] = "none"
     plain = texts(written)
     for name in _SECRETS:
@@ -66,7 +66,7 @@ def authentication(value: JsonValue, around: ReadContext) -> Authentication:
         members["parameters"] = _form_members(as_object(written["parameters"]), around)
     settings = build(Authentication, members)
     given = {name for name, item in written.items() if item not in (None, "")}
-    given |= {"encryption"} & set(written)  # DIL's documents write it as an empty text
+    given |= {"encryption"} & set(written)  # DIL's documents write an empty text here.
     findings = [*_misplaced(settings, given), *_missing(settings, given), *_uri(settings, given)]
     if findings:
         raise ShapeError(*findings)
@@ -113,7 +113,7 @@ def _missing(settings: Authentication, given: Set[str]) -> Iterator[Finding]:
     if settings.grant == "refresh_token" and not given & set(_REFRESH_ONLY):
         yield (
             'has neither "refreshToken" nor "refreshTokenFile"',
-            "Give a refresh token, or the file that holds it.",
+            "Add a refresh token, or name the file that holds it.",
         )
     if "clientSecret" in given and not given & {"clientId"} and "clientId" not in wanted:
         yield 'has "clientSecret" and no "clientId"', 'Add "clientId".'
@@ -127,11 +127,14 @@ def _uri(settings: Authentication, given: Set[str]) -> Iterator[Finding]:
     if not host or scheme not in {"http", "https"}:
         yield "tokenUri is no HTTP address", "Write https://host/path, without user or password."
     elif placeholders(settings.token_uri):
-        yield "tokenUri holds {{variables}}", "One token serves all work units: write the address."
+        yield (
+            "tokenUri holds {{variables}}",
+            "One token serves all work units: write the address without variables.",
+        )
     elif scheme == "http" and not _is_loopback(host):
         yield (
-            "tokenUri begins with http://, and the client's secret would travel readable",
-            "Use https://; plain http is for this machine alone (localhost).",
+            "tokenUri begins with http://, which would send the client's secret unencrypted",
+            "Use https://; plain http is allowed for this machine (localhost) only.",
         )
 
 

@@ -1,9 +1,9 @@
-"""The body of an answer as a plain binary stream, decoded and complete or refused.
+"""Reads the body of an answer as a stream: decoded and complete, or refused.
 
 A compressed body marks its own end (RFC 1952 section 2.3.1, RFC 1951 section 3.2.3). The client
-library does not look at it: a body that was cut where the compressor had flushed would read as a
-shorter, valid one. So the bytes are decoded here, and a body without its end is refused, however
-the transfer gave its length.
+library does not check that mark: a body that broke off where the compressor had flushed would pass
+as a shorter, valid one. So this module decodes the bytes, and refuses a body without its end mark,
+whatever the transfer says about its length.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CHUNK = 64 * 1024
 _MIB = 1024 * 1024
 _GZIP = frozenset({"gzip", "x-gzip"})
 _DEFLATE = "deflate"
-# Codings of the IANA registry that are not decoded here, and never requested.
+# Codings in the IANA registry that this module does not decode and never requests.
 _FOREIGN = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz"})
 _ZLIB_METHOD = 8
 _USUAL_LIMIT = ExpansionSpec()
@@ -39,11 +39,12 @@ _USUAL_LIMIT = ExpansionSpec()
 class BodyStream(ReadStream):
     """Reads an answer's body, decoding gzip and deflate on the way; closing frees the connection.
 
-    A body that ends early, a broken chunk, a reset, a time-out and a compression that is damaged
-    or lacks its end are all TransientSourceError: the work unit starts again. So is a body that
-    trickles: ``wait_s`` are the seconds to wait for each MiB as it was sent, 0 for no limit. With
-    ``is_repeatable`` off they are UnknownOutcomeError: the request was done, and is not repeated.
-    A body that decodes to more than ``limit`` allows for what came is SourceContractError.
+    A body that ends early, a broken chunk, a reset, a time-out, and a compressed body that is
+    damaged or lacks its end raise TransientSourceError: the work unit starts again. A body that
+    trickles does too: ``wait_s`` are the seconds to wait for each MiB before decoding, 0 for no
+    limit. If ``is_repeatable`` is false, these errors are UnknownOutcomeError: the source did the
+    request, so it is not repeated. A body whose decoded size exceeds ``limit`` raises
+    SourceContractError.
 
     Raises:
         SourceContractError: (when made) the body has a coding that cannot be decoded.
@@ -67,18 +68,19 @@ class BodyStream(ReadStream):
         self._stream = self._decoding(cast("BinaryIO", raw))
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to ``size`` bytes, all that is left with -1."""
+        """Return up to ``size`` bytes, empty at the end; -1 means all the rest."""
         try:
             return self._stream.read(size)
         except _TrickleError as error:
             raise self._broken(
                 f"trickles, {error}",
-                "Check the source and the network; ms.http.response.max.seconds gives it longer.",
+                "Check the source and the network; ms.http.response.max.seconds sets a longer"
+                " time.",
             ) from None
         except (urllib3.exceptions.HTTPError, OSError, EOFError, zlib.error) as error:
             raise self._broken(
                 f"broke off ({_reason(error)})",
-                "Check the source and the proxies between; smaller pages break off less often.",
+                "Check the source and the proxies on the way; smaller pages break off less often.",
             ) from None
 
     def _broken(self, what: str, fix: str) -> SourceError:
@@ -86,13 +88,13 @@ class BodyStream(ReadStream):
         return TransientSourceError(whole, fix) if self._is_repeatable else unknown_outcome(whole)
 
     def close(self) -> None:
-        """Give the connection back, or drop it when the body was not read to its end."""
+        """Give the connection back for reuse; drop it if the body was not read to its end."""
         if not self.closed:
             self._response.close()
         super().close()
 
     def _decoding(self, raw: BinaryIO) -> BinaryIO:
-        """Return the stream that undoes the codings, the last one applied first."""
+        """Return the stream that removes the codings, the last one first."""
         text = self._response.headers.get("Content-Encoding") or ""
         received = ReceivedBytes()
         came = stream = cast("BinaryIO", CountedStream(raw, received))
@@ -116,7 +118,7 @@ class BodyStream(ReadStream):
 
 
 class _TrickleError(Exception):
-    """A body comes so slowly that waiting for it makes no sense."""
+    """A body arrives so slowly that the wait is given up."""
 
 
 class _Patience:
@@ -130,11 +132,11 @@ class _Patience:
         self._got = 0
 
     def begin(self) -> None:
-        """Begin to wait for some bytes."""
+        """Begin to measure a wait for bytes."""
         self._begun = self._monotonic()
 
     def end(self, size: int) -> None:
-        """Record that ``size`` bytes came.
+        """End the measured wait, which brought ``size`` bytes.
 
         Raises:
             _TrickleError: the wait for this MiB has been too long.
@@ -150,19 +152,19 @@ class _Patience:
 
 
 class _RawBody(ReadStream):
-    """The bytes of the body without the transfer's framing, still encoded."""
+    """The bytes of the body without the framing of the transfer, not decoded yet."""
 
     def __init__(self, response: requests.Response, patience: _Patience) -> None:
         self._raw: urllib3.response.HTTPResponse = response.raw
         self._patience = patience
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return ``size`` bytes, fewer at the end only; all that is left with -1.
+        """Return ``size`` bytes, fewer only at the end; -1 means all the rest.
 
-        The patience is checked after each packet, because one call of the library could wait for
-        any time until it has all bytes.
+        The wait is checked after each packet, because one call of the library could wait without
+        limit until it has all bytes.
         """
-        found = io.BytesIO()  # gives its buffer away without a copy
+        found = io.BytesIO()  # This gives the buffer's content away without a copy.
         left = size
         while left and (piece := self._some(_CHUNK if size < 0 else left)):
             found.write(piece)
@@ -171,13 +173,13 @@ class _RawBody(ReadStream):
 
     def _some(self, size: int) -> bytes:
         self._patience.begin()
-        data = self._raw.read1(size, decode_content=False) or b""  # None once it is closed
+        data = self._raw.read1(size, decode_content=False) or b""  # None once the body is closed.
         self._patience.end(len(data))
         return data
 
 
 class _InflatedBody(ReadStream):
-    """The content of a deflate stream, with the zlib frame that RFC 9110 asks for or without."""
+    """The content of a deflate stream, with the zlib frame of RFC 9110 or without it."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -186,7 +188,7 @@ class _InflatedBody(ReadStream):
         self._left = b""
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to ``size`` bytes; EOFError when the stream ends before its content does."""
+        """Return up to ``size`` bytes; EOFError if the stream ends before its content does."""
         if size < 0:
             return b"".join(iter(lambda: self._some(_CHUNK), b""))
         return self._some(size) if size else b""
@@ -195,7 +197,7 @@ class _InflatedBody(ReadStream):
         while not self._inflater.eof:
             packed = self._left or self._stream.read(_CHUNK)
             if not packed and not self._begun:
-                return b""  # an empty body has no content to compress
+                return b""  # An empty body has no content to compress.
             self._begin(packed)
             found = self._inflater.decompress(packed, size)
             self._left = self._inflater.unconsumed_tail
@@ -203,7 +205,8 @@ class _InflatedBody(ReadStream):
                 return found
             if not packed and not self._inflater.eof:
                 raise EOFError("compressed data ended before its end-of-stream marker")
-        # Read to the end, so that the connection can be used again; a surplus is no content.
+        # Read to the end, so that the connection can be used again; bytes behind the content are
+        # ignored.
         while self._stream.read(_CHUNK):
             pass
         return b""
@@ -215,7 +218,7 @@ class _InflatedBody(ReadStream):
 
 
 def _has_zlib_header(packed: bytes) -> bool:
-    """Return whether data begins as RFC 1950 section 2.2 says."""
+    """Return whether data begins with a header of RFC 1950 section 2.2."""
     head = packed[:2]
     return (
         len(head) == 2  # noqa: PLR2004 - CMF and FLG
@@ -225,7 +228,7 @@ def _has_zlib_header(packed: bytes) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason of the break, without body or address."""
+    """Return the reason why a body broke off, without body or address."""
     if isinstance(error, EOFError):
         return "the compressed data has no end"
     if isinstance(error, zlib.error | gzip.BadGzipFile):

@@ -1,4 +1,4 @@
-"""A ``requests`` session with our rules: exact targets, time-outs, redirects, no environment."""
+"""A ``requests`` session with DIL's rules: exact targets, time-outs, redirects, no environment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dil import __version__
 if TYPE_CHECKING:
     from dil.model.settings import TlsSettings
 
-# The headers for another origin: they name formats, and hold no secret or value of the job.
+# The headers for another origin name only formats; they hold no secret or value of the job.
 _BARE = {
     "Accept": "*/*",
     "Accept-Encoding": "gzip, deflate",
@@ -30,7 +30,7 @@ _FORMAT = (
     r"|zip|gzip|octet-stream|pdf))(?:\s*;\s*q=[01](?:\.[0-9])?)?"
 )
 _FORMATS = re.compile(rf"{_FORMAT}(?:\s*,\s*{_FORMAT})*")
-_MAX_REDIRECTS = 50  # the limit of DIL's own client
+_MAX_REDIRECTS = 50  # The limit of redirects in LinkedIn's DIL.
 
 
 class PlainRedirectError(requests.RequestException):
@@ -38,12 +38,12 @@ class PlainRedirectError(requests.RequestException):
 
 
 class _ExactHttpPool(urllib3.HTTPConnectionPool):
-    """Sends the target as it was written: urllib3 would normalise ``%2c`` to ``%2C`` and so on."""
+    """Sends the target exactly as written: urllib3 would change ``%2c`` to ``%2C``, for example."""
 
     _target = ""
 
     def urlopen(self, method: str, url: str, *args: Any, **options: Any) -> Any:  # noqa: ANN401
-        """Remember the exact target for the request that follows; one session is one thread."""
+        """Send a request after keeping its exact target; one thread uses a session."""
         self._target = url
         return super().urlopen(method, url, *args, **options)
 
@@ -60,7 +60,7 @@ _EXACT_POOLS = {"http": _ExactHttpPool, "https": _ExactHttpsPool}
 
 
 class _Adapter(HTTPAdapter):
-    """Sends over our pools; ``trusts_only_context`` leaves certifi's authorities out."""
+    """Sends over our pools; with ``trusts_only_context`` certifi's authorities are not trusted."""
 
     def __init__(
         self, pool_size: int, context: ssl.SSLContext | None, *, trusts_only_context: bool
@@ -83,21 +83,20 @@ class _Adapter(HTTPAdapter):
         return manager
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:  # noqa: ANN401
-        """Verify always, without the authorities of certifi, which ``requests`` would add."""
+        """Verify certificates always, without certifi's authorities, which requests would add."""
         super().cert_verify(conn, url, verify, cert)  # type: ignore[no-untyped-call]
         if self._trusts_only_context and url.lower().startswith("https"):
             conn.ca_certs = conn.ca_cert_dir = None
 
 
 class Client(requests.Session):
-    """One pool of connections for one attempt.
+    """A pool of connections for one attempt.
 
-    A redirect to another origin is followed bare: with headers of our own that say what is
-    understood (``Accept`` as the job has it, where it names well-known formats), and without
-    credentials, cookies, the job's own headers and its client certificate.
-    Proxies, certificates and passwords of the environment are not looked at: the job file says
-    everything. Certificates are checked against the system's trust and that of certifi, or against
-    the trust store of ``ms.ssl`` alone.
+    A redirect to another origin gets only DIL's own headers about formats (and the job's ``Accept``
+    if it names well-known formats). It gets no credentials, no cookies, no headers of the job and
+    no client certificate. The client ignores proxies, certificates and passwords of the
+    environment: the job file names all of them. It checks certificates against the authorities of
+    the system and of certifi, or against the trust store of ``ms.ssl`` alone.
 
     Raises:
         ConfigError: (when made) a store of ``ms.ssl`` cannot be read.
@@ -122,13 +121,13 @@ class Client(requests.Session):
             self._stranger = _Adapter(settings.pool_size, unnamed, trusts_only_context=own_trust)
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # noqa: ANN401
-        """Send a request and follow redirects; the client certificate is for the first origin."""
+        """Return the answer after all redirects; only the first origin sees the certificate."""
         if options.get("allow_redirects"):
             self._asked = request.url or ""
         return super().send(request, **options)
 
     def get_adapter(self, url: Any) -> Any:  # noqa: ANN401 - as requests has it
-        """Return the adapter for an address, without the client certificate for another origin."""
+        """Return the adapter for an address; other origins get one without client certificate."""
         if self._stranger is not None and self._asked and not is_same_origin(self._asked, url):
             return self._stranger
         return super().get_adapter(url)
@@ -156,10 +155,10 @@ class Client(requests.Session):
 
 
 def _bare(settings: HttpSettings) -> dict[str, str]:
-    """Return the headers for another origin: our own, and an Accept of the job that says no more.
+    """Return the headers for another origin: DIL's own, and the job's Accept if it is harmless.
 
-    A text may have come from anywhere, a variable of the environment for one; names of well-known
-    formats have no secret in them.
+    A header's text may come from anywhere, such as a variable of the environment. Names of
+    well-known formats contain no secret.
     """
     asked = (text for name, text in (settings.headers or {}).items() if name.lower() == "accept")
     known = (text for text in asked if isinstance(text, str) and _FORMATS.fullmatch(text))
@@ -167,9 +166,9 @@ def _bare(settings: HttpSettings) -> dict[str, str]:
 
 
 def _context(uri: str, tls: TlsSettings) -> ssl.SSLContext | None:
-    """Return the context for https, None for the library's own.
+    """Return the TLS context for https, None for the library's own.
 
-    Loading the system's trust takes time that a plain http source need not spend.
+    Loading the system's authorities takes time, which a plain http source saves.
     """
     is_plain = uri.lower().startswith("http:")
     if is_plain and not tls.trust_store_path and not tls.key_store_path:

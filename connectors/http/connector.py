@@ -1,4 +1,4 @@
-"""The HTTP connector; cheap to import, the client library is loaded by ``open``."""
+"""The HTTP connector. It imports quickly: ``open`` loads the client library."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class HttpConnector(Connector):
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
-        """Return problems of URI, authentication, names of headers, and of rows to send."""
+        """Return problems of the URI, the authentication, names of headers, and rows to send."""
         return [
             *_uri_problems(properties),
             *authentication_problems(properties),
@@ -55,7 +55,7 @@ class HttpConnector(Connector):
 
     @classmethod
     def for_tasks(cls, job: Job) -> Job:
-        """Return the job without the secrets of a grant: tokens are fetched on the driver."""
+        """Return the job without the secrets of a grant, because only the driver fetches tokens."""
         authentication = job.properties.section(HttpSection).authentication
         if authentication is None or not authentication.is_fetched:
             return job
@@ -64,7 +64,7 @@ class HttpConnector(Connector):
 
     @classmethod
     def may_repeat_rows(cls, job: Job) -> bool:
-        """Return whether the method, a key for each row or the job itself allows repeating."""
+        """Return whether rows may be sent again: by the method, a key for each row, or the job."""
         return repeats_rows(HttpSettings.of(job))
 
     @classmethod
@@ -77,14 +77,14 @@ class HttpConnector(Connector):
         return Problem(job.properties.origin(METHOD), METHOD, what)
 
     def open(self, context: SessionContext) -> HttpSession:
-        """Return a session; nothing is sent before the first request."""
+        """Return a session; it sends nothing before the first request."""
         from connectors.http.environment import SessionEnvironment
         from connectors.http.session import HttpSession
 
-        around = SessionEnvironment(
+        environment = SessionEnvironment(
             context.coordinator, context.renewed, audit=context.audit, shared=context.shared
         )
-        return HttpSession(HttpSettings.of(context.job), around)
+        return HttpSession(HttpSettings.of(context.job), environment)
 
 
 def _uri_problems(properties: Properties) -> Iterable[Problem]:
@@ -96,7 +96,7 @@ def _uri_problems(properties: Properties) -> Iterable[Problem]:
         properties.origin(URI),
         URI,
         "is no HTTP address",
-        "It must begin with http:// or https:// and name a host.",
+        "Begin the address with http:// or https:// and name a host.",
     )
 
 
@@ -118,5 +118,5 @@ def _header_problems(properties: Properties) -> Iterable[Problem]:
             properties.origin(IDEMPOTENCY_HEADER),
             IDEMPOTENCY_HEADER,
             f'is "{name}", which cannot be the name of a header',
-            "For example Idempotency-Key.",
+            "Write the name of a header, for example Idempotency-Key.",
         )

@@ -1,4 +1,4 @@
-"""The properties that a request's credentials come from, for advice when they are refused."""
+"""Names the properties that give a request its credentials, for advice after a refusal."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dil.sections.source import PASSWORD, URI, USER
 
 _NAME = re.compile(r"auth|cookie|secret|passw|\bpwd\b|token|api[-_]?key|^key$|^sig", re.IGNORECASE)
 _NONE_SENT = (
-    "The job sends no credentials: ms.authentication gives them, or the header or parameter that"
-    " the source asks for."
+    "The job sends no credentials: set ms.authentication, or add the header or parameter that the"
+    " source requires."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class CredentialSources:
-    """Gives a job's requests their credentials.
+    """The properties that give a job's requests their credentials.
 
     Attributes:
         places: The properties, with the header or parameter in question.
@@ -38,7 +38,7 @@ class CredentialSources:
 
     @property
     def advice(self) -> str:
-        """Return the advice for credentials that the source refuses."""
+        """Return the advice for the case that the source refuses the credentials."""
         if not self.places:
             return _NONE_SENT
         *others, last = self.places
@@ -46,14 +46,14 @@ class CredentialSources:
         return f"Check {listed}: the request's credentials come from there."
 
     def giver(self, own: str, variables: frozenset[str]) -> str:
-        """Return the property that gives these variables, ``own`` if none does."""
+        """Return the property that gives these variables their values, ``own`` if none does."""
         if variables & self.fields:
             return SECONDARY
         return PARAMETERS if variables & self.declared else own
 
 
 def credential_sources(job: Job) -> CredentialSources:
-    """Return the source of credentials for a job's requests."""
+    """Return the properties that give a job's requests their credentials."""
     inputs = job.secondary.of("authentication")
     fields = frozenset(name for each in inputs for name in each.fields)
     found = [

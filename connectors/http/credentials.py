@@ -17,36 +17,36 @@ _UNAUTHORIZED = 401
 class Credentials:
     """The credentials of a session's requests that are not in the job file.
 
-    Fields of a renewed authentication input hold for all later requests. Of tokens only the last
-    is known; the coordinator hands out the one that counts. ``has_grant`` says that
-    tokens are fetched.
+    Fields of a renewed authentication input apply to all later requests. The session keeps only the
+    last token; the coordinator hands out the valid one. ``has_grant`` is true if a grant fetches
+    tokens.
     """
 
-    def __init__(self, settings: HttpSettings, around: SessionEnvironment) -> None:
+    def __init__(self, settings: HttpSettings, environment: SessionEnvironment) -> None:
         authentication = settings.authentication
         self.has_grant = authentication is not None and authentication.is_fetched
         self._stale = frozenset(settings.statuses.pagination_error)
-        self._around = around
+        self._environment = environment
         self._fields: Mapping[str, str] = {}
         self._token: Secret | None = None
         self._rejected: Secret | None = None
 
     def overlaid(self, values: RequestValues) -> RequestValues:
-        """Return the values of a request with renewed fields instead of the old ones."""
+        """Return the values of a request, with renewed fields in place of old ones."""
         if not self._fields:
             return values
         sent = {name: self._fields.get(name, value) for name, value in values.parameters.items()}
         return replace(values, variables={**values.variables, **self._fields}, parameters=sent)
 
     def token(self) -> Secret | None:
-        """Return the token to send, None for jobs without a grant.
+        """Return the token to send; None for a job without a grant.
 
         Raises:
-            AuthenticationError: no token can be got.
+            AuthenticationError: no token can be fetched.
         """
         if not self.has_grant:
             return None
-        self._token = self._around.coordinator.credential(self._rejected)
+        self._token = self._environment.coordinator.credential(self._rejected)
         self._rejected = None
         return self._token
 
@@ -55,17 +55,17 @@ class Credentials:
         return self.has_grant and status == _UNAUTHORIZED
 
     def reject_token(self) -> None:
-        """Never send the last token again; the next request asks for another."""
+        """Never send the last token again; the next request fetches another one."""
         self._rejected = self._token
 
     def is_input_stale(self, status: int) -> bool:
-        """Return whether an answer asks for a new row of the authentication input."""
-        return self._around.renewed is not None and status in self._stale
+        """Return whether an answer means that the authentication input must be read again."""
+        return self._environment.renewed is not None and status in self._stale
 
     def renew_input(self) -> None:
-        """Read the authentication input again; its fields are used from now on."""
-        if self._around.renewed is not None:
-            found = self._around.renewed()
+        """Read the authentication input again, and use its fields from now on."""
+        if self._environment.renewed is not None:
+            found = self._environment.renewed()
             for secret in found.values():
-                learn(secret)  # no job file names it, and it must not be printed
+                learn(secret)  # No job file names this value, and no message may print it.
             self._fields = {name: secret.reveal() for name, secret in found.items()}

@@ -1,4 +1,4 @@
-"""The environment of a session: other tasks, clocks, chance; tests pass their own."""
+"""The environment of a session: shared services, clocks, chance; tests pass their own."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dil.spi.shared import Shared
 
 @dataclass(frozen=True, slots=True)
 class SessionEnvironment:
-    """What all tasks share, and this machine's time.
+    """The services that all tasks share, and this machine's clocks.
 
-    ``renewed`` reads the authentication input again, None where the job has none. ``wall_clock``
-    and ``monotonic`` are in seconds, ``chance`` is in [0, 1). ``audit`` records what is sent.
-    ``shared`` keeps pools of connections for the next work unit of the task, None where each
-    session has a pool of its own.
+    ``renewed`` reads the authentication input again; it is None if the job has none. ``wall_clock``
+    and ``monotonic`` return seconds, ``chance`` a number in [0, 1). ``audit`` records sent
+    requests. ``shared`` keeps pools of connections for the task's next work unit; it is None if
+    each session has a pool of its own.
     """
 
     coordinator: Coordinator = field(default_factory=Uncoordinated)

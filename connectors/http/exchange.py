@@ -1,4 +1,4 @@
-"""One request on its way to a final answer: the rate, retries, renewed credentials (rule S11)."""
+"""Sends one request until its answer is final: rate, retries, renewed credentials (rule S11)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class Exchange:
-    """Sends one request until its answer is final; made anew for each request of a session.
+    """Sends one request until its answer is final; each request of a session needs a new object.
 
-    ``retries`` counts how often it was sent again, ``seconds_waited`` the waits before and those
-    for the job's rate. ``outgoing`` is what was sent last.
+    ``retries`` is the number of repetitions. ``seconds_waited`` is the time waited before them and
+    for the job's rate limit. ``outgoing`` is the request sent last.
     """
 
     outgoing: OutgoingRequest
@@ -34,15 +34,15 @@ class Exchange:
     def __init__(
         self,
         settings: HttpSettings,
-        around: SessionEnvironment,
+        environment: SessionEnvironment,
         credentials: Credentials,
         send: Callable[[OutgoingRequest], requests.Response],
     ) -> None:
         self._settings = settings
-        self._around = around
+        self._environment = environment
         self._credentials = credentials
         self._send = send
-        self._waits = RetryWaits(settings.retry, around.monotonic)
+        self._waits = RetryWaits(settings.retry, environment.monotonic)
         self._renewals = 0
         self._is_replayed = False
         self.retries = 0
@@ -51,19 +51,19 @@ class Exchange:
     def answer(
         self, build: Callable[[], OutgoingRequest]
     ) -> tuple[requests.Response, StatusVerdict]:
-        """Return the final answer and what it means.
+        """Return the final answer and the verdict on it.
 
         Args:
             build: Makes the request; called before each sending, so that it is signed anew.
 
         Raises:
             TransientSourceError: no answer came, however often the request was sent.
-            UnknownOutcomeError: it must not be sent again, and may have been done.
+            UnknownOutcomeError: the source may have done the request, which must not be sent again.
             QuotaError: the source wants a longer wait than the budget allows, or the job's own
                 budget of requests is spent.
         """
         while True:
-            waited = self._around.coordinator.permit()
+            waited = self._environment.coordinator.permit()
             self.seconds_waited += waited
             self._waits.forgive(waited)
             self.outgoing = build()
@@ -79,7 +79,7 @@ class Exchange:
                 return answer, verdict
 
     def refusal(self, answer: requests.Response, verdict: StatusVerdict) -> DilError:
-        """Return the error of a final answer that is no success."""
+        """Return the error for a final answer that is not a success."""
         return Refusal(
             answer,
             verdict,
@@ -90,18 +90,18 @@ class Exchange:
         ).error()
 
     def _judged(self, answer: requests.Response) -> StatusVerdict:
-        """Return the verdict on an answer; a used up rate limit is no problem of credentials."""
+        """Return the verdict on an answer; an exhausted rate limit is not a failed login."""
         settings, code = self._settings, answer.status_code
         verdict = judge(code, answer.reason or "", settings.statuses, settings.reasons)
         if verdict is StatusVerdict.AUTHENTICATION and is_rate_limited(code, answer.headers):
             return StatusVerdict.TRANSIENT
         is_listed = self.outgoing.has_row and code in settings.statuses.error
         if verdict is StatusVerdict.TRANSIENT and is_listed:
-            return StatusVerdict.ERROR  # the job says that it means this row
+            return StatusVerdict.ERROR  # The job declares that this status concerns the row.
         return verdict
 
     def _renews(self, answer: requests.Response) -> bool:
-        """Return whether old credentials caused the answer, and there are new ones now."""
+        """Return whether old credentials caused the answer and new ones are ready now."""
         status, retry = answer.status_code, self._settings.renewal
         what = answer_words(answer, self.outgoing.shown)
         if self._credentials.is_token_refused(status) and not self._is_replayed:
@@ -148,23 +148,23 @@ class Exchange:
     def _waits_again(
         self, answer: requests.Response, asked: float | None, *, slows_down: bool
     ) -> bool:
-        wait = self._waits.next(asked, self._around.chance())
+        wait = self._waits.next(asked, self._environment.chance())
         if wait is None:
             return False
         if slows_down:
-            self._around.coordinator.slow_down(wait)
+            self._environment.coordinator.slow_down(wait)
         self._say(answer_words(answer, self.outgoing.shown), wait)
         answer.close()
         self._wait(wait)
         return True
 
     def _wait_after(self, failure: TransientSourceError) -> None:
-        """Wait before a request that got no answer is sent again.
+        """Wait before sending a request again that got no answer.
 
         Raises:
             TransientSourceError: the budget is spent.
         """
-        wait = self._waits.next(None, self._around.chance())
+        wait = self._waits.next(None, self._environment.chance())
         if wait is None:
             raise TransientSourceError(
                 f"{failure.message}{after_retries(self._waits.done)}", failure.fix
@@ -176,8 +176,8 @@ class Exchange:
         """Inform all tasks that the quota is spent; return the error to raise."""
         answer.close()
         what = answer_words(answer, self.outgoing.shown)
-        error = quota_error(what, asked, self._around.wall_clock())
-        self._around.coordinator.quota_spent(error.message)
+        error = quota_error(what, asked, self._environment.wall_clock())
+        self._environment.coordinator.quota_spent(error.message)
         return error
 
     def _say(self, what: str, wait: float) -> None:
@@ -187,9 +187,9 @@ class Exchange:
         )  # fmt: skip
 
     def _wait(self, seconds: float) -> None:
-        self._around.sleep(seconds)
+        self._environment.sleep(seconds)
         self.retries += 1
         self.seconds_waited += seconds
 
     def _asked(self, answer: requests.Response) -> float | None:
-        return asked_wait(answer.headers, self._around.wall_clock())
+        return asked_wait(answer.headers, self._environment.wall_clock())

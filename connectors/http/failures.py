@@ -14,21 +14,24 @@ from connectors.causes import causes_of
 from dil.errors import SourceError, TransientSourceError, UnknownOutcomeError
 
 _ADDRESS_FIX = "Check ms.source.uri, and whether the source is up."
-_NETWORK_FIX = "Check the source, the network and the proxies in between."
+_NETWORK_FIX = "Check the source, the network and the proxies on the way."
 _TIMEOUT_FIX = (
-    "Check the source and the network, or give it longer: connectionTimeoutSeconds and"
+    "Check the source and the network, or set longer times: connectionTimeoutSeconds and"
     " socketTimeoutSeconds of ms.ssl."
 )
 _UNKNOWN_FIX = (
-    "Look at the receiver whether it has the row, then run the job again with"
-    " -D ms.egress.send.again=true. A receiver that knows repeated rows makes this safe:"
-    " ms.http.idempotency.header names the header that marks them, ms.http.retry.unsafe=true says"
-    " that repeating does no harm."
+    "Check whether the receiver has the row, then run the job again with -D"
+    " ms.egress.send.again=true. If the receiver recognises repeated rows, this is safe:"
+    " ms.http.idempotency.header names the header that marks a row, ms.http.retry.unsafe=true"
+    " declares that repeating does no harm."
 )
-_PROXY_FIX = "Check source.conn.use.proxy.url, and whether the proxy lets this host through."
+_PROXY_FIX = (
+    "Check source.conn.use.proxy.url, and whether the proxy allows connections to this host."
+)
 _TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: ([1-4][0-9]{2})")
-# The kinds of an error or its causes; the first match counts. RemoteDisconnected is a
-# ConnectionResetError, a failed connection is a time-out to urllib3: order matters.
+# Kinds of errors and of their causes; the first match counts. The order matters: a
+# RemoteDisconnected is a ConnectionResetError, and urllib3 takes a failed connection for a
+# time-out.
 _REASONS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
     ((socket.gaierror,), "host name not found", _ADDRESS_FIX),
     ((ConnectionRefusedError,), "connection refused", _ADDRESS_FIX),
@@ -37,25 +40,25 @@ _REASONS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
     ((TimeoutError, urllib3.exceptions.TimeoutError, requests.Timeout), "timed out", _TIMEOUT_FIX),
     ((http.client.HTTPException,), "the answer is not HTTP", _ADDRESS_FIX),
 )
-# Words of OpenSSL for lasting failures, their meaning, and the advice.
+# OpenSSL's words for lasting failures, with their meaning and the advice.
 _TLS_REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("CERTIFICATE_VERIFY_FAILED",),
         "the server's certificate is not trusted",
-        "Add its authority to the system's trust, to the file that SSL_CERT_FILE names, or to the"
-        " trust store of ms.ssl. The host name must be in the certificate.",
+        "Add its authority to the system's authorities, to the file that SSL_CERT_FILE names, or"
+        " to the trust store of ms.ssl. The certificate must contain the host name.",
     ),
     (
         ("ALERT_CERTIFICATE_REQUIRED", "ALERT_BAD_CERTIFICATE", "ALERT_UNKNOWN_CA",
          "ALERT_CERTIFICATE_EXPIRED", "ALERT_CERTIFICATE_REVOKED", "ALERT_CERTIFICATE_UNKNOWN",
          "ALERT_UNSUPPORTED_CERTIFICATE", "ALERT_ACCESS_DENIED"),
         "the server asks for a client certificate that it knows",
-        "Give it in keyStorePath of ms.ssl.",
+        "Name the certificate in keyStorePath of ms.ssl.",
     ),
     (
         ("ALERT_HANDSHAKE_FAILURE",),
         "the server breaks the TLS handshake off",
-        "It may ask for a client certificate: keyStorePath of ms.ssl.",
+        "It may require a client certificate: set keyStorePath of ms.ssl.",
     ),
     (
         ("UNSUPPORTED_PROTOCOL", "ALERT_PROTOCOL_VERSION", "WRONG_VERSION_NUMBER"),
@@ -63,7 +66,7 @@ _TLS_REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
         "Check the scheme and port of ms.source.uri, and version of ms.ssl.",
     ),
 )  # fmt: skip
-# Errors that are raised before a byte of the request is sent.
+# Errors that occur before a byte of the request is sent.
 _CONNECTING = (
     urllib3.exceptions.NewConnectionError,
     urllib3.exceptions.ConnectTimeoutError,
@@ -91,12 +94,12 @@ def connection_failure(error: Exception, shown: str) -> SourceError:
 
 
 def may_have_been_done(error: Exception) -> bool:
-    """Return whether the source may have acted on a request that got no answer."""
+    """Return whether the source may have done a request that got no answer."""
     return not any(isinstance(cause, _CONNECTING) for cause in causes_of(error))
 
 
 def unknown_outcome(what: str) -> UnknownOutcomeError:
-    """Return the error of a request that may have been done; ``what`` names it and the failure."""
+    """Return the error for a request that the source may have done; ``what`` says how it failed."""
     return UnknownOutcomeError(
         f"{what}; the request may have been done, so it is not sent again", _UNKNOWN_FIX
     )

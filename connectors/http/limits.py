@@ -1,7 +1,8 @@
-"""Rate limits in a source's answer: whether it is one, and how long to wait.
+"""Finds rate limits in a source's answer, and the time to wait.
 
-``Retry-After`` is RFC 9110, section 10.2.3. The ``RateLimit`` headers are those of the drafts of
-the IETF's httpapi group and of the services that were there before them (``X-RateLimit-...``).
+``Retry-After`` is RFC 9110, section 10.2.3. The ``RateLimit`` headers come from the drafts of the
+IETF's httpapi group, the ``X-RateLimit-...`` headers from services that are older than these
+drafts.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _REMAINING = ("RateLimit-Remaining", "X-RateLimit-Remaining", "X-Rate-Limit-Rema
 _REMAINING_MEMBER = re.compile(r"(?:^|[;,\s])(?:r|remaining)\s*=\s*(\d+)")
 _RESET_MEMBER = re.compile(r"(?:^|[;,\s])(?:t|reset)\s*=\s*(\d+)")
 _NUMBER = re.compile(r"\d{1,20}(?:\.\d{1,20})?", re.ASCII)
-# Larger numbers cannot be seconds to wait: they are a time since 1970, in seconds or milliseconds.
+# A larger number cannot be seconds to wait: it is a time since 1970, in seconds or milliseconds.
 _LEAST_EPOCH_S = 1e9
 _LEAST_EPOCH_MS = 1e11
 _FOR_EVER_S = 3_650 * 86_400.0
@@ -24,21 +25,22 @@ _FORBIDDEN = 403
 
 
 def is_rate_limited(status: int, headers: Mapping[str, str]) -> bool:
-    """Return whether a refusal is the source's rate limit and not one of the request itself.
+    """Return whether a refusal means the source's rate limit, and not a fault of the request.
 
-    Some services answer 403 when a limit is used up; they then say that nothing remains.
+    Some services answer 403 for an exhausted limit; their headers then say that nothing remains.
     """
     return status == _TOO_MANY or (status == _FORBIDDEN and _remaining(headers) == 0)
 
 
 def asked_wait(headers: Mapping[str, str], now_s: float) -> float | None:
-    """Return the seconds that an answer asks to wait, None when it asks for nothing.
+    """Return the seconds that an answer asks to wait; None if it asks for no wait.
 
-    ``Retry-After`` goes first. The time at which a limit is reset counts unless the answer says
-    that some of it remains. Times are compared with the source's own clock where it sends one.
+    ``Retry-After`` has precedence. The reset time of a limit counts unless the answer says that
+    part of the limit remains. Times are compared with the source's clock if the answer has a
+    ``Date``.
 
     Args:
-        headers: The answer's headers, found in any letter case.
+        headers: The answer's headers, with names in any letter case.
         now_s: This machine's time in epoch seconds, for answers without ``Date``.
     """
     sent = _http_date(headers.get("Date", ""))
@@ -68,7 +70,7 @@ def _remaining(headers: Mapping[str, str]) -> float | None:
 
 
 def _delay(text: str, now: float) -> float | None:
-    """Return the seconds from now that a text means: a number of them, or a point in time."""
+    """Return the seconds to wait from ``now``; the text is a number or a point in time."""
     text = text.strip()
     if _NUMBER.fullmatch(text):
         number = float(text)

@@ -1,4 +1,4 @@
-"""OAuth2 inside the job: the grants of ``ms.authentication``'s method oauth2; on the driver.
+"""Fetches tokens inside the job on the driver: the grants of ``ms.authentication``'s oauth2.
 
 Client credentials (RFC 6749 section 4.4), refresh token (section 6) and password (section 4.3).
 """
@@ -23,15 +23,18 @@ _LOG = logging.getLogger(__name__)
 _USED_UP = "invalid_grant"
 _FIXES: Mapping[str, str] = {
     "invalid_client": "Check clientId and clientSecret, and clientAuthentication (basic or body).",
-    "unauthorized_client": "The server does not allow this client this grant; ask who runs it.",
+    "unauthorized_client": "The server does not allow this grant for this client; ask the server's"
+    " owner.",
     "unsupported_grant_type": "The server does not know this grant; check grant and tokenUri.",
     "invalid_scope": "Check scope.",
-    "invalid_request": "Check scope, audience and parameters; the server misses or minds a member.",
+    "invalid_request": "Check scope, audience and parameters; the server lacks or refuses a"
+    " member.",
 }
 _GRANT_FIXES: Mapping[str | None, str] = {
     "password": "Check source.conn.username and source.conn.password.",
-    "refresh_token": "The refresh token is expired, revoked or used up: authorize the client anew "
-    "and write the new token into refreshTokenFile, or into refreshToken without such a file.",
+    "refresh_token": "The refresh token has expired, was revoked or is used up: authorize the"
+    " client again and write the new token into refreshTokenFile, or into refreshToken if there"
+    " is no such file.",
 }
 
 
@@ -39,13 +42,13 @@ class OAuthSource(CredentialSource):
     """Fetches tokens by one grant."""
 
     def __init__(
-        self, settings: HttpSettings, keys: KeySpec, around: SessionEnvironment | None = None
+        self, settings: HttpSettings, keys: KeySpec, environment: SessionEnvironment | None = None
     ) -> None:
         if settings.authentication is None:
-            raise AssertionError("a job without ms.authentication asks for no token")
+            raise AssertionError("a job without ms.authentication needs no token")
         self._grant: Authentication = settings.authentication
         self._settings = settings
-        self._endpoint = TokenEndpoint(settings, around)
+        self._endpoint = TokenEndpoint(settings, environment)
         path = self._grant.refresh_token_file
         self._file = RefreshTokenFile(path, keys) if path else None
         self._refresh = self._grant.refresh_token
@@ -54,16 +57,16 @@ class OAuthSource(CredentialSource):
 
     @classmethod
     def of(cls, job: Job) -> OAuthSource:
-        """Read the properties of a job whose method is oauth2."""
+        """Return the source of tokens for a job whose method is oauth2."""
         return cls(HttpSettings.of(job), job.keys)
 
     def fetch(self) -> Credential:
-        """Ask for a new token; a new refresh token is durable before this returns.
+        """Return a new token; a new refresh token is stored durably before.
 
         Raises:
-            AuthenticationError: the grant was refused, or a file cannot be used.
-            TransientSourceError: no answer, after some tries.
-            SourceError: the server is not to be trusted, or cannot be asked at all.
+            AuthenticationError: the server refused the grant, or a file cannot be used.
+            TransientSourceError: the server did not answer after several tries.
+            SourceError: the server's certificate is not trusted, or the request cannot be sent.
         """
         if self._grant.grant != "refresh_token":
             return self._credential(self._endpoint.ask(self._form()))
@@ -83,7 +86,7 @@ class OAuthSource(CredentialSource):
         }
 
     def _refreshed(self, refresh: Secret | None) -> Granted | Denied:
-        """Use a refresh token; without a file, a new refresh token is lost when this run ends."""
+        """Return the server's answer to a refresh token; without a file its successor gets lost."""
         if refresh is None:
             raise AuthenticationError(
                 f"{self._file} holds no refresh token, and ms.authentication has no refreshToken",
@@ -97,15 +100,15 @@ class OAuthSource(CredentialSource):
     def _rotated(self, old: Secret, new: Secret) -> None:
         if new != old:
             self._refresh = new
-            self._warn_of_loss("and refreshTokenFile names no file to keep it in")
+            self._warn_of_loss("and refreshTokenFile names no file for it")
 
     def _refreshed_by_file(self, file: RefreshTokenFile) -> Granted | Denied:
-        """Use the token of the file, and write the token that replaces it."""
+        """Return the server's answer to the file's refresh token; write the successor there."""
         before = file.read()
         used = self._unsaved or before or self._refresh
         found = self._refreshed(used)
         if isinstance(found, Denied) and found.reason == _USED_UP:
-            # A run on another machine may have used it up and written its successor.
+            # A run on another machine may have used up the token and written its successor.
             meanwhile = file.read()
             if meanwhile is not None and meanwhile != used:
                 before, used = meanwhile, meanwhile
@@ -119,7 +122,7 @@ class OAuthSource(CredentialSource):
             file.replace(before, new)
             self._unsaved = None
         except OSError as error:
-            # The old token is spent, and the new one works: this run at least can go on.
+            # The old token is used up, but the new one works: at least this run can continue.
             self._unsaved = new
             self._warn_of_loss(f"and {file} cannot be written ({error.strerror})")
 

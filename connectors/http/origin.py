@@ -1,4 +1,4 @@
-"""Origins of HTTP addresses (RFC 6454), and whether another address gets the credentials."""
+"""Compares origins of HTTP addresses (RFC 6454), to decide which address gets the credentials."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def origin_of(uri: str) -> NetworkOrigin:
-    """Return scheme, host and port of an address.
+    """Return the scheme, host and port of an address.
 
     Raises:
-        AddressError: it is no absolute HTTP address.
+        AddressError: the text is no absolute HTTP address.
     """
     try:
         parts = urlsplit(uri)
@@ -29,7 +29,7 @@ def origin_of(uri: str) -> NetworkOrigin:
         raise AddressError(
             f'is filled with values to "{_shown(uri)}", which is no HTTP address',
             "Values fill the path and the query: write http://host/ or https://host/ before them."
-            f" {HOSTS} names further hosts that they may lead to.",
+            f" {HOSTS} names further hosts that values may lead to.",
         )
     user = parts.netloc.rpartition("@")[0] or ()
     return NetworkOrigin(
@@ -38,7 +38,7 @@ def origin_of(uri: str) -> NetworkOrigin:
 
 
 def _shown(uri: str) -> str:
-    """Return an address for messages: without user, query and a password that looks like a port."""
+    """Return an address for messages, without user, query, or a password that looks like a port."""
     written = uri.partition("?")[0]
     scheme, mark, rest = written.rpartition("://")
     return shortened(f"{scheme}{mark}{rest.rpartition('@')[2]}", _SHOWN)
@@ -47,8 +47,8 @@ def _shown(uri: str) -> str:
 def is_same_origin(before: str, after: str) -> bool:
     """Return whether credentials for one address may be sent to another address.
 
-    So is the same host by https in place of http, on the usual ports; user names in an address,
-    which nothing sends, do not count.
+    The same host may change from http to https, on the usual ports. User names in an address do not
+    matter, because nothing sends them.
     """
     own, other = _without_user(before), _without_user(after)
     if own is None or other is None:
@@ -60,7 +60,7 @@ def is_same_origin(before: str, after: str) -> bool:
 
 
 def is_allowed(before: str, after: str, hosts: Iterable[str]) -> bool:
-    """Return whether ``ms.source.uri.hosts`` names the origin of an address."""
+    """Return whether ``ms.source.uri.hosts`` allows the origin of an address."""
     own, other = _without_user(before), _without_user(after)
     return other is not None and any(allows(each, other, own) for each in hosts)
 

@@ -1,4 +1,4 @@
-"""One request, built from the job and the values of the moment (docs/http.md, rule G33)."""
+"""Builds one request from the job and the current values (docs/http.md, rule G33)."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 @dataclass(frozen=True, slots=True)
 class OutgoingRequest:
-    """A request, ready to send; ``shown`` names it in messages, without secrets.
+    """A request to send; ``shown`` names it in messages, without secrets.
 
-    ``body`` is None for methods that have none. ``is_repeatable`` says that it may be sent again
-    when it is unknown whether it was done. ``unknown`` are the placeholders that have no
-    value, by the place that has them. ``has_row`` says that it sends a row.
+    ``body`` is None for methods that have none. ``is_repeatable`` is true if it may be sent again
+    although the source may have done it. ``unknown`` are the placeholders without a value, by the
+    place that contains them. ``has_row`` is true if it sends a row.
     """
 
     method: str
@@ -57,15 +57,16 @@ class OutgoingRequest:
 def build_outgoing(
     settings: HttpSettings, values: RequestValues, token: Secret | None = None
 ) -> OutgoingRequest:
-    """Return the request for these values; built anew for every sending, so that it is signed anew.
+    """Return the request for these values; build a new one for each sending, to sign it again.
 
     Args:
-        settings: What the job says.
-        values: The variables, the left-overs, the row to send, the address to follow.
-        token: The token of a grant, None for jobs without one.
+        settings: The settings of the job.
+        values: The variables, the unused parameters, the row to send, and the address of the next
+            page.
+        token: The token of a grant, None for a job without a grant.
 
     Raises:
-        ConfigError: the URI needs a value that is not there, or a header has a line break.
+        ConfigError: the URI needs a value that the request lacks, or a header has a line break.
         SourceContractError: the next page is at another origin.
         ConfigError: values lead to another origin than that of the job.
     """
@@ -102,7 +103,7 @@ def build_outgoing(
 def _headers(
     settings: HttpSettings, values: RequestValues, token: Secret | None
 ) -> tuple[dict[str, str], frozenset[str], frozenset[str]]:
-    """Return the headers of a request, the variables they used, and those without a value."""
+    """Return the headers, the variables that they use, and the variables without a value."""
     written = {
         name: value.reveal() if isinstance(value, Secret) else value
         for name, value in (settings.headers or {}).items()
@@ -121,7 +122,7 @@ def _headers(
 
 
 def _used_in_key(settings: HttpSettings, values: RequestValues) -> frozenset[str]:
-    """Return the variables in the written token, which count as sent wherever it goes."""
+    """Return the variables in the token's template; they count as sent wherever the token goes."""
     authentication = settings.authentication
     if authentication is None or authentication.token is None:
         return frozenset()
@@ -129,7 +130,7 @@ def _used_in_key(settings: HttpSettings, values: RequestValues) -> frozenset[str
 
 
 def _replaced(texts: Mapping[str, str], name: str, text: str) -> dict[str, str]:
-    """Return headers with one more, which takes the place of those of its name in any case."""
+    """Return the headers with one more, which replaces headers of its name in any letter case."""
     return {**{key: value for key, value in texts.items() if key.lower() != name.lower()},
             name: text}  # fmt: skip
 
@@ -141,22 +142,22 @@ def _header(texts: Mapping[str, str], name: str) -> str:
 def _body(
     headers: Mapping[str, str], left: Mapping[str, JsonValue], payload: Mapping[str, JsonValue]
 ) -> bytes:
-    """Return left-overs and payload as the Content-Type asks: a form, else JSON (rule G37).
+    """Return unused parameters and payload in the Content-Type's form, else as JSON (rule G37).
 
-    A member of the payload wins over a parameter of its name. Text is UTF-8.
+    A member of the payload replaces a parameter of the same name. Text is UTF-8.
     """
     members = {**left, **payload}
     media_type = _header(headers, _CONTENT_TYPE).partition(";")[0].strip().lower()
     if media_type == _FORM:
         return form_body(members).encode("ascii")
-    # Half of a surrogate pair has no UTF-8; JSON can still write it.
+    # Half of a surrogate pair has no UTF-8 form, but JSON can write it.
     return compact(members).encode("utf-8", "backslashreplace")
 
 
 def _is_repeatable(settings: HttpSettings, values: RequestValues) -> bool:
-    """Return whether a request may be repeated blindly.
+    """Return whether a request may be repeated although the source may have done it.
 
-    A POST without a row to send is taken for a query: it reads.
+    A POST without a row to send counts as a query, which only reads.
     """
     return (
         settings.method in IDEMPOTENT
@@ -167,18 +168,18 @@ def _is_repeatable(settings: HttpSettings, values: RequestValues) -> bool:
 
 
 def _followed(next_uri: str, own: RequestTarget, hosts: Iterable[str]) -> RequestTarget:
-    """Return the address that an answer named for its next page, when it may be trusted.
+    """Return the address of the next page that an answer named, if it may get the credentials.
 
-    Headers and credentials are for the origin of the job's own URI and for ``ms.source.uri.hosts``.
+    Headers and credentials go only to the origin of the job's URI and to ``ms.source.uri.hosts``.
     """
     uri = legal(next_uri.partition("#")[0])
     shown = shown_uri(uri)
     if not is_same_origin(own.uri, uri) and not is_allowed(own.uri, uri, hosts):
         error = SourceContractError(
-            f"{own.shown}: the next page is said to be at {shown}, which is another origin (scheme,"
-            " host and port)",
-            "Its credentials are not sent there. If the source has moved, change ms.source.uri; if"
-            " it has pages at that host, allow it by ms.source.uri.hosts.",
+            f"{own.shown}: the answer names a next page at {shown}, which is another origin"
+            " (scheme, host and port)",
+            "DIL does not send the credentials there. If the source has moved, change"
+            " ms.source.uri; if it has pages at that host, add the host to ms.source.uri.hosts.",
         )
         error.is_unsent = True
         raise error
@@ -186,7 +187,7 @@ def _followed(next_uri: str, own: RequestTarget, hosts: Iterable[str]) -> Reques
 
 
 def _with_key(uri: str, key: Mapping[str, str]) -> str:
-    """Add the credentials that go into the query, unless the address already holds the name."""
+    """Return the URI with the credentials in its query, unless the query already has the name."""
     if not key:
         return uri
     there = {name for name, _ in parse_qsl(urlsplit(uri).query, keep_blank_values=True)}

@@ -1,8 +1,8 @@
-"""The refresh token that the next run needs, in a file that survives a crash at any moment.
+"""Keeps the refresh token for the next run in a file that survives a crash at any moment.
 
 A server that rotates refresh tokens accepts each of them once. So the file is locked from its
 reading to its writing, the new token is durable before the access token is used, and a token that
-somebody else wrote meanwhile is never overwritten.
+another run wrote meanwhile is never overwritten.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from dil.secrets import SecretError, SecretResolver, is_encrypted, learn
 
 _LOG = logging.getLogger(__name__)
 _MODE = 0o600
-_PURPOSE = "ms.authentication"  # the property that names the file
-_FIX = "The job must be able to read and write the file, and to create files beside it."
+_PURPOSE = "ms.authentication"  # The property that names the file.
+_FIX = "Allow the job to read and write the file, and to create files beside it."
 
 
 class RefreshTokenFile:
-    """``refreshTokenFile``: one line, the token, as ``ENC(...)`` where the job has a master key."""
+    """``refreshTokenFile``: one line, the token; ``ENC(...)`` if the job has a master key."""
 
     def __init__(self, path: str, keys: KeySpec) -> None:
         self._path = Path(path)
@@ -38,10 +38,10 @@ class RefreshTokenFile:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other runs on this machine from the file; where locks are not known, go on without.
+        """Lock the file against other runs on this machine; continue if the system has no locks.
 
         Raises:
-            AuthenticationError: a new token could not be written; none is asked for then.
+            AuthenticationError: a new token could not be written, so none may be requested.
         """
         try:
             handle = os.open(f"{self._path}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, _MODE)
@@ -61,7 +61,7 @@ class RefreshTokenFile:
             os.close(handle)
 
     def read(self) -> Secret | None:
-        """Return the token, None where there is no file, or an empty one.
+        """Return the token; None if the file is missing or empty.
 
         Raises:
             AuthenticationError: the file cannot be read or decrypted.
@@ -79,10 +79,10 @@ class RefreshTokenFile:
         return token
 
     def replace(self, expected: Secret | None, new: Secret) -> Secret:
-        """Put a token in the place of the expected one; return the one that the file holds then.
+        """Replace the expected token by a new one; return the token that the file holds afterwards.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
             AuthenticationError: the file cannot be read or decrypted.
         """
         learn(new)
@@ -94,7 +94,7 @@ class RefreshTokenFile:
         return new
 
     def _write(self, text: str) -> None:
-        target = self._path.resolve()  # a link stays one
+        target = self._path.resolve()  # A link stays a link.
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # mode 600
         temporary = Path(name)
         try:
@@ -115,7 +115,7 @@ class RefreshTokenFile:
     def _encrypted(self, token: Secret) -> str:
         if not self._keys.passwords:
             return token.reveal()
-        # Imported here: loading it takes longer than asking for a token.
+        # Imported here, because loading the module takes longer than requesting a token.
         from dil.secrets.authenticated import Encryptor
 
         encryptor = Encryptor.of(self._keys.passwords[0].reveal())

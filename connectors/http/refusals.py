@@ -30,10 +30,10 @@ _SHOWN_BYTES = 4096
 _BODY_WAIT_S = 30.0
 _ERRORS = range(400, 600)
 _REDIRECTS = range(300, 400)
-_PATIENCE = "To wait longer raise ms.http.retry.max and ms.http.retry.max.seconds."
+_PATIENCE = "To wait longer, raise ms.http.retry.max and ms.http.retry.max.seconds."
 _QUOTA_FIX = (
-    "Run the job again then: what is done is kept. To wait inside the run raise"
-    " ms.http.retry.max.seconds; to ask less often set ms.http.rate.limit."
+    "Run the job again then: finished work is kept. To wait inside the run, raise"
+    " ms.http.retry.max.seconds; to send fewer requests, set ms.http.rate.limit."
 )
 
 
@@ -41,8 +41,8 @@ _QUOTA_FIX = (
 class Refusal:
     """A refused request: the answer, its meaning, and the retries.
 
-    ``asked_s`` are the seconds that the source asks to wait, ``login_fix`` is what to look at
-    where the credentials were refused.
+    ``asked_s`` are the seconds that the source asks to wait; ``login_fix`` is the advice if the
+    source refuses the credentials.
     """
 
     answer: requests.Response
@@ -53,10 +53,10 @@ class Refusal:
     login_fix: str
 
     def error(self) -> DilError:
-        """Return the error to raise; the answer's body goes to the log, which masks secrets.
+        """Return the error to raise; log the answer's body, in which the log masks secrets.
 
-        That a request failed is logged by whoever gets the error, with the words of its answer. The
-        body itself is at WARNING where those words are not in the error and it will not pass.
+        The caller logs the failure itself, with the words of the answer. The body is logged at
+        WARNING if the error lacks those words and no retry can help.
         """
         with self.answer:
             body = _beginning(self.answer, self.shown)
@@ -72,14 +72,16 @@ class Refusal:
         if text and status in _ERRORS:
             what = _with_beginning(what, text)
         if passes:
-            fix = _PATIENCE if self._was_repeated() else "The source itself failed; look there."
+            fix = (
+                _PATIENCE if self._was_repeated() else "The source itself failed; check the source."
+            )
             return TransientSourceError(what, fix, self.asked_s)
         if self.verdict is StatusVerdict.AUTHENTICATION:
             return AuthenticationError(what, self.login_fix)
         error = SourceError(
-            what, "Correct the request; ms.http.statuses says what counts as a failure."
+            what, "Correct the request; ms.http.statuses defines the statuses that are failures."
         )
-        if status not in _REDIRECTS:  # the address is wrong then, whatever is sent
+        if status not in _REDIRECTS:  # Then the address is wrong, whatever the request sends.
             error.refused = RefusedAnswer(status, self.answer.reason or "", text)
         return error
 
@@ -88,17 +90,17 @@ class Refusal:
 
 
 def quota_error(what: str, asked_s: float | None, now_s: float) -> QuotaError:
-    """Return the error of a spent quota, with the time when the source will answer again.
+    """Return the error for a spent quota; it says when the source will answer again.
 
     Args:
         what: The request and its answer.
-        asked_s: The seconds that the source asks to wait, None when it does not say.
+        asked_s: The seconds that the source asks to wait, None if it does not say.
         now_s: The time in epoch seconds.
     """
     if asked_s is None:
         return QuotaError(
             f"{what}; the source's quota is spent",
-            "Run the job again when the quota is renewed: what is done is kept.",
+            "Run the job again when the quota is renewed: finished work is kept.",
         )
     opens = dt.datetime.fromtimestamp(now_s + asked_s, dt.UTC).isoformat(timespec="seconds")
     return QuotaError(
@@ -108,7 +110,7 @@ def quota_error(what: str, asked_s: float | None, now_s: float) -> QuotaError:
 
 
 def in_doubt(answer: requests.Response, shown: str) -> UnknownOutcomeError:
-    """Return the error of an answer that leaves open whether the request was done."""
+    """Return the error for an answer that does not show whether the source did the request."""
     with answer:
         text = _beginning(answer, shown).decode("utf-8", "replace").strip()
     what = answer_words(answer, shown)
@@ -119,7 +121,7 @@ def in_doubt(answer: requests.Response, shown: str) -> UnknownOutcomeError:
 
 
 def answer_words(answer: requests.Response, shown: str) -> str:
-    """Return words for the request and the status of its answer."""
+    """Return the request and the status of its answer as words of a message."""
     return f"{shown}: HTTP status {answer.status_code} {answer.reason}".rstrip()
 
 
@@ -128,7 +130,7 @@ def _with_beginning(what: str, text: str) -> str:
 
 
 def _beginning(answer: requests.Response, shown: str) -> bytes:
-    """Return the beginning of a body as far as it can be read."""
+    """Return the first bytes of a body, as far as they can be read."""
     found = b""
     try:
         with BodyStream(answer, shown, wait_s=_BODY_WAIT_S) as body:

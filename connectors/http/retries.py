@@ -1,4 +1,4 @@
-"""How long to wait before a request is sent again, and when to give up."""
+"""Decides how long to wait before a request is sent again, and when to give up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from connectors.http.settings import RetryBudget
 class RetryWaits:
     """The waits before retries of one request: 1, 2, 4 s and so on, jittered by a quarter.
 
-    The seconds of the budget count from the first sending, time-outs and slow answers included.
+    The seconds of the budget count from the first sending, including time-outs and slow answers.
     """
 
     def __init__(self, budget: RetryBudget, monotonic: Callable[[], float]) -> None:
@@ -21,13 +21,13 @@ class RetryWaits:
         self.done = 0
 
     def forgive(self, seconds: float) -> None:
-        """Leave a wait that was not for a retry out of the budget."""
+        """Do not count a wait that was not for a retry against the budget."""
         self._begun += seconds
 
     def next(self, asked_s: float | None, chance: float) -> float | None:
-        """Return the next wait, None when attempts or seconds are spent; chance is in [0, 1)."""
+        """Return the next wait in seconds, None if the budget is spent; chance is in [0, 1)."""
         wait = 2.0**self.done * (0.75 + chance / 2) if asked_s is None else asked_s
-        # A clock that stops does not make the budget endless.
+        # A clock that stops must not make the budget endless.
         spent = max(self._monotonic() - self._begun, self._waited)
         if self.done >= self._budget.attempts or spent + wait > self._budget.seconds:
             return None

@@ -1,4 +1,4 @@
-"""The properties of HTTP that the connector alone reads, and what reads their JSON."""
+"""The properties of HTTP that only the connector reads, and the readers of their JSON."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _Reasons = Annotated[HttpStatusReasons, Written(ValueType.JSON_OBJECT)]
 
 @dataclass(frozen=True, slots=True)
 class HttpSection(Section):
-    """What a job says about HTTP."""
+    """The properties of HTTP in a job."""
 
     headers: _Headers = prop(
         "ms.http.request.headers",
@@ -73,10 +73,10 @@ class HttpSection(Section):
     )
     authentication: _Authentication | None = prop(
         "ms.authentication",
-        "How the job shows who it is. `method` basic, bearer, oauth or custom: one header of "
-        "`token`, or of user name and password. `apikey`: a header or a member of the query. "
-        "`oauth2`: a token that is fetched inside the job, renewed ahead of its expiry, once "
-        "for all work units.",
+        "How the job identifies itself. `method` basic, bearer, oauth or custom: one header with"
+        " the `token`, or with user name and password. `apikey`: a header or a member of the"
+        " query. `oauth2`: a token that DIL fetches inside the job and renews before it expires,"
+        " once for all work units.",
         default=None,
         variables=True,
         hidden_members="token, clientSecret, refreshToken",
@@ -85,9 +85,9 @@ class HttpSection(Section):
     )
     statuses: _Statuses = prop(
         "ms.http.statuses",
-        "Status codes that are a `success`, a `warning` (no data, no failure), an `error`, "
-        "mean a stale token (`pagination_error`) or a spent `quota`. What is left out "
-        "keeps its default.",
+        "Status codes that count as a `success`, a `warning` (no data, no failure) or an `error`,"
+        " or that mean a stale token (`pagination_error`) or a spent `quota`. A member that is"
+        " left out keeps its default.",
         default_factory=HttpStatuses,
         shown='{"success":[200,201,202],"pagination_error":[401]}',
         example='{"success": [200, 202], "warning": [404], "error": [204]}',
@@ -102,16 +102,17 @@ class HttpSection(Section):
     )
     pool_size: Annotated[Int, StandsFor({0: 50}), Ge(0), Le(500)] = prop(
         "ms.http.conn.max",
-        "How many connections to each host a Spark task keeps open for its next requests. It "
-        "limits none: how many work units ask a source at once is `taskexecutor.threadpool.size`.",
+        "How many connections to each host a Spark task keeps open for its next requests. This"
+        " does not limit the requests: `taskexecutor.threadpool.size` sets how many work units"
+        " query a source at once.",
         default=50,
         scope=Scope.TASK,
         identity=False,
     )
     pool_size_per_host: Annotated[Int, StandsFor({0: 20}), Ge(0), Le(200)] = prop(
         "ms.http.conn.per.route.max",
-        "Connections of DIL's pool to one host. How many work units ask a source at once is "
-        "`taskexecutor.threadpool.size`.",
+        "Connections of DIL's pool to one host. `taskexecutor.threadpool.size` sets how many work"
+        " units query a source at once.",
         default=20,
         scope=Scope.TASK,
         support=Support.NO_EFFECT,
@@ -128,32 +129,32 @@ class HttpSection(Section):
     )
     retries: Annotated[Int, Ge(0)] = prop(
         "ms.http.retry.max",
-        "How often one request is sent again after 429, 502, 503, 504 or a broken "
-        "connection. 0 switches this off. The waits are those that the source asks for "
-        "(`Retry-After`, `RateLimit-Reset`), else 1, 2, 4 s and so on.",
+        "How often one request is sent again after 429, 502, 503, 504 or a broken connection. 0"
+        " switches this off. The source sets the waits (`Retry-After`, `RateLimit-Reset`), else"
+        " they are 1, 2, 4 s and so on.",
         default=3,
         scope=Scope.TASK,
         identity=False,
     )
     retry_s: Annotated[Int, Ge(0)] = prop(
         "ms.http.retry.max.seconds",
-        "Longest time that the repetitions of one request may take together. A source that "
-        "asks to wait longer has its quota spent: the run ends with DIL-QUOTA.",
+        "Longest time that the repetitions of one request may take together. If a source asks for"
+        " a longer wait, its quota counts as spent: the run ends with DIL-QUOTA.",
         default=120,
         scope=Scope.TASK,
         identity=False,
     )
     body_wait_s: Annotated[Int, Ge(0)] = prop(
         "ms.http.response.max.seconds",
-        "Longest wait for each MiB of an answer's body, or for the rest of it, so that one "
-        "that trickles is given up. 0: no limit.",
+        "Longest wait for each MiB of an answer's body, or for its rest, so that DIL gives up a"
+        " body that trickles. 0: no limit.",
         default=600,
         scope=Scope.TASK,
         identity=False,
     )
 
     def templates(self) -> Iterator[tuple[str, str]]:
-        """Yield the values of headers, and the token."""
+        """Yield the values of headers, and the token, which may contain variables."""
         for text in self.headers.values():
             yield HEADERS, text.reveal() if isinstance(text, Secret) else text
         if self.authentication is not None and self.authentication.token is not None:

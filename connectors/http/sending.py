@@ -1,4 +1,4 @@
-"""One request sent once: to an answer, or to one of our errors."""
+"""Sends one request once, and returns its answer or raises one of our errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from connectors.http.outgoing import OutgoingRequest
 from connectors.http.settings import HttpSettings
 from dil.errors import SourceError
 
-_TIMEOUT_S = 60  # a request without a time-out could block a task for ever
+_TIMEOUT_S = 60  # A request without a time-out could block a task for ever.
 _PASSING = (
     requests.ConnectionError,
     requests.Timeout,
@@ -27,7 +27,7 @@ _PASSING = (
 class Sender:
     """Sends requests over one pool of connections, each once; used by one thread at a time.
 
-    No message of the client library is passed on: it may hold the whole address.
+    Errors contain no message of the client library, because it may hold the whole address.
     """
 
     def __init__(self, settings: HttpSettings) -> None:
@@ -44,15 +44,15 @@ class Sender:
         self._client.close()
 
     def send(self, outgoing: OutgoingRequest) -> requests.Response:
-        """Return the answer, its body not read yet; redirects are followed for GET only.
+        """Return the answer before its body is read; redirects are followed for GET only.
 
-        To another origin a redirect is followed without anything of the job.
+        A redirect to another origin gets nothing of the job.
 
         Raises:
             TransientSourceError: no answer came; the request may be sent again.
-            UnknownOutcomeError: no answer came, and sending again might do the thing twice.
-            SourceError: the request cannot be sent, or redirects do not end, or lead
-                to an address that is not encrypted.
+            UnknownOutcomeError: no answer came, and sending the request again might do it twice.
+            SourceError: the request cannot be sent, redirects do not end, or a redirect leads to an
+                unencrypted address.
         """
         try:
             request = self._client.prepare_request(
@@ -60,7 +60,7 @@ class Sender:
             )
             request.url = outgoing.uri
             for name, text in outgoing.headers.items():
-                request.headers[name] = cast("str", _wire(text))  # bytes are as good
+                request.headers[name] = cast("str", _wire(text))  # Bytes work as well as text.
             return self._client.send(
                 request,
                 stream=True,
@@ -71,7 +71,8 @@ class Sender:
         except PlainRedirectError as error:
             raise SourceError(
                 f"{_shown(error, outgoing)}: a redirect leads from https to http",
-                "It is not followed: anybody on the way could change the rows.",
+                "DIL does not follow it: anybody on the way could change the rows. Set"
+                " ms.source.uri to the https address of the target.",
             ) from None
         except requests.TooManyRedirects:
             raise SourceError(f"{outgoing.shown}: too many redirects") from None
@@ -88,7 +89,7 @@ class Sender:
 
 
 def _shown(error: Exception, outgoing: OutgoingRequest) -> str:
-    """Name the request without secrets, and the host it was redirected to when that failed."""
+    """Return the request without secrets, and the host of the redirect if that failed."""
     failed: object = getattr(error, "request", None)
     url = failed.url if isinstance(failed, requests.PreparedRequest) else None
     place = _host(url or outgoing.uri)
@@ -98,12 +99,12 @@ def _shown(error: Exception, outgoing: OutgoingRequest) -> str:
 
 
 def _host(uri: str) -> str:
-    """Return host and port of an address, without a user's name and password."""
+    """Return host and port of an address, without user name and password."""
     return urlsplit(uri).netloc.rpartition("@")[2].lower()
 
 
 def _wire(text: str) -> str | bytes:
-    """Return a header value as sent: Latin-1 where it fits, else UTF-8."""
+    """Return a header value in the form to send: Latin-1 if it fits, else UTF-8."""
     try:
         text.encode("latin-1")
     except UnicodeEncodeError:

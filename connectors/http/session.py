@@ -30,21 +30,23 @@ _LOG = logging.getLogger(__name__)
 class HttpSession(ByteSession):
     """Sends requests, one after the other, over one pool of connections.
 
-    The pool serves the next session of this thread as well. One that failed is closed, so that
-    another attempt may find another way to the source.
+    The pool serves the next session of this thread as well. After a failure the pool is closed, so
+    that another attempt may find another way to the source.
 
-    ``retries`` counts requests that were sent again, ``seconds_waited`` the waits before them and
-    those for the job's rate.
+    ``retries`` counts requests that were sent again. ``seconds_waited`` is the time waited before
+    them and for the job's rate limit.
     """
 
     audits = True
 
-    def __init__(self, settings: HttpSettings, around: SessionEnvironment | None = None) -> None:
+    def __init__(
+        self, settings: HttpSettings, environment: SessionEnvironment | None = None
+    ) -> None:
         self._settings = settings
-        self._around = around or SessionEnvironment()
-        self._credentials = Credentials(settings, self._around)
+        self._environment = environment or SessionEnvironment()
+        self._credentials = Credentials(settings, self._environment)
         self._sender_key = (Sender, threading.get_ident())
-        shared = self._around.shared
+        shared = self._environment.shared
         if shared is None:
             self._sender = Sender(settings)
         else:
@@ -56,18 +58,18 @@ class HttpSession(ByteSession):
         self.seconds_waited = 0.0
 
     def close(self) -> None:
-        """Close all connections, unless the next session of this thread goes on with them."""
-        if self._around.shared is None:
+        """Close all connections, unless the next session of this thread uses them."""
+        if self._environment.shared is None:
             self._sender.close()
         elif self._has_failed:
-            self._around.shared.drop(self._sender_key)
+            self._environment.shared.drop(self._sender_key)
 
     def describe(self, values: RequestValues) -> RequestView:
-        """Return the request; a token of a grant is not fetched for it.
+        """Return a view of the request, without fetching a grant's token for it.
 
         Raises:
-            ConfigError: as ``fetch``.
-            SourceContractError: as ``fetch``.
+            ConfigError: see ``fetch``.
+            SourceContractError: see ``fetch``.
         """
         token = Secret(MASK) if self._credentials.has_grant else None
         found = build_outgoing(self._settings, self._credentials.overlaid(values), token)
@@ -75,21 +77,21 @@ class HttpSession(ByteSession):
         return RequestView(found.method, found.uri, found.headers, body, is_http=True)
 
     def fetch(self, values: RequestValues) -> Response:
-        """Send one request and return its answer; retry failures that may pass, within the budget.
+        """Return the answer to one request; retry failures that may pass, within the budget.
 
         Raises:
             TransientSourceError: 408, 425, 429, 5xx, connection errors, time-outs.
             AuthenticationError: 401 or 403, also with renewed credentials.
             QuotaError: the source wants a longer wait than the budget allows, or the job's own
                 budget of requests is spent.
-            UnknownOutcomeError: a request that is not idempotent may have been done.
+            UnknownOutcomeError: the source may have done a request that is not idempotent.
             SourceContractError: the next page is at another origin.
             SourceError: any other status that is neither success nor warning.
-            ConfigError: the URI needs a value that this request has not, or a header has a line
+            ConfigError: the URI needs a value that this request lacks, or a header has a line
                 break.
         """
         send = self._audited(values)
-        exchange = Exchange(self._settings, self._around, self._credentials, send)
+        exchange = Exchange(self._settings, self._environment, self._credentials, send)
         try:
             answer, verdict = exchange.answer(lambda: self._outgoing(values))
         finally:
@@ -103,8 +105,8 @@ class HttpSession(ByteSession):
         raise exchange.refusal(answer, verdict)
 
     def _audited(self, values: RequestValues) -> Callable[[OutgoingRequest], requests.Response]:
-        """Return the function that sends a request and records it, each time that it is sent."""
-        audit = self._around.audit
+        """Return the function that sends a request and records it; each sending is recorded."""
+        audit = self._environment.audit
 
         def send(outgoing: OutgoingRequest) -> requests.Response:
             number = audit.sent(
@@ -122,7 +124,7 @@ class HttpSession(ByteSession):
         return send
 
     def _outgoing(self, values: RequestValues) -> OutgoingRequest:
-        """Build the request with the credentials of the moment."""
+        """Return the request with the current credentials."""
         token = self._credentials.token()
         outgoing = build_outgoing(self._settings, self._credentials.overlaid(values), token)
         for place, names in outgoing.unknown.items():
@@ -137,7 +139,7 @@ class HttpSession(ByteSession):
             wait_s=self._settings.body_wait_s,
             is_repeatable=outgoing.is_repeatable,
             limit=self._settings.expansion,
-            monotonic=self._around.monotonic,
+            monotonic=self._environment.monotonic,
         )
         return Response(
             cast("BinaryIO", body),
@@ -150,28 +152,31 @@ class HttpSession(ByteSession):
         )
 
     def _warn_of_unknown(self, names: frozenset[str], place: str) -> None:
-        """Warn once for each name that it has no value (rule G31)."""
+        """Warn once about each name without a value (rule G31)."""
         for name in sorted(names - self._warned):
-            _LOG.warning("no value for {{%s}} in %s; it is sent as it is written", name, place)
+            _LOG.warning(
+                "no value for {{%s}} in %s; the placeholder is sent as it is written", name, place
+            )
         self._warned |= names
 
 
 def _warning(answer: requests.Response, outgoing: OutgoingRequest) -> Response:
-    """Return the response for a status that is a warning: no body, and no failure."""
+    """Return the response for a status that counts as a warning: no body, and no failure."""
     return Response(
         body=None,
         headers=_headers_of(answer),
         location=outgoing.shown,
-        warning=f"HTTP status {answer.status_code} {answer.reason}, taken as no rows",
+        warning=f"HTTP status {answer.status_code} {answer.reason}, counted as no rows",
         uri=answer.url,
         status=answer.status_code,
     )
 
 
 def _headers_of(answer: requests.Response) -> dict[str, str]:
-    """Return header names as received; of a repeated one the last value.
+    """Return header names as received, with the last value of a repeated header.
 
-    Not so for Link, whose values are one list however many lines hold it (RFC 8288 section 3).
+    Link is an exception: its values are one list, even if they come in several lines (RFC 8288
+    section 3).
     """
     headers = dict(answer.raw.headers.iteritems())
     return {

@@ -21,24 +21,24 @@ from dil.sections.http import SendingSection
 from dil.sections.source import SourceSection
 
 _UNENCODED = "GET_XE"
-# What RFC 9110 section 9.2.2 calls idempotent: twice has the effect of once.
+# The methods that RFC 9110 section 9.2.2 calls idempotent: twice has the effect of once.
 IDEMPOTENT = frozenset({"GET", "PUT", "DELETE"})
 _DEFAULT_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class RetryBudget:
-    """How often, and for how many seconds altogether, one request may be sent again."""
+    """How often one request may be sent again, and for how many seconds altogether."""
 
     attempts: int = 3
     seconds: float = _DEFAULT_SECONDS
 
     @property
     def longest_wait_s(self) -> float:
-        """Return the longest wait that a source may ask for before its quota counts as spent.
+        """Return the longest wait in seconds that a source may ask for without a spent quota.
 
-        Without seconds nothing is sent again; the default then distinguishes a pause from a spent
-        quota.
+        Without a number of seconds no request is sent again; then the default distinguishes a pause
+        from a spent quota.
         """
         return self.seconds or _DEFAULT_SECONDS
 
@@ -47,14 +47,14 @@ class RetryBudget:
 class HttpSettings:
     """The connector's view of a job.
 
-    ``method`` is the verb as sent. ``encodes`` is False for GET_XE: values go into the URI as they
-    are. ``declared`` are the names of all parameters; one without a value is absent, not unknown.
-    ``idempotency_header`` names the header by which the receiver knows the row of a request;
-    ``repeats_unsafe`` that POST and PATCH may be sent again without it. ``renewal`` is how long to
-    wait for a new authentication row, and how often. ``body_wait_s`` is the longest wait for the
-    next MiB of a body, 0 for none. ``hosts`` are other origins that values and answers may lead to.
-    ``expansion`` limits what packed bodies become. ``credential_sources`` is where credentials come
-    from.
+    ``method`` is the verb as sent. ``encodes`` is False for GET_XE, which puts values into the URI
+    unencoded. ``declared`` are the names of all parameters; a parameter without a value is absent,
+    not unknown. ``idempotency_header`` names the header by which the receiver recognises the row of
+    a request; if ``repeats_unsafe`` is true, POST and PATCH may be sent again without it.
+    ``renewal`` says how often to read a new authentication row, and how long to wait before.
+    ``body_wait_s`` is the longest wait for the next MiB of a body, 0 for none. ``hosts`` are other
+    origins that values and answers may lead to. ``expansion`` limits the decoded size of compressed
+    bodies. ``credential_sources`` are the properties that give the credentials.
     """
 
     uri: str
@@ -81,7 +81,7 @@ class HttpSettings:
 
     @classmethod
     def of(cls, job: Job) -> HttpSettings:
-        """Read the properties of HTTP from a parsed job."""
+        """Return the settings of a parsed job."""
         properties = job.properties
         http, sending = properties.section(HttpSection), properties.section(SendingSection)
         source = properties.section(SourceSection)
@@ -111,14 +111,14 @@ class HttpSettings:
 
 
 def repeats_rows(settings: HttpSettings) -> bool:
-    """Return whether a request with a payload row may be repeated blindly.
+    """Return whether a request with a payload row may be sent again although it may have been done.
 
-    By its method (RFC 9110 section 9.2.2), by the key that it carries, or because the job says so.
+    The method (RFC 9110 section 9.2.2), the key of the row, or the job may allow it.
     """
     is_safe = settings.method in IDEMPOTENT or settings.repeats_unsafe
     return is_safe or bool(settings.idempotency_header)
 
 
 def _renewal(sources: tuple[SecondaryInput, ...]) -> SecondaryRetry:
-    """Return how the authentication input is read again; its own retry, or DIL's defaults."""
+    """Return how often to read the authentication input again: the job's retry, or defaults."""
     return (sources[0].retry if sources else None) or SecondaryRetry()

@@ -1,4 +1,4 @@
-"""The meaning of an HTTP status, in the order in which it is decided (docs/http.md)."""
+"""Decides the meaning of an HTTP status, in the order of docs/http.md."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from enum import Enum
 from dil.model.settings import HttpStatuses, HttpStatusReasons
 
 RETRIED = frozenset({429, 502, 503, 504})
-# The source says that it did nothing. After any other of 408 and 5xx it may have done the thing
-# before it fell over, or behind a gateway.
+# With these statuses the source says that it did nothing. After 408 or another 5xx it may have done
+# the request before it failed, or behind a gateway.
 NOT_DONE = frozenset({425, 429, 503})
 _PASSING = frozenset({408, 425, *RETRIED})
 _REFUSED = frozenset({401, 403})
@@ -17,7 +17,7 @@ _SERVER_ERRORS = range(500, 600)
 
 
 class StatusVerdict(Enum):
-    """How to treat an answer."""
+    """The ways to treat an answer."""
 
     SUCCESS = "success"
     WARNING = "warning"
@@ -30,7 +30,7 @@ class StatusVerdict(Enum):
 def judge(
     code: int, reason: str, statuses: HttpStatuses, reasons: HttpStatusReasons
 ) -> StatusVerdict:
-    """Classify an answer by its status code and reason phrase; the phrase is compared exactly."""
+    """Return the verdict for a status code and reason phrase; the phrase must match exactly."""
     if code in statuses.success:
         return StatusVerdict.ERROR if reason in reasons.error else StatusVerdict.SUCCESS
     is_listed = code in statuses.error or code in _REDIRECTS

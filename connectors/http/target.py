@@ -1,6 +1,6 @@
-"""Request targets and headers: what replaces a placeholder, what is left over (rules G33 to G37).
+"""Builds request targets and headers; finds placeholders and unused parameters (G33 to G37).
 
-The written part of the URI is kept byte for byte; only characters that no request line may hold
+The URI's own text stays unchanged byte for byte, except that characters forbidden in a request line
 are percent-encoded.
 """
 
@@ -16,16 +16,16 @@ from dil.model.json import JsonValue, as_text
 from dil.spi.connector import RequestValues
 from dil.text.variables import placeholders, substitute
 
-# RFC 3986 section 2: unreserved, reserved, and "%" only where two hex digits follow.
+# RFC 3986 section 2: unreserved and reserved characters, and "%" only before two hex digits.
 _ILLEGAL = re.compile(r"[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]|%(?![0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True, slots=True)
 class RequestTarget:
-    """An absolute URI, ready to send; ``unknown`` are placeholders without a value.
+    """An absolute URI to send; ``unknown`` are placeholders without a value.
 
-    ``left`` are the parameters that neither URI nor headers consumed. ``shown`` is for messages:
-    scheme, host, path as written, and the names of parameters.
+    ``left`` are the parameters that neither URI nor headers used. ``shown`` is for messages:
+    scheme, host, the path before substitution, and the names of parameters.
     """
 
     uri: str = field(repr=False)
@@ -35,7 +35,7 @@ class RequestTarget:
 
 
 def form_encoded(text: str) -> str:
-    """Encode as HTML forms do: letters, digits and ``. - * _`` stay, blank is ``+`` (rule G36).
+    """Return a text in the encoding of HTML forms: a blank is ``+``; ``. - * _`` stay (rule G36).
 
     >>> form_encoded("a b/c?d=e&f:é~*'()!")
     'a+b%2Fc%3Fd%3De%26f%3A%C3%A9%7E*%27%28%29%21'
@@ -52,15 +52,15 @@ def build_target(
     consumed: Collection[str] = (),
     appends: bool = True,
 ) -> RequestTarget:
-    """Substitute variables in the URI; the parameters that nothing consumed are left over.
+    """Return the URI with its variables replaced, and the parameters that nothing used.
 
     Args:
         template: ``ms.source.uri``, which may hold placeholders.
         values: The evaluated variables and parameters of this request.
-        encodes: Form-encode values that are put into the URI.
-        declared: Names of parameters; the query member of one without value is removed.
-        consumed: Names that headers have used.
-        appends: Append what is left over to the query; else it is for the body.
+        encodes: Whether to form-encode values in the URI.
+        declared: Names of parameters; a query member with a parameter without value is removed.
+        consumed: Names that the headers use.
+        appends: Whether to append the unused parameters to the query; else they are for the body.
 
     Raises:
         ConfigError: a declared parameter without value is outside the query.
@@ -81,12 +81,12 @@ def build_target(
 
 
 def legal(uri: str) -> str:
-    """Percent-encode the characters that no request line may hold, as UTF-8."""
+    """Return a URI with the characters that a request line forbids percent-encoded, as UTF-8."""
     return _ILLEGAL.sub(lambda match: _percent(match.group()), uri)
 
 
 def with_query(uri: str, members: Mapping[str, JsonValue]) -> str:
-    """Return a URI with form-encoded members added at the end of its query, in their order."""
+    """Return a URI with form-encoded members added at the end of its query, in order."""
     if not members:
         return uri
     added = form_body(members)
@@ -103,7 +103,7 @@ def form_body(members: Mapping[str, JsonValue]) -> str:
 
 
 def shown_uri(uri: str) -> str:
-    """Return a URI for messages that the source wrote itself: without user and values.
+    """Return a URI that the source wrote in a form for messages: without user and values.
 
     >>> shown_uri("https://u:p@h/x?cursor=abc&key=s3cret#top")
     'https://h/x (cursor, key)'
@@ -117,9 +117,10 @@ def header_texts(
     variables: Mapping[str, JsonValue],
     giver: Callable[[frozenset[str]], str],
 ) -> tuple[dict[str, str], frozenset[str], frozenset[str]]:
-    """Return headers with variables replaced, the names used, and the names without a value.
+    """Return the headers with values, the names used, and the names without a value.
 
-    ``giver`` returns the property that gives these variables, or of none of them the headers.
+    ``giver`` returns the property that gives these variables their values, else the property of the
+    headers.
 
     Raises:
         ConfigError: a value would break out of its header line.
@@ -133,7 +134,8 @@ def header_texts(
             raise ConfigError.single(
                 giver(frozenset(each for each in result.used if _breaks(variables[each]))),
                 f'gives header "{name}" a value with a line break',
-                "Take it out: a header is one line. Often it is the end of a file or variable.",
+                "Remove the line break, which is often the end of a file or variable: a header is"
+                " one line.",
             )
         texts[name] = result.text.strip()
         used |= result.used
@@ -147,14 +149,14 @@ def _breaks(value: JsonValue) -> bool:
 
 
 def _without_absent(template: str, absent: Collection[str]) -> tuple[str, str | None]:
-    """Split a URI at its query, and drop query members that need an absent value (rule G27)."""
+    """Return the URI up to its query, and the query without absent values (rule G27)."""
     written, mark, query = template.partition("?")
     for name in placeholders(written):
         if name in absent:
             raise ConfigError.single(
                 "ms.source.uri",
                 f"needs {{{{{name}}}}} in its path, which has no value in this request",
-                "Give it an initial value, or use it in the query.",
+                "Give the parameter an initial value, or use it in the query.",
             )
     if not absent:
         return written, query if mark else None
@@ -167,7 +169,7 @@ def _percent(text: str) -> str:
 
 
 def _shown(written: str, query: str | None, left: Mapping[str, JsonValue]) -> str:
-    """Return the URI for messages: no user info, no value of any parameter."""
+    """Return the URI for messages, without user info and values of parameters."""
     scheme, _, rest = written.partition("://")
     authority, slash, path = rest.partition("/")
     host = authority.rpartition("@")[2]

@@ -1,4 +1,4 @@
-"""The TLS context of a client: its trusted authorities and its own certificate (``ms.ssl``)."""
+"""Makes the TLS context of a client from ``ms.ssl``: trusted authorities, own certificate."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _JAVA_MAGIC = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 
 
 def client_context(tls: TlsSettings) -> ssl.SSLContext:
-    """Return the context of a client; certificates and host names are always verified (rule S10).
+    """Return the TLS context of a client; it always verifies certificates and names (rule S10).
 
-    Without a trust store the system's is taken. A trust store takes its place, as in Java.
+    A trust store replaces the system's authorities, as in Java.
 
     Raises:
-        ConfigError: a store cannot be read, is of a kind that is not read, or is empty.
+        ConfigError: a store cannot be read, has an unsupported format, or is empty.
     """
     context = _trusting(tls) if tls.trust_store_path else ssl.create_default_context()
     context.minimum_version = _VERSIONS.get(tls.version.upper(), ssl.TLSVersion.TLSv1_2)
@@ -38,12 +38,15 @@ def client_context(tls: TlsSettings) -> ssl.SSLContext:
 
 
 def _trusting(tls: TlsSettings) -> ssl.SSLContext:
-    """Return a context that trusts the authorities of the trust store alone."""
+    """Return a context that trusts only the authorities of the trust store."""
     try:
         return ssl.create_default_context(cadata=_trusted(tls))
     except ssl.SSLError:
         raise _problem(
-            "trustStorePath", tls.trust_store_path, "holds a damaged certificate", "Export it anew."
+            "trustStorePath",
+            tls.trust_store_path,
+            "holds a damaged certificate",
+            "Export the certificate again.",
         ) from None
 
 
@@ -60,7 +63,12 @@ def _trusted(tls: TlsSettings) -> str:
         own = [store.cert.certificate] if store.cert is not None else []
         text = "".join(each.public_bytes(Encoding.PEM).decode("ascii") for each in (*own, *found))
     if "-----BEGIN CERTIFICATE-----" not in text:
-        raise _problem(member, tls.trust_store_path, "holds no certificate", "Add an authority.")
+        raise _problem(
+            member,
+            tls.trust_store_path,
+            "holds no certificate",
+            "Add the certificate of an authority to the store.",
+        )
     return text
 
 
@@ -71,7 +79,7 @@ def _show_identity(context: ssl.SSLContext, tls: TlsSettings) -> None:
     passwords = (tls.key_password, tls.key_store_password)
     try:
         if _PEM_BEGIN in content:
-            # An empty password, for without any OpenSSL would ask for one on the terminal.
+            # The password must not be None: then OpenSSL would ask for it on the terminal.
             context.load_cert_chain(path, password=next(filter(None, map(_text, passwords)), ""))
         else:
             _load_pkcs12(context, _pkcs12(content, passwords[::-1], member, path), path)
@@ -80,15 +88,15 @@ def _show_identity(context: ssl.SSLContext, tls: TlsSettings) -> None:
             member,
             path,
             f"does not give a certificate with its private key ({type(error).__name__})",
-            "It must hold both, and keyStorePassword or keyPassword must open them.",
+            "Put both into the file, and check that keyStorePassword or keyPassword opens them.",
         ) from None
 
 
 def _load_pkcs12(context: ssl.SSLContext, store: PKCS12KeyAndCertificates, path: str) -> None:
-    """Load key and certificates into the context by a file, as the ssl module reads only files.
+    """Load key and certificates into the context through a file: the ssl module reads only files.
 
-    The file lives for that moment, only its owner may read it, and the key in it is encrypted with
-    a password that nothing else knows.
+    The file exists only during this call, only its owner may read it, and the key in it is
+    encrypted with a random password that is never stored.
     """
     from cryptography.hazmat.primitives.serialization import (
         BestAvailableEncryption,
@@ -114,7 +122,7 @@ def _load_pkcs12(context: ssl.SSLContext, store: PKCS12KeyAndCertificates, path:
 def _pkcs12(
     content: bytes, passwords: tuple[Secret | None, ...], member: str, path: str
 ) -> PKCS12KeyAndCertificates:
-    """Read a PKCS#12 store with the first password that opens it."""
+    """Return a PKCS#12 store, opened by the first password that fits."""
     from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 
     given = [text.encode() for text in map(_text, passwords) if text]
@@ -127,7 +135,7 @@ def _pkcs12(
         member,
         path,
         "is no PKCS#12 or PEM file that its password opens",
-        "Check the path and the password beside it.",
+        "Check the path and the password of the store.",
     )
 
 
@@ -139,15 +147,15 @@ def _content(path: str, member: str) -> bytes:
             member,
             path,
             f"cannot be read ({error.strerror or type(error).__name__})",
-            "It must be readable under this path wherever tasks run.",
+            "Put the file under this path on every machine that runs tasks, readable for the job.",
         ) from None
     if content.startswith(_JAVA_MAGIC):
         raise _problem(
             member,
             path,
             "is a key store of Java's own kind (JKS), which is not read",
-            f"Convert it: keytool -importkeystore -srckeystore {path} -destkeystore {path}.p12"
-            " -deststoretype PKCS12",
+            f"Convert the key store: keytool -importkeystore -srckeystore {path} -destkeystore"
+            f" {path}.p12 -deststoretype PKCS12",
         )
     return content
 

@@ -1,4 +1,4 @@
-"""Asking an authorization server for a token (RFC 6749); runs on the driver."""
+"""Requests a token from an authorization server (RFC 6749); runs on the driver."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _MAX_BYTES = 1 << 20
 _TOO_MANY = 429
 _SERVER_ERRORS = range(500, 600)
 _OK = range(200, 300)
-# Longer than that no task should wait for a token; its own retries come after this.
+# No task should wait longer for a token; its own retries follow.
 _BUDGET = RetryBudget(3, 60.0)
 _FAILED = (requests.RequestException, urllib3.exceptions.HTTPError)
 
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """A token; ``lifetime_s`` and ``refresh`` are None where the server does not give them."""
+    """A token; ``lifetime_s`` and ``refresh`` are None if the server does not send them."""
 
     token: Secret
     lifetime_s: float | None = None
@@ -50,7 +50,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """The server's refusal; ``reason`` is the word of RFC 6749 section 5.2, or empty."""
+    """The server's refusal; ``reason`` is its word of RFC 6749 section 5.2, or empty."""
 
     message: str
     reason: str = ""
@@ -64,23 +64,25 @@ class _Answer:
 
 
 class TokenEndpoint:
-    """``tokenUri`` of one job: its time-outs, proxy and trust are those of the job's source."""
+    """``tokenUri`` of one job; time-outs, proxy and authorities are the same as for its source."""
 
-    def __init__(self, settings: HttpSettings, around: SessionEnvironment | None = None) -> None:
+    def __init__(
+        self, settings: HttpSettings, environment: SessionEnvironment | None = None
+    ) -> None:
         if settings.authentication is None:
-            raise AssertionError("a job without ms.authentication asks for no token")
+            raise AssertionError("a job without ms.authentication needs no token")
         self._grant: Authentication = settings.authentication
         self._settings = replace(settings, uri=self._grant.token_uri)
-        self._around = around or SessionEnvironment()
+        self._environment = environment or SessionEnvironment()
         self._shown = shown_uri(self._grant.token_uri)
 
     def ask(self, form: Mapping[str, str | Secret]) -> Granted | Denied:
-        """Send a form with the client's own credentials; return the server's answer.
+        """Send a form with the client's credentials, and return the server's answer.
 
-        Tries again what may pass: 429, 5xx, broken connections, three times in a minute.
+        After 429, 5xx or a broken connection it tries again, three times in a minute.
 
         Raises:
-            TransientSourceError: no answer that settles it.
+            TransientSourceError: the server neither granted nor refused the token.
             SourceError: the server's certificate is not trusted, or the request cannot be sent.
         """
         members = {**form, **self._grant.parameters}
@@ -112,26 +114,26 @@ class TokenEndpoint:
     def _answered(
         self, client: Client, form: Mapping[str, str], headers: Mapping[str, str]
     ) -> _Answer:
-        waits = RetryWaits(_BUDGET, self._around.monotonic)
+        waits = RetryWaits(_BUDGET, self._environment.monotonic)
         while True:
             found = self._tried(client, form, headers)
             asked = found.asked_s if isinstance(found, _Answer) else None
             if isinstance(found, _Answer) and not _may_pass(found.status):
                 return found
-            wait = waits.next(asked, self._around.chance())
+            wait = waits.next(asked, self._environment.chance())
             what = found.message if isinstance(found, DilError) else self._status_words(found)
             if wait is None:
                 fix = found.fix if isinstance(found, DilError) else "Try again later."
                 raise TransientSourceError(
                     f"no token: {what}{after_retries(waits.done)}", fix, asked
                 )
-            _LOG.warning("no token yet: %s; asking again in %.1f s", what, wait)
-            self._around.sleep(wait)
+            _LOG.warning("no token yet: %s; trying again in %.1f s", what, wait)
+            self._environment.sleep(wait)
 
     def _tried(
         self, client: Client, form: Mapping[str, str], headers: Mapping[str, str]
     ) -> _Answer | TransientSourceError:
-        """Send once; no message of the client library is passed on, it may hold the form."""
+        """Send once, and return the answer or the failure; the failure does not show the form."""
         tls = self._settings.tls
         try:
             with client.post(
@@ -139,14 +141,14 @@ class TokenEndpoint:
                 data=dict(form),
                 headers=dict(headers),
                 stream=True,
-                allow_redirects=False,  # secrets go to the address that was written
+                allow_redirects=False,  # Secrets go only to the configured address.
                 timeout=(tls.connect_timeout_s or _TIMEOUT_S, tls.socket_timeout_s or _TIMEOUT_S),
             ) as answer:
-                asked = asked_wait(answer.headers, self._around.wall_clock())
+                asked = asked_wait(answer.headers, self._environment.wall_clock())
                 return _Answer(answer.status_code, _members(answer, self._shown), asked)
         except TransientSourceError as error:
             return error
-        except ValueError:  # requests' own for addresses and headers among them
+        except ValueError:  # This includes the errors of requests itself for addresses and headers.
             raise SourceError(f"{self._shown}: the request for a token cannot be sent") from None
         except _FAILED as error:
             failure = connection_failure(error, self._shown)
@@ -184,7 +186,7 @@ def _may_pass(status: int) -> bool:
 
 
 def _members(answer: requests.Response, shown: str) -> Mapping[str, JsonValue]:
-    """Return the answer's JSON object, empty where it is none."""
+    """Return the answer's JSON object, empty if it has another form."""
     found = b""
     with BodyStream(answer, shown, wait_s=_BODY_WAIT_S) as body:
         while len(found) < _MAX_BYTES and (more := body.read(_MAX_BYTES - len(found))):
@@ -197,7 +199,7 @@ def _members(answer: requests.Response, shown: str) -> Mapping[str, JsonValue]:
 
 
 def _seconds(value: object) -> float | None:
-    """Return a lifetime; some servers write it as a text, some as null."""
+    """Return a lifetime in seconds, None if unknown; some servers send a text or null."""
     try:
         seconds = float(cast("str", value))
     except (TypeError, ValueError):
@@ -206,7 +208,7 @@ def _seconds(value: object) -> float | None:
 
 
 def _plain(text: str, hidden: list[str]) -> str:
-    """Return a server's words on one line, cut off, without what was sent to it in secret."""
+    """Return a server's words on one line, shortened, without the secrets that were sent to it."""
     for secret in sorted(filter(None, hidden), key=len, reverse=True):
         text = text.replace(secret, MASK)
     return shortened(" ".join(text.split()))

@@ -1,7 +1,7 @@
-"""Reads the address of a database in a ``jdbc:`` URL of a Java job file; without side effects.
+"""Reads the address of a database from a ``jdbc:`` URL, as Java job files write it; pure.
 
-No error shows the URL, because it may hold a password. Options of the URL have their meaning here
-or are refused by name; tuning of the Java driver that changes no row is ignored.
+No error shows the URL, because it may hold a password. DIL obeys an option of the URL or refuses it
+by name; it ignores options that only tune the Java driver and change no row.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _ORACLE = re.compile(
 _PLACE = re.compile(
     r"(?P<kind>jdbc:[a-z0-9]+):(?P<place>[^?;]*)(?P<options>[?;].*)?", re.IGNORECASE | re.DOTALL
 )
-# Option of SQL Server and others that names the database.
+# The option of SQL Server and other databases that names the database.
 _DATABASE = re.compile(r"(?<=[?;&])database(?:name)?=[^;&]*", re.IGNORECASE)
 _DECODED = re.compile(r"jdbc:(?:postgresql|mysql|mariadb):", re.IGNORECASE)
 _FILE_URL = re.compile(r"jdbc:(?:sqlite|duckdb):file:", re.IGNORECASE)
@@ -66,12 +66,13 @@ _FILE_URL = re.compile(r"jdbc:(?:sqlite|duckdb):file:", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class JdbcAddress:
-    """One database. ``path`` is a file's, empty for one in memory; ``server`` is a server's.
+    """The address of one database.
 
-    ``timeout_s`` is the longest silence of a server, 0 where the URL does not say. ``nulls_dates``
-    says that dates which no calendar has become null, ``has_flags`` that a tinyint(1) is a boolean.
-    ``options`` are for drivers of other servers.
-    ``ignored`` are names of options without a meaning here.
+    ``path`` is the path of a database file, empty for a database in memory; ``server`` is the
+    address of a server. ``timeout_s`` is the longest silence of a server in seconds, 0 if the URL
+    gives none. If ``nulls_dates`` is true, impossible dates become null; if ``has_flags`` is true,
+    a tinyint(1) is a boolean. ``options`` are for drivers of other servers. ``ignored`` are the
+    names of options that have no meaning here.
     """
 
     kind: Kind
@@ -94,7 +95,7 @@ class JdbcAddress:
 
 
 def filled_address(template: str, known: Mapping[str, JsonValue], hosts: Iterable[str] = ()) -> str:
-    """Return ``ms.source.uri`` with its variables replaced, which may name a database or a file.
+    """Return ``ms.source.uri`` with values for its variables, which may name a database or a file.
 
     Args:
         template: The address; values in it are encoded if its reader decodes them.
@@ -102,8 +103,8 @@ def filled_address(template: str, known: Mapping[str, JsonValue], hosts: Iterabl
         hosts: ``ms.source.uri.hosts``.
 
     Raises:
-        ConfigError: a variable has no value; values lead to another server, choose the user or
-            an option, or lead out of the folder of a file.
+        ConfigError: a variable has no value; or a value leads to another server, chooses the user
+            or an option, or leads out of the folder of a file.
     """
     refuse_way_out(template, known)
     found = substitute(template, known, _encoding(template))
@@ -123,10 +124,10 @@ def _encoding(template: str) -> Callable[[str], str] | None:
 
 
 def _origin_of(text: str) -> NetworkOrigin:
-    """Return the server of an address, for any driver of Java; what names the database is left out.
+    """Return the server of an address for any Java driver; the database's name is left out.
 
     Raises:
-        AddressError: it is no address of a database.
+        AddressError: the text is no address of a database.
     """
     match = _PLACE.fullmatch(text)
     if match is None:
@@ -148,7 +149,7 @@ def _origin_of(text: str) -> NetworkOrigin:
     return NetworkOrigin(scheme, host.lower(), int(port), chosen)
 
 
-@lru_cache(maxsize=16)  # the attempts of a task ask one database
+@lru_cache(maxsize=16)  # All attempts of a task ask the same database.
 def read_address(text: str) -> JdbcAddress:
     """Return the database that a ``jdbc:`` URL names.
 
@@ -162,7 +163,9 @@ def read_address(text: str) -> JdbcAddress:
         raise AddressError(what, FORMS)
     word = match[1].lower()
     if word not in set(Kind):
-        raise AddressError(f"begins with jdbc:{word}:, which is not known", f"Known: {_KINDS}.")
+        raise AddressError(
+            f"begins with jdbc:{word}:, which is not known", f"Write one of: {_KINDS}."
+        )
     kind = Kind(word)
     if kind.is_file:
         return _file(kind, match[2])
@@ -175,7 +178,7 @@ def _server(kind: Kind, rest: str) -> JdbcAddress:
     if kind is Kind.POSTGRESQL and not rest.startswith("//"):
         rest = f"//localhost/{rest.lstrip('/')}"
     if not rest.startswith("//"):
-        raise AddressError("has a form of several servers, or none", FORMS)
+        raise AddressError("has the form of several servers, or of none", FORMS)
     place, mark, query = rest.partition("?")
     given = dict(parse_qsl(query, keep_blank_values=True))
     timeout_s = _timeout(kind, given)
@@ -190,7 +193,7 @@ def _server(kind: Kind, rest: str) -> JdbcAddress:
     if read.ignored:
         raise AddressError(
             f"has the option {read.ignored[0]}, which is not known here",
-            "Leave it out if it changes no value; docs/databases.md lists the options.",
+            "Leave the option out if it changes no value; docs/databases.md lists the options.",
         )
     tuning = tuple(sorted(set(given) - set(kept)))
     server = read.address
@@ -207,10 +210,10 @@ def _server(kind: Kind, rest: str) -> JdbcAddress:
 
 
 def _timeout(kind: Kind, given: dict[str, str]) -> float:
-    """Take the time-out of reading out of the options: seconds, or milliseconds for MySQL."""
+    """Remove the read time-out from the options; return seconds (MySQL gives milliseconds)."""
     text = given.pop("socketTimeout", "")
     if text and not text.isdecimal():
-        raise AddressError("has a socketTimeout that is no number", "Write a whole number.")
+        raise AddressError("has a socketTimeout that is not a number", "Write a whole number.")
     return int(text or 0) / (1000 if kind.is_mysql else 1)
 
 
@@ -228,8 +231,8 @@ def _refuse_zones(given: dict[str, str]) -> None:
         if given.pop(name).lower() not in _UTC:
             raise AddressError(
                 f"has the option {name} with another zone than UTC",
-                "Sessions speak UTC here. Leave it out, and give times in UTC, by `timezone` of"
-                " the parameter in ms.parameters.",
+                "DIL's sessions use UTC. Leave the option out, and set `timezone` of the"
+                " parameter in ms.parameters to UTC.",
             )
 
 

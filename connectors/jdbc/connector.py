@@ -1,4 +1,4 @@
-"""The connector of databases; cheap to import, drivers are loaded by the first request."""
+"""The connector of databases. It imports quickly: the first request loads the driver."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class JdbcConnector(Connector):
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
-        """Return problems of the address, the statement, and how it asks for pages."""
+        """Return problems of the address, the statement, and its paging."""
         if spark_reader.is_chosen(properties):
             return [*spark_reader.problems(properties), *_other_problems(properties)]
         found = [*_uri_problems(properties), *_statement_problems(properties)]
@@ -57,7 +57,7 @@ class JdbcConnector(Connector):
 
     @classmethod
     def changes(cls, job: Job) -> Problem | None:
-        """Return a problem of a statement that is no query."""
+        """Return a problem if the statement is not a query."""
         kind = kind_of(job.source.uri) or Kind.POSTGRESQL
         with suppress(SqlTextError):
             if Statement(job.properties.section(DatabaseSection).statement, syntax_of(kind)).reads:
@@ -68,11 +68,11 @@ class JdbcConnector(Connector):
 
     @classmethod
     def spark_reader(cls, job: Job) -> SparkReader | None:
-        """Return how Spark reads the rows where ``ms.jdbc.reader`` says so."""
+        """Return the reader that Spark uses if ``ms.jdbc.reader`` is ``spark``, else None."""
         return spark_reader.reader_of(job) if spark_reader.is_chosen(job.properties) else None
 
     def open(self, context: SessionContext) -> RowSession:
-        """Return a session; the first of a task connects, or each hands on what Spark reads."""
+        """Return a session: it connects for a task's first statement, or hands on Spark's rows."""
         from connectors.jdbc.session import JdbcSession
         from connectors.jdbc.settings import JdbcSettings
         from connectors.jdbc.spark_rows import SparkRows
@@ -87,8 +87,8 @@ class JdbcConnector(Connector):
         """Yield the ranges of ``ms.jdbc.partition.column`` as units, each with member ``range``.
 
         Raises:
-            SourceError: the database cannot be asked.
-            SourceContractError: the column cannot be cut.
+            SourceError: the database does not answer the query.
+            SourceContractError: the column cannot be cut into ranges.
         """
         del now_ms
         from connectors.jdbc.session import key_ranges
@@ -134,18 +134,21 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
         yield Problem(
             properties.origin(KEY_RANGES),
             KEY_RANGES,
-            f"cuts the rows of a statement that has the variable {{{{{name}}}}}, which has no value"
-            " when work units are planned",
+            f"cuts the rows of a statement with the variable {{{{{name}}}}}, which has no value"
+            " yet at planning time",
             "Write the statement without variables.",
         )
     if count > 1:
         yield Problem(
-            origin, STATEMENT, f"has {count} statements", "One statement is run for each page."
+            origin,
+            STATEMENT,
+            f"has {count} statements",
+            "Write one statement; DIL runs it for each page.",
         )
 
 
 def _path_problems(properties: Properties) -> Iterator[Problem]:
-    """Yield a problem for each JSONPath in place of a column."""
+    """Yield a problem for each JSONPath that is written as a column name."""
     paging = properties.section(PagingSection)
     key = "" if paging.session is None else paging.session.name
     for name, text in ((SESSION, key), (TOTAL, paging.total_count_field)):
@@ -153,7 +156,7 @@ def _path_problems(properties: Properties) -> Iterator[Problem]:
             yield Problem(
                 properties.origin(name),
                 name,
-                f'has "{text}", and the rows of a statement have columns, no JSON',
+                f'has "{text}", but the rows of a statement have columns, not JSON',
                 "Write the name of a column.",
             )
 
@@ -167,8 +170,8 @@ def _cursor_problems(properties: Properties) -> Iterator[Problem]:
         yield Problem(
             properties.origin(SESSION),
             SESSION,
-            "leads from page to page, and ms.jdbc.statement uses no parameter of type session: each"
-            " page would be the same",
+            "pages by a session key, and ms.jdbc.statement uses no parameter of type session:"
+            " each page would be the same",
             'Declare one, {"name": "cursor", "type": "session"}, and compare the key with'
             " {{cursor}}.",
         )
@@ -178,7 +181,7 @@ def _cursor_problems(properties: Properties) -> Iterator[Problem]:
             properties.origin(SESSION),
             SESSION,
             f"has no initValue, and the first statement needs {{{{{min(names)}}}}}",
-            f'Add what comes before all keys, for example "initValue": {example}.',
+            f'Add an initValue that sorts before all keys, for example "initValue": {example}.',
         )
 
 
@@ -191,8 +194,8 @@ def _page_problems(properties: Properties) -> Iterator[Problem]:
         yield Problem(
             properties.origin(PAGES),
             PAGES,
-            "ms.jdbc.statement uses the page size and nothing that says which page: only the first"
-            " rows would be read",
+            "ms.jdbc.statement uses the page size, but no parameter that chooses the page: only"
+            " the first rows would be read",
             "Use a parameter of type pagestart as the offset, or a session key.",
         )
 
@@ -202,7 +205,7 @@ def _other_problems(properties: Properties) -> Iterator[Problem]:
         yield Problem(
             properties.origin(SECONDARY),
             SECONDARY,
-            "has rows to send (category payload), which a database source does not send",
+            "has rows to send (category payload), but a database source sends none",
             "Send rows with source.class=http.",
         )
     extractor = re.split(r"[.:]", properties.section(ExtractionSection).extractor or "json")[-1]
@@ -210,13 +213,13 @@ def _other_problems(properties: Properties) -> Iterator[Problem]:
         yield Problem(
             properties.origin(EXTRACTOR),
             EXTRACTOR,
-            "does not go with a database, whose rows come as they are",
+            "does not go with a database, whose rows need no extractor",
             "Write ms.extractor.class=json.",
         )
 
 
 def _used(properties: Properties, types: set[str]) -> set[str]:
-    """Return the parameters of some types that the statement uses, by itself or in others."""
+    """Return the names of the parameters of some types that the statement uses, also indirectly."""
     parameters = properties.section(ParametersSection).parameters
     used = {
         name.partition(".")[0] for name in names_in(properties.section(DatabaseSection).statement)

@@ -1,7 +1,7 @@
-"""Keyset paging: the key of a page's last row as the cursor of the next page.
+"""Pages by key: the key of a page's last row is the cursor of the next page.
 
-``ms.session.key.field`` names a column of the result, or several separated by commas. The cursor
-of one column is its value; that of several is a JSON array, of which a statement takes the parts
+``ms.session.key.field`` names a column of the result, or several separated by commas. The cursor of
+one column is its value. The cursor of several columns is a JSON array; a statement names its parts
 as ``{{cursor.column}}``.
 """
 
@@ -24,22 +24,22 @@ _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 
 
 class KeyText(str):
-    """A part of a key that is a text, and stays one where its letters are digits."""
+    """A part of a key that is a text, and stays a text even if it consists of digits."""
 
     __slots__ = ()
 
 
 def key_part(value: JsonValue) -> JsonValue:
-    """Return a part of a key as it is bound: a text as ``KeyText``, all else as it is."""
+    """Return a part of a key in the form that is bound: a text as ``KeyText``, others unchanged."""
     return KeyText(value) if isinstance(value, str) else value
 
 
 class KeyWatch:
-    """Looks at the keys of the last rows of a page, so that no row is lost between two pages.
+    """Checks the keys of the last rows of a page, so that no row is lost between two pages.
 
-    A null names no next page; rows that share the key of the last row may lie on both sides of
-    the edge, and those behind it would be passed over. A page that begins with the key of the row
-    ``before`` it has that row once more.
+    A null key leads to no next page. Rows that share the key of the last row may lie on both sides
+    of the page's edge; the rows behind the edge would be skipped. A page that begins with the key
+    ``before``, that of the last row of the previous page, repeats that row.
     """
 
     def __init__(
@@ -52,10 +52,11 @@ class KeyWatch:
         self._rows = 0
 
     def see(self, batch: pa.RecordBatch) -> None:
-        """Record the keys of a batch that was passed on.
+        """Record the keys of a batch that was handed on.
 
         Raises:
-            SourceContractError: the result has no such column, or begins with the row before.
+            SourceContractError: the result lacks a key column, or begins with the last row of the
+                previous page.
         """
         if not self._columns or not batch.num_rows:
             return
@@ -63,12 +64,12 @@ class KeyWatch:
             if column not in batch.schema.names:
                 raise SourceContractError(
                     f'the result has no column "{column}", which {_KEY} names',
-                    f"Its columns are {', '.join(batch.schema.names)}.",
+                    f"Name one of its columns: {', '.join(batch.schema.names)}.",
                 )
         keys = as_texts(batch.select(list(self._columns)))
         if not self._rows and keys.slice(0, 1).to_pylist() == [self._before]:
             raise SourceContractError(
-                f"a page begins with the row that the page before ended with, by its"
+                "a page begins with the row that the page before ended with, by its"
                 f" {', '.join(self._columns)}: the statement does not go on behind the cursor",
                 "Compare with > in ms.jdbc.statement, and with a key that the database compares as"
                 " it sorts it.",
@@ -78,7 +79,7 @@ class KeyWatch:
 
     @property
     def kind(self) -> type | None:
-        """Return the kind of a key of one column: bool, int, float ...; None without a row."""
+        """Return the type of a key of one column, such as bool, int, float; None without a row."""
         import pyarrow as pa
 
         if not self._last:
@@ -94,7 +95,7 @@ class KeyWatch:
 
     @property
     def last(self) -> JsonObject | None:
-        """Return the key of the last row, None without a row."""
+        """Return the key of the last row, by column name; None without a row."""
         if not self._last:
             return None
         found: JsonObject = self._last[-1].slice(self._last[-1].num_rows - 1).to_pylist()[0]
@@ -102,14 +103,14 @@ class KeyWatch:
 
     @property
     def leads_on(self) -> bool:
-        """Return whether there may be rows behind the page: it has rows, and is not short."""
+        """Return whether more rows may follow the page: it has rows and is full."""
         return bool(self._rows) and (self._page_size is None or self._rows >= self._page_size)
 
     def check(self) -> None:
         """Refuse a page if the next page cannot be requested by its last key.
 
         Raises:
-            SourceContractError: the last key is null, or is that of the row before too.
+            SourceContractError: the last key is null, or equals the key of the row before.
         """
         if not self.leads_on:
             return
@@ -119,14 +120,14 @@ class KeyWatch:
             raise SourceContractError(
                 f"the key of the last row of a page, {names}, is null: it cannot lead to the next"
                 " page",
-                "Leave such rows out in ms.jdbc.statement, or give them a value with coalesce.",
+                "Exclude such rows in ms.jdbc.statement, or give them a value with coalesce.",
             )
         if len(rows) > 1 and rows[0] == rows[1]:
             raise not_unique(self._columns, "the last two rows of a page have")
 
 
 def not_unique(columns: Iterable[str], who: str) -> SourceContractError:
-    """Return the error for a key that more rows have than the last one of a page."""
+    """Return the error for a page's last key that other rows share; ``who`` begins its sentence."""
     names = ", ".join(columns)
     return SourceContractError(
         f"{who} the same {names}: others with that key may lie behind the edge of the page, and"
@@ -136,7 +137,7 @@ def not_unique(columns: Iterable[str], who: str) -> SourceContractError:
 
 
 def key_columns(name: str) -> tuple[str, ...]:
-    """Return the columns of a session key's name."""
+    """Return the columns that the name of a session key lists."""
     return tuple(part.strip() for part in name.split(",") if part.strip())
 
 
@@ -147,16 +148,17 @@ def with_keys(
     *,
     kind: type | None,
 ) -> dict[str, JsonValue]:
-    """Return the variables with cursors of the kind that the key has.
+    """Return the variables, with cursors converted to the type of the key.
 
     Args:
         variables: The values of one request.
         parameters: The names of the parameters of type session.
         columns: The columns of the key.
-        kind: What a key of one column is, see ``KeyWatch``; None where it is not known yet.
+        kind: The type of a key of one column, see ``KeyWatch``; None if it is not known yet.
 
     Raises:
-        ConfigError: a cursor is no JSON array with a value for each of several columns.
+        ConfigError: the key has several columns, and a cursor is no JSON array with a value for
+            each.
     """
     known = dict(variables)
     for parameter in parameters:
@@ -185,7 +187,7 @@ def may_be_no_text(text: JsonValue) -> bool:
 
 
 def as_texts(keys: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the keys with times as texts: Python's calendar ends with the year 9999."""
+    """Return the keys with times as texts, because Python's calendar ends with the year 9999."""
     import pyarrow as pa
 
     columns = [
@@ -200,7 +202,7 @@ def _by_column(parameter: str, text: str, columns: tuple[str, ...]) -> dict[str,
         raise ConfigError.single(
             _KEY,
             f"has {len(columns)} columns, and its cursor is no JSON array of as many values",
-            'For example "initValue": "[\\"1970-01-01\\", 0]".',
+            'Write an array, for example "initValue": "[\\"1970-01-01\\", 0]".',
         )
     return {
         f"{parameter}.{name}": key_part(value) for name, value in zip(columns, values, strict=True)

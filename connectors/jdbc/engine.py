@@ -1,4 +1,4 @@
-"""The session's interface to a database; each kind has a module of its own in ``engines``."""
+"""The session's interface to a database; ``engines`` has a module for each kind of database."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from dil.model.secret import Secret
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# A batch has at most so many rows and, as far as rows are not huge, bytes.
+# The most rows of a batch, and the most bytes as long as single rows are not huge.
 BATCH_ROWS = 64 * 1024
 BATCH_BYTES = 8 * 1024 * 1024
-# So many rows are taken from a driver at once where the driver does not count in bytes.
+# The number of rows to fetch at once from a driver that does not count bytes.
 FETCH_ROWS = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """How to reach one database.
+    """The address of one database, and the settings of a connection to it.
 
-    ``user`` and ``password`` are those of the job, else of the URL. ``folder`` is where relative
-    paths begin. ``nulls_dates`` makes dates that no calendar has null, else they are errors.
-    ``is_read_only`` has queries run in a transaction that cannot write. ``memory_bytes`` is what
-    this process may take in all, 0 for no limit.
+    ``user`` and ``password`` come from the job, else from the URL. ``folder`` is the start of
+    relative paths. If ``nulls_dates`` is true, impossible dates become null, else they are errors.
+    If ``is_read_only`` is true, queries run in a transaction that cannot write. ``memory_bytes``
+    bounds the memory of the whole process, 0 for no limit.
     """
 
     address: JdbcAddress
@@ -45,15 +45,15 @@ class Login:
 
     @property
     def path(self) -> Path:
-        """Return the database's file."""
+        """Return the path of the database's file."""
         return self.folder / self.address.path
 
 
 class SourceConnection(ABC):
-    """One connection; the queries of a transaction see one state of the data, where it can be.
+    """One connection; the queries of a transaction see one state of the data if the database can.
 
-    The attempts of a task may use it one after the other, each in a transaction of its own. What
-    drivers raise leaves as errors of ``dil.errors``.
+    The attempts of a task may use the connection one after the other, each in a transaction of its
+    own. Implementations translate the errors of drivers into errors of ``dil.errors``.
     """
 
     @property
@@ -65,26 +65,26 @@ class SourceConnection(ABC):
     def run(
         self, statement: Statement, variables: Mapping[str, JsonValue]
     ) -> Iterator[pa.RecordBatch]:
-        """Run a statement and yield its rows; a statement without rows is committed.
+        """Run a statement and yield its rows in batches; a statement without rows is committed.
 
         Raises:
             TransientSourceError: the server is gone, or was too slow.
             AuthenticationError: the server refused the user.
-            SourceContractError: no Arrow type keeps a value.
+            SourceContractError: no Arrow type holds a value exactly.
             SourceError: the server refused the statement.
         """
 
     @abstractmethod
     def look_again(self) -> None:
-        """End the transaction, so that the next query sees changes made meanwhile."""
+        """End the transaction, so that the next query sees later changes."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close the connection in any state."""
+        """Close the connection, whatever its state."""
 
 
 def distinct(names: list[str]) -> list[str]:
-    """Return the names of a result's columns.
+    """Return the names of a result's columns, after checking that they differ.
 
     Raises:
         SourceContractError: two columns have the same name.

@@ -1,4 +1,4 @@
-"""The errors for failures of a database, by whether another attempt may help."""
+"""The errors for failures of a database; their class says whether another attempt may help."""
 
 from __future__ import annotations
 
@@ -34,24 +34,25 @@ def unreachable(address: JdbcAddress, reason: str) -> TransientSourceError:
 
 
 def lost(address: JdbcAddress, reason: str) -> TransientSourceError:
-    """Return the error for a connection that broke; rows that came are not published."""
+    """Return the error for a connection that broke; the rows read so far are not published."""
     return TransientSourceError(
         f"the connection to {address} broke: {_line(reason)}",
-        "The rows read so far are not used, the attempt is repeated. Look into the server's log.",
+        "DIL drops the rows read so far and repeats the attempt. If the error comes again, read"
+        " the server's log.",
     )
 
 
 def busy(address: JdbcAddress, reason: str) -> TransientSourceError:
-    """Return the error for a server that gave up for now: a time-out, a deadlock, no slot."""
+    """Return the error for a server that gave up for now: time-out, deadlock, too many logins."""
     return TransientSourceError(
         f"{address} gave up: {_line(reason)}",
-        "Raise the server's limit, ask for less in one statement, or run fewer work units at once"
+        "Raise the server's limit, query less in one statement, or run fewer work units at once"
         " (ms.work.unit.parallelism.max).",
     )
 
 
 def refused_login(address: JdbcAddress, reason: str, fix: str = "") -> AuthenticationError:
-    """Return the error for a user that the server does not let in."""
+    """Return the error for a login that the server refused."""
     return AuthenticationError(
         f"{address} refused the user: {_line(reason)}",
         fix or "Check source.conn.username and source.conn.password, and the user's rights.",
@@ -59,15 +60,15 @@ def refused_login(address: JdbcAddress, reason: str, fix: str = "") -> Authentic
 
 
 def unopened(address: JdbcAddress, reason: str, fix: str) -> RefusedError:
-    """Return the error for a database that does not exist or cannot be opened in this way."""
+    """Return the error for a database that is missing, or cannot be opened in this way."""
     return RefusedError(f"{address} cannot be opened: {_line(reason)}", fix)
 
 
 def failed(address: JdbcAddress, reason: str, fix: str = "") -> SourceError:
-    """Return the error for a statement that failed for a reason that may pass, or may not."""
+    """Return the error for a failed statement; the reason may or may not pass by itself."""
     return SourceError(
         f"{address} did not run the statement: {_line(reason)}",
-        fix or "Look into the server's log, and at ms.jdbc.statement.",
+        fix or "Read the server's log, and check ms.jdbc.statement.",
     )
 
 
@@ -88,7 +89,7 @@ def writes(address: JdbcAddress, reason: str) -> RefusedError:
     return refused(
         address,
         reason,
-        "Queries run in a transaction that cannot write. If it is to write, set"
+        "Queries run in a transaction that cannot write. To let the statement write, set"
         " ms.jdbc.read.only=false.",
     )
 
@@ -116,10 +117,10 @@ _REFUSED = {
 def failure_for(
     fault: Fault, address: JdbcAddress, reason: str, fixes: Mapping[Fault, str] | None = None
 ) -> DilError:
-    """Return the error for a fault of a database; ``fixes`` says what to do where an engine knows.
+    """Return the error for a fault of a database; ``fixes`` holds the engine's own advice.
 
-    ``fixes`` does not count for faults that have a text of their own. Whatever
-    may pass is transient; what no other attempt changes is refused.
+    ``fixes`` is ignored for faults with advice of their own. A fault that may pass by itself is
+    transient; a fault that every attempt would meet again is a refusal.
     """
     fix = (fixes or {}).get(fault, "")
     plain = _PLAIN.get(fault)
@@ -136,12 +137,12 @@ def missing_driver(package: str, kind: str) -> SourceError:
     """Return the error for a driver that is not installed."""
     return SourceError(
         f"the driver for jdbc:{kind}: is not installed: there is no module {package}",
-        f"Install it where tasks run: pip install {package}.",
+        f"Install the driver on the machines that run tasks: pip install {package}.",
     )
 
 
 def unfit(column: str, what: str, fix: str) -> SourceContractError:
-    """Return the error for a value that no type of a column keeps."""
+    """Return the error for a value that no column type holds exactly."""
     return SourceContractError(f'column "{column}": {what}', fix)
 
 

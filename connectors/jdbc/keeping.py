@@ -1,4 +1,4 @@
-"""Connections that the work units of one task use, one after the other."""
+"""Keeps connections for the work units of one task, which use them one after the other."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from connectors.jdbc.engines import connect
 from dil.errors import SourceError
 from dil.spi.shared import Shared
 
-# By then a server, or a proxy between, may have closed an idle connection.
+# After this time a server, or a proxy on the way, may have closed an idle connection.
 _IDLE_S = 10.0
 
 
 class KeptConnection:
     """The connection of one thread of a task, which its sessions take one after the other.
 
-    One at a time: where each work unit has a database of its own, none stays open.
+    Only one is kept: if each work unit has a database of its own, the next one closes it.
     """
 
     def __init__(self) -> None:
@@ -29,12 +29,12 @@ class KeptConnection:
         self._free_since = 0.0
 
     def take(self, login: Login) -> SourceConnection | None:
-        """Return the connection that the session before left, or a new one.
+        """Return the previous session's connection, or a new one; None if it is in use.
 
-        None where another session of this thread has it.
+        In use means that another session of this thread has it.
 
         Raises:
-            TransientSourceError: there is no answer.
+            TransientSourceError: the server does not answer.
             AuthenticationError: the server refused the user.
             SourceError: anything else, such as a file that does not exist.
         """
@@ -50,9 +50,9 @@ class KeptConnection:
         return self._connection
 
     def give_back(self, *, is_usable: bool) -> None:
-        """End the transaction, so that the next work unit sees what has changed; else close."""
+        """End the transaction for the next work unit; close the connection if it is unusable."""
         self._is_taken = False
-        with suppress(SourceError):  # what was read is complete all the same
+        with suppress(SourceError):  # The rows are complete although the connection failed.
             if is_usable and self._connection is not None:
                 self._connection.look_again()
                 self._free_since = time.monotonic()
@@ -67,7 +67,7 @@ class KeptConnection:
 
 
 def _file_of(login: Login) -> tuple[int, int] | None:
-    """Return the identity of a database's file, None for a server: a file may be replaced."""
+    """Return device and inode of a database's file, which may be replaced; None for a server."""
     if not login.address.path:
         return None
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Exact decimals from the texts that a database writes for them."""
+"""Reads exact decimals from the texts that a database sends for them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _USUAL_SCALE = 18
 class DecimalColumn:
     """Turns the texts of one column into decimals, batch after batch.
 
-    With a declared precision of up to 38 digits the type is the declared one. Otherwise it is
-    decimal(38, 18), or with the ``scale`` that is known; where the values of a batch do not fit,
-    decimal(38, s) with the scale s that they need, and text where nothing else keeps them: more
-    digits, ``NaN``, ``Infinity``. Writers widen the column then, so nothing is lost.
+    With a declared precision of up to 38 digits the column has the declared type. Otherwise it is
+    decimal(38, ``scale``), with scale 18 if none is known. If the values of a batch do not fit that
+    type, the batch gets decimal(38, s) with the scale s that they need; more digits, ``NaN`` and
+    ``Infinity`` make it text. Writers then widen the column, so nothing is lost.
     """
 
     def __init__(self, precision: int | None = None, scale: int | None = None) -> None:
@@ -47,12 +47,12 @@ class DecimalColumn:
                 return cast_texts(texts, target)
             except pa.ArrowInvalid:
                 continue
-        self._types = [pa.string()]  # what once was text stays text
+        self._types = [pa.string()]  # A column that was text once stays text.
         return texts
 
 
 def _needed(texts: pa.Array) -> pa.DataType:
-    """Return decimal(38, s) with the scale that these texts need; text where that is too much."""
+    """Return decimal(38, s) with the scale that these texts need; text if that is too much."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,6 +1,6 @@
-"""Columns from Python values, for drivers without support for Arrow.
+"""Makes columns from Python values, for drivers without support for Arrow.
 
-The type of a column is that of its values in a batch. Batches may differ: writers widen.
+The values of a batch decide the type of a column. Batches may differ: writers widen the type.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def batches_of(
         parts: Rows as tuples, at least one in each part.
 
     Raises:
-        SourceContractError: two columns have the same name, or one cannot be kept.
+        SourceContractError: two columns have the same name, or a column has values of no common
+            type.
     """
     import pyarrow as pa
 
@@ -49,11 +50,11 @@ def batches_of(
 def column_of(name: str, values: Sequence[Any]) -> pa.Array:
     """Return the values of one column as an Arrow array that keeps each of them.
 
-    int is long, or decimal beyond 64 bits; int among floats is double where it fits exactly.
-    Unlike values become text, as does what Arrow has no type for.
+    An int becomes long, or decimal beyond 64 bits; an int among floats becomes double if it fits
+    exactly. Values of different kinds become text, and so do values for which Arrow has no type.
 
     Raises:
-        SourceContractError: bytes and other values are in one column.
+        SourceContractError: the column holds bytes and other values.
     """
     import pyarrow as pa
 
@@ -135,7 +136,7 @@ def _text(value: object) -> str:
     return str(value)
 
 
-# A kind comes before those it inherits from: a datetime is a date, a bool an int.
+# A class comes before its base classes: a datetime is a date, a bool is an int.
 _MAKERS: tuple[tuple[type, Callable[[Sequence[Any]], pa.Array]], ...] = (
     (str, _typed("string")),
     (float, _typed("double")),

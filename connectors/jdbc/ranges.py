@@ -1,7 +1,7 @@
-"""A key column cut into half-open ranges: no gap, no overlap, nulls in a range of their own; pure.
+"""Cuts a key column into half-open ranges without gap or overlap; nulls get their own range.
 
-The first range has no lower end and the last one no upper end, so that rows which come while the
-table is read, and keys beyond what was seen, are in exactly one range.
+The functions are pure. The first range has no lower end and the last one no upper end. So rows that
+arrive during reading, and keys outside the bounds seen at planning, are in exactly one range.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Key = int | float | str
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """The keys from ``low`` on and before ``high``; None is no end. ``is_null`` takes the nulls."""
+    """The keys from ``low`` to before ``high``; None is no end. With ``is_null`` only the nulls."""
 
     low: Key | None = None
     high: Key | None = None
@@ -23,13 +23,13 @@ class KeyRange:
 
 
 def even_ranges(least: int, most: int, count: int, *, nulls: bool) -> tuple[KeyRange, ...]:
-    """Cut whole keys from ``least`` to ``most`` into ranges of equal width.
+    """Return ranges of equal width for the whole keys from ``least`` to ``most``.
 
     Args:
-        least: The least key that was seen.
-        most: The greatest.
-        count: How many ranges are wanted; there are fewer where there are fewer keys.
-        nulls: Whether there are nulls.
+        least: The least key of the column.
+        most: The greatest key.
+        count: The number of ranges; fewer come back if there are fewer keys.
+        nulls: Whether the column has nulls.
     """
     width = most - least + 1
     number = max(1, min(count, width))
@@ -38,11 +38,11 @@ def even_ranges(least: int, most: int, count: int, *, nulls: bool) -> tuple[KeyR
 
 
 def between(bounds: Sequence[Key], *, nulls: bool) -> tuple[KeyRange, ...]:
-    """Return the ranges between some bounds, such as quantiles; equal bounds count once.
+    """Return the ranges between bounds, such as quantiles; equal bounds count once.
 
     Args:
         bounds: Keys in the order in which the database sorts them.
-        nulls: Whether there are nulls.
+        nulls: Whether the column has nulls.
     """
     distinct = dict.fromkeys(bounds)
     ends = [None, *distinct, None]

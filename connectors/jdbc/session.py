@@ -1,4 +1,4 @@
-"""Runs the statements of one attempt, and yields their rows in types that keep the values."""
+"""Runs the statements of one attempt, and yields rows in types that keep the values exactly."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _LOG = logging.getLogger(__name__)
 class JdbcSession(RowSession):
     """Runs the statement once for each page, over one connection, in one transaction.
 
-    It connects with the first request, unless an earlier session of this thread left its connection
-    in ``shared``. ``location`` is the database that was asked, without user, password and options;
-    empty before.
+    The session connects for the first request, unless an earlier session of this thread left its
+    connection in ``shared``. ``location`` is the database's address without user, password and
+    options; it is empty before the first request.
     """
 
     def __init__(self, settings: JdbcSettings, shared: Shared | None = None) -> None:
@@ -62,8 +62,9 @@ class JdbcSession(RowSession):
     def close(self) -> None:
         """Close the connection and an unfinished result of the last page.
 
-        DuckDB waits for ever for a file of which an earlier reader of this process is left.
-        A connection whose rows were all read is left to the next session of this thread.
+        A caller must always close: DuckDB waits for ever for a file that an earlier reader of this
+        process still has open. If all rows were read, the next session of this thread gets the
+        connection.
         """
         if isinstance(self._rows, Generator):
             self._rows.close()
@@ -73,10 +74,10 @@ class JdbcSession(RowSession):
             self._connection.close()
 
     def describe(self, values: RequestValues) -> RequestView:
-        """Return the statement, its values written out, and the database it goes to.
+        """Return the statement with its values as literals, and the address of its database.
 
         Raises:
-            ConfigError: as ``read``.
+            ConfigError: see ``read``.
         """
         settings, known = self._settings, self._with_keys(values)
         address = _address(settings, known)
@@ -91,23 +92,25 @@ class JdbcSession(RowSession):
         return RequestView("query", str(address), text=statement.bound(known, _literal))
 
     def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:
-        """Run the statement with the values of a request and yield its rows.
+        """Run the statement with the values of a request and yield its rows in batches.
 
-        A statement with the same values as the page before brings the same rows: it is not run
-        again, and the page is empty, which ends the walk (rule G24). Not so for a
-        job that waits for a condition.
+        A statement with the same values as on the page before would return the same rows. It is not
+        run again: the page is empty, which ends the walk (rule G24). A job that waits for a
+        condition does run it again.
 
         Raises:
             TransientSourceError: the server is gone, or was too slow.
             AuthenticationError: the server refused the user.
-            SourceContractError: a value cannot be kept, or columns are not as the job says.
+            SourceContractError: no type holds a value exactly, or the columns contradict the job.
             SourceError: the server refused the statement.
             ConfigError: the address or the statement is wrong, or a variable has no value.
         """
         settings = self._settings
         known = self._with_keys(values)
         if self._is_repeated(known):
-            _LOG.warning("the statement asks for no other page; its rows came with the first one")
+            _LOG.warning(
+                "the statement requests no other page; all its rows came with the first one"
+            )
             return
         connection, statement = self._opened(known)
         self._is_whole = False
@@ -134,13 +137,14 @@ class JdbcSession(RowSession):
         self._is_whole = True
 
     def _with_keys(self, values: RequestValues) -> dict[str, JsonValue]:
-        """Return the variables, cursors of the kind that the keys of the page before had.
+        """Return the variables; cursors get the type of the previous page's keys.
 
-        Where this attempt goes on from an earlier one, the kind is not known. PostgreSQL and DuckDB
-        take a text as what it is compared with; the others would compare it otherwise.
+        If this attempt continues an earlier one, the type is not known. PostgreSQL and DuckDB
+        convert a text to the type that it is compared with; the other databases would compare it as
+        text.
 
         Raises:
-            SourceError: the kind matters and is not known: the walk starts over.
+            SourceError: the type matters and is not known, so the walk starts over.
         """
         settings = self._settings
         ends = {f"range.{name}": key_part(end) for name, end in (settings.part or {}).items()}
@@ -155,7 +159,7 @@ class JdbcSession(RowSession):
         ):
             raise SourceError(
                 "the kind of the session key is not known from an earlier attempt",
-                "Nothing is to do: the pages are read from the first one.",
+                "You need not do anything: the next attempt reads from the first page.",
             )
         return with_keys(variables, settings.cursors, settings.key_columns, kind=self._key_kind)
 
@@ -183,9 +187,9 @@ class JdbcSession(RowSession):
         return self._connection, self._statement
 
     def _connected(self, login: Login) -> SourceConnection:
-        """Return a connection; one that others use too, where they would see nothing of this one.
+        """Return a connection, shared with other sessions if it keeps no trace of this one.
 
-        As pools of connections do, which end the transaction and hand on the session.
+        Pools of connections do the same: they end the transaction and reuse the session.
         """
         if self._shared is None or not login.is_read_only:
             return connect(login)
@@ -201,11 +205,11 @@ class JdbcSession(RowSession):
 
 
 def key_ranges(settings: JdbcSettings, count: int, *, by_quantile: bool) -> list[JsonObject]:
-    """Return the ranges of the split column, as JSON.
+    """Return the ranges of the split column as units.
 
     Raises:
-        SourceError: the database cannot be asked.
-        SourceContractError: the column cannot be cut.
+        SourceError: the database does not answer the query.
+        SourceContractError: the column cannot be cut into ranges.
         ConfigError: the statement has no such column.
     """
     login, column = _login(settings, {}), settings.split_column
@@ -214,7 +218,7 @@ def key_ranges(settings: JdbcSettings, count: int, *, by_quantile: bool) -> list
             sql = _statement(settings.statement, connection.syntax).template
             found = ranges_of(connection, sql, column, count, by_quantile=by_quantile)
     except RefusedError:
-        # Another connection: not every one goes on behind an error.
+        # A new connection, because some databases refuse queries after an error.
         with suppress(SourceError), closing(connect(login)) as connection:
             sql = _statement(settings.statement, connection.syntax).template
             refuse_unknown(connection, sql, column)
@@ -226,7 +230,7 @@ def _address(settings: JdbcSettings, known: dict[str, JsonValue]) -> JdbcAddress
     """Return the address with the values of its variables.
 
     Raises:
-        ConfigError: a variable has no value, or the text is no address.
+        ConfigError: a variable has no value, or the text is no address of a database.
     """
     try:
         text = filled_address(settings.uri, known, settings.hosts)
@@ -238,7 +242,7 @@ def _address(settings: JdbcSettings, known: dict[str, JsonValue]) -> JdbcAddress
 def _login(settings: JdbcSettings, known: dict[str, JsonValue]) -> Login:
     address = _address(settings, known)
     if address.password is not None:
-        learn(address.password)  # masked in all messages from now on
+        learn(address.password)  # All messages mask it from now on.
     return Login(
         address,
         settings.user or address.user,
@@ -250,7 +254,7 @@ def _login(settings: JdbcSettings, known: dict[str, JsonValue]) -> Login:
     )
 
 
-@lru_cache(maxsize=64)  # the work units of a task run the same one
+@lru_cache(maxsize=64)  # All work units of a task run the same statement.
 def _statement(sql: str, syntax: SqlSyntax) -> Statement:
     try:
         return Statement(sql, syntax)
@@ -259,7 +263,7 @@ def _statement(sql: str, syntax: SqlSyntax) -> Statement:
 
 
 def _literal(value: JsonValue) -> str:
-    """Return a value as SQL writes it, for people; what runs binds it."""
+    """Return a value as an SQL literal for people to read; the real statement binds it."""
     if value is None:
         return "NULL"
     text = as_text(value)
@@ -268,7 +272,7 @@ def _literal(value: JsonValue) -> str:
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Cut a batch so that none is large; the parts share its memory."""
+    """Yield a batch in parts of bounded size, which share its memory."""
     rows = BATCH_ROWS
     if batch.num_rows and batch.nbytes > 4 * BATCH_BYTES:
         rows = min(rows, max(1, batch.num_rows * 4 * BATCH_BYTES // batch.nbytes))

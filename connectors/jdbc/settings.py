@@ -22,13 +22,13 @@ from dil.sections.source import DatabaseSection, SourceSection
 class JdbcSettings:
     """The connector's view of a job.
 
-    ``folder`` is where relative paths of database files begin: that of the job file. ``cursors``
+    ``folder`` is the job file's folder, the start of relative paths of database files. ``cursors``
     are the parameters that hold the session key, ``sizes`` those that hold the page size.
-    ``is_polling`` says that the same statement is asked until the key meets a condition.
-    ``letters`` is how column names are written: none, toupper, tolower. ``columns`` are those of
-    ``ms.output.schema``, empty without it; ``drops_others`` leaves other columns out.
-    ``part`` is the range of ``split_column`` that is read, None for all rows. ``hosts`` are other
-    servers that values may lead to. ``memory_bytes`` is that of the extraction.
+    If ``is_polling`` is true, the same statement runs until the key meets a condition.
+    ``letters`` is the letter case of column names: none, toupper, tolower. ``columns`` are those of
+    ``ms.output.schema``, empty without it; ``drops_others`` drops all other columns.
+    ``part`` is the range of ``split_column`` to read, None for all rows. ``hosts`` are other
+    servers that values may name. ``memory_bytes`` is the memory that the extraction may use.
     """
 
     uri: str
@@ -53,7 +53,7 @@ class JdbcSettings:
 
     @classmethod
     def of(cls, job: Job, unit: JsonObject | None = None) -> JdbcSettings:
-        """Read the properties of databases from a parsed job; an encrypted address is decrypted.
+        """Return the settings of a parsed job; an encrypted address is decrypted.
 
         Args:
             job: The job.
@@ -89,12 +89,12 @@ class JdbcSettings:
         )
 
     def page_size(self, variables: dict[str, JsonValue]) -> int | None:
-        """Return how many rows a full page has, None where the job does not say."""
+        """Return the number of rows of a full page, None if the job does not set it."""
         found = [variables.get(name) for name in self.sizes]
         return next((size for size in found if isinstance(size, int)), None)
 
 
-@lru_cache(maxsize=4)  # the attempts of a task have one job
+@lru_cache(maxsize=4)  # All attempts of a task have the same job.
 def _folder_of(job_path: str) -> str:
     return str(Path(job_path).resolve().parent)
 
@@ -105,7 +105,7 @@ def _part(unit: JsonObject) -> JsonObject | None:
 
 
 def _decrypted(job: Job) -> str:
-    """Return the address; the whole of it may be ENC() text (rule S1)."""
+    """Return the address; all of it may be an ENC() text (rule S1)."""
     if not job.source.uri.startswith("ENC("):
         return job.source.uri
     passwords = tuple(password.reveal() for password in job.keys.passwords)

@@ -1,4 +1,4 @@
-"""Brings the columns of a result into the job's form: names, order and selection.
+"""Gives the columns of a result the names, order and selection that the job defines.
 
 See docs/formats.md, docs/databases.md.
 """
@@ -22,10 +22,10 @@ _LETTERS = {"toupper": str.upper, "tolower": str.lower}
 
 
 class ResultShape:
-    """Brings batches of one result to the job's columns.
+    """Gives batches of one result the job's columns.
 
-    ``origins`` are the names that the database gave to the columns of the last batch,
-    ``left_out`` those of its columns that ms.output.schema leaves out.
+    ``origins`` are the database's names of the columns of the last batch; ``left_out`` are the
+    names of its columns that ms.output.schema drops.
     """
 
     def __init__(self, settings: JdbcSettings) -> None:
@@ -35,11 +35,11 @@ class ResultShape:
         self._cleansing = NameCleansing(settings.cleansing) if settings.cleansing else None
 
     def shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch with the job's names and columns.
+        """Return a batch with the names and columns of the job.
 
         Raises:
             SourceContractError: two names become equal, a column of ms.output.schema is missing,
-                or a time has digits that no column keeps.
+                or a time has digits that no column type holds.
         """
         import pyarrow as pa
 
@@ -58,13 +58,14 @@ class ResultShape:
         return self._cleansing.clean(refactored) if self._cleansing else refactored
 
     def _wanted(self, names: list[str]) -> list[str]:
-        """Return the columns of ms.output.schema in its order, then the others if they stay."""
+        """Return the columns in the order of ms.output.schema, then any others that are kept."""
         wanted = list(self._settings.columns)
         missing = [name for name in wanted if name not in names]
         if missing:
             raise SourceContractError(
                 f'the result has no column "{missing[0]}", which ms.output.schema names',
-                f"Its columns are {', '.join(names)}. Letters count; see ms.jdbc.schema.refactor.",
+                f"Name its columns: {', '.join(names)}. Upper and lower case differ; see"
+                " ms.jdbc.schema.refactor.",
             )
         others = [name for name in names if name not in wanted]
         if not self._settings.drops_others:
@@ -74,7 +75,7 @@ class ResultShape:
 
 
 def _in_calendar(name: str, column: pa.Array, *, nulls: bool) -> pa.Array:
-    """Refuse infinity, or make it null, and a time at the end of the day."""
+    """Return the column without infinities, as null or an error; refuse the time 24:00."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -98,7 +99,7 @@ def _in_calendar(name: str, column: pa.Array, *, nulls: bool) -> pa.Array:
 
 
 def _microseconds(name: str, column: pa.Array) -> pa.Array:
-    """Return times in microseconds; finer ones are an error where a digit would be lost."""
+    """Return times in microseconds; refuse finer times if a digit would be lost."""
     import pyarrow as pa
 
     data_type = column.type

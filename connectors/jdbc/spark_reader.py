@@ -1,7 +1,8 @@
-"""``ms.jdbc.reader=spark``: the rows are read by Spark and the JDBC driver in a jar of the user's.
+"""``ms.jdbc.reader=spark``: Spark reads the rows, with a JDBC driver in the user's jar.
 
-The statement gets its values as literals, because Spark binds none. Nothing is known of such a
-database, so only what every one reads alike is let through: a value can never become SQL.
+Values become literals of the statement, because Spark binds no values. DIL knows nothing about such
+a database, so it allows only characters that all databases read alike: a value can never become
+SQL.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 READER = "ms.jdbc.reader"
 JAR = "ms.jdbc.driver.jar"
 CLASS = "ms.jdbc.driver.class"
-# A driver without instructions may fetch all rows at once (PostgreSQL), or ten at a time (Oracle).
+# Without a fetch size a driver may fetch all rows at once (PostgreSQL), or ten at a time (Oracle).
 _FETCH_ROWS = "1000"
 _CLASS_NAME = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*")
 _PLAIN = re.compile(r"[\w.-]*")
@@ -48,17 +49,17 @@ _PASSWORD = re.compile(r"(?i)(?<![a-z])(?:password|passwd|pwd)=([^&;,)\s]+)")
 _OPTIONS = re.compile(r"[?;,(]|:\w+=")
 
 _UNKNOWN = SqlSyntax(refused="qQ")
-# Quotes of other dialects, comments, dollar quotes: where these begin a text is not known.
+# Quotes of other dialects, comments, dollar quotes: DIL does not know whether a text begins here.
 _OTHER_SQL = re.compile(r"[`#\[]|\$\w*\$")
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-# Control characters, backslashes, and what a narrow character set may turn into a quote.
+# Control characters, backslashes, and characters that a narrow character set may turn into a quote.
 _DOUBTFUL = re.compile(
     "[\x00-\x1f\x7f-\x9f\\\\\u02b9-\u02bc\u02c8\u2018-\u201b\u2032\u2035\uff07\uff3c]"
 )
 
 
 def is_chosen(properties: Properties) -> bool:
-    """Return whether the job's rows are read by Spark."""
+    """Return whether Spark reads the job's rows."""
     return properties.section(JdbcSection).reader == "spark"
 
 
@@ -67,14 +68,17 @@ def problems(properties: Properties) -> Iterator[Problem]:
     uri = properties.section(SourceSection).uri
     if uri and not uri.startswith(("jdbc:", "ENC(", "{{")):
         yield Problem(
-            properties.origin(URI), URI, "is no address of a database", "It begins with jdbc:."
+            properties.origin(URI),
+            URI,
+            "is no address of a database",
+            "Begin the address with jdbc:.",
         )
     yield from _statement_problems(properties)
     for name in _page_properties(properties):
         yield Problem(
             properties.origin(name),
             name,
-            f"does not go with {READER}=spark, which reads all rows of a work unit by one query",
+            f"does not go with {READER}=spark, which reads all rows of a work unit with one query",
             "Leave it out; ms.work.unit.partition cuts the rows by time, ms.secondary.input by"
             " units.",
         )
@@ -82,7 +86,8 @@ def problems(properties: Properties) -> Iterator[Problem]:
         yield Problem(
             properties.origin("ms.jdbc.invalid.dates"),
             "ms.jdbc.invalid.dates",
-            f"does not go with {READER}=spark, where the JDBC driver makes something of such dates",
+            f"does not go with {READER}=spark, because the JDBC driver converts such dates by its"
+            " own rules",
             "Write a case for them in ms.jdbc.statement.",
         )
     driver = properties.section(JdbcSection).driver_class
@@ -107,25 +112,28 @@ def kept_secrets(properties: Properties) -> Iterator[Problem]:
         yield Problem(
             properties.origin(READER),
             READER,
-            f"is spark, and {STATEMENT} has the secret {names}: this reader binds nothing, so it"
-            " becomes a part of the query, which Spark keeps in its event log",
+            f"is spark, and {STATEMENT} has the secret {names}: Spark binds no values, so the"
+            " secret becomes a part of the query, which Spark keeps in its event log",
             f"Take the secret out of {STATEMENT}, read with {READER}=driver, or keep the event log"
             " as secret as the value is.",
         )
 
 
 def needless(properties: Properties) -> Iterator[Problem]:
-    """Yield properties of this reader in a job that another one reads."""
+    """Yield a problem for each property of this reader in a job that uses another reader."""
     jdbc = properties.section(JdbcSection)
     for name, value in ((JAR, jdbc.driver_jar), (CLASS, jdbc.driver_class)):
         if value:
             yield Problem(
-                properties.origin(name), name, f"is for {READER}=spark only", f"Set {READER}=spark."
+                properties.origin(name),
+                name,
+                f"only has an effect with {READER}=spark",
+                f"Set {READER}=spark.",
             )
 
 
 def reader_of(job: Job) -> SparkReader:
-    """Return how Spark reads a job; on the driver.
+    """Return the reader that Spark uses for a job; runs on the driver.
 
     Raises:
         ConfigError: a jar does not exist.
@@ -138,10 +146,10 @@ def reader_of(job: Job) -> SparkReader:
 
 
 def literal(value: JsonValue) -> str:
-    """Return a value as SQL of any database.
+    """Return a value as a literal that all databases read alike.
 
     Raises:
-        ConfigError: it has characters that databases read differently.
+        ConfigError: the value has characters that databases read differently.
     """
     if value is None:
         return "NULL"
@@ -162,8 +170,8 @@ def _check(text: str) -> None:
         STATEMENT,
         f"gets a value with the character U+{ord(found.group()):04X}, which not every database"
         " reads as itself",
-        f"With {READER}=spark values are texts without backslashes, control characters, and"
-        " quotes other than ' and \".",
+        "Use values without backslashes, control characters, or quotes other than ' and \", or"
+        f" read with {READER}=driver.",
     )
 
 
@@ -180,20 +188,20 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
         return
     if statements(cut) > 1 or not Statement(sql, _syntax(kind)).is_query:
         yield Problem(
-            origin, STATEMENT, f"is not one query, which is all that {READER}=spark can read",
-            "Write SELECT ..., or WITH ... where the database takes it inside parentheses.",
+            origin, STATEMENT, f"is not one query, and {READER}=spark reads only one query",
+            "Write SELECT ..., or WITH ... if the database accepts it in parentheses.",
         )  # fmt: skip
     doubt = _doubt(cut, is_known=kind is not None) if names_in(sql) else ""
     if doubt:
         yield Problem(
             origin, STATEMENT,
-            f"has {doubt} beside variables: where its texts end is not known for sure",
-            "Leave it out of the statement, or put such SQL into a view.",
+            f"has {doubt} next to variables: DIL cannot be sure where the statement's texts end",
+            "Remove this SQL from the statement, or put it into a view.",
         )  # fmt: skip
 
 
 def _doubt(cut: tuple[SqlPiece, ...], *, is_known: bool) -> str:
-    """Return what of a statement another mode, or another database, may cut up otherwise."""
+    """Return the part of a statement that another mode or database may split differently, or ""."""
     for piece in cut:
         if piece.part in {SqlPart.TEXT, SqlPart.NAME} and "\\" in piece.text:
             return "a backslash"
@@ -236,7 +244,7 @@ def _read(settings: JdbcSettings, driver: str, values: RequestValues) -> SparkRe
             _check(as_text(each))
     options = {
         "url": uri,
-        # A derived table with a name of its own is what all databases know.
+        # All databases accept a derived table with an alias.
         "dbtable": f"(\n{statement.bound(values.variables, literal)}) q",
         "fetchsize": _FETCH_ROWS,
         "preferTimestampNTZ": "true",
@@ -252,7 +260,7 @@ def _read(settings: JdbcSettings, driver: str, values: RequestValues) -> SparkRe
 
 
 def _address(template: str, values: RequestValues, hosts: Iterable[str]) -> str:
-    """Return the address with its variables, which can be no options of the driver."""
+    """Return the address with values for its variables; a value cannot become a driver option."""
     for name in placeholders(template):
         if not _PLAIN.fullmatch(as_text(values.variables.get(name))):
             raise ConfigError.single(
@@ -262,16 +270,18 @@ def _address(template: str, values: RequestValues, hosts: Iterable[str]) -> str:
             )
     text = filled_address(template, values.variables, hosts)
     if not text.startswith("jdbc:"):
-        raise ConfigError.single(URI, "is no address of a database", "It begins with jdbc:.")
+        raise ConfigError.single(
+            URI, "is no address of a database", "Begin the address with jdbc:."
+        )
     from dil.secrets import learn
 
     for password in _PASSWORD.findall(text):
-        learn(Secret(password))  # masked in all messages from now on
+        learn(Secret(password))  # All messages mask it from now on.
     return text
 
 
 def _location(uri: str) -> str:
-    """Return the address without options and users, which may hold a password."""
+    """Return the address without options and user, because these may hold a password."""
     place = uri[5:]
     place = place[: found.start()] if (found := _OPTIONS.search(place)) else place
     kind, _, rest = place.rpartition("@") if "@" in place else ("", "", place)
@@ -285,6 +295,6 @@ def _jars(text: str, folder: Path) -> tuple[str, ...]:
             raise ConfigError.single(
                 JAR,
                 f"names {jar}, which is no jar or does not exist",
-                "A relative path begins at the folder of the job file.",
+                "Name a jar that exists; a relative path starts at the job file's folder.",
             )
     return jars

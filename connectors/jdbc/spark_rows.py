@@ -1,4 +1,4 @@
-"""The session of a work unit that Spark reads."""
+"""The session of a work unit whose rows Spark reads."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 
 class SparkRows(RowSession):
-    """Hands on the rows that Spark reads, with the job's names and columns; on one page."""
+    """Yields the rows that Spark reads as one page, with the job's names and columns."""
 
     def __init__(self, settings: JdbcSettings, rows: Iterator[pa.RecordBatch] | None) -> None:
         if rows is None:
             raise ConfigError.single(
                 READER,
-                "is spark, which only a run has",
-                f"`dil run` reads; a look works with -D {READER}=driver where there is a Python"
-                " driver.",
+                "is spark, and only a run reads with Spark",
+                f"Use `dil run`; or add -D {READER}=driver if there is a Python driver for the"
+                " database.",
             )
         self._shape = ResultShape(settings)
         self._rows = rows
 
     def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:
-        """Yield the rows; their statement has the values of the request already.
+        """Yield the rows in batches; their statement already has the values of the request.
 
         Raises:
-            SourceContractError: columns are not as the job says.
-            TransientSourceError: rows are missing at the end.
+            SourceContractError: the columns contradict the job.
+            TransientSourceError: fewer rows came than Spark read.
         """
         del values
         for batch in self._rows:

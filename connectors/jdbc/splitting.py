@@ -1,8 +1,8 @@
-"""The queries that find the ranges of a key column, and the queries that read one range.
+"""Queries that find the ranges of a key column, and queries that read one range.
 
-The bounds are those of the rows at the time of planning. ``quantile`` bounds hold equal numbers of
+The bounds come from the rows at planning time. ``quantile`` bounds hold equal numbers of
 rows, at the price of one pass over the column; ``range`` bounds need only its least and greatest
-key, which an index knows.
+key, which an index gives.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 def ranges_of(
     connection: SourceConnection, sql: str, column: str, count: int, *, by_quantile: bool
 ) -> tuple[KeyRange, ...]:
-    """Return the ranges into which the rows of a query are cut.
+    """Return the ranges that divide the rows of a query.
 
     Args:
-        connection: Where the query runs.
+        connection: The connection that runs the query.
         sql: A query that has the column, without variables.
         column: The key column.
-        count: How many ranges are wanted.
-        by_quantile: Whether each is to hold the same number of rows.
+        count: The number of ranges.
+        by_quantile: Whether each range holds about the same number of rows.
 
     Raises:
-        SourceContractError: the column cannot be cut.
-        SourceError: the database refuses.
+        SourceContractError: the column cannot be cut into ranges.
+        SourceError: the database refuses the query.
     """
     name = _name(connection.syntax, column)
     source = f"(\n{sql}\n) q"
@@ -60,13 +60,13 @@ def ranges_of(
 
 
 def narrowed(syntax: SqlSyntax, sql: str, column: str, unit: JsonObject) -> str:
-    """Return a query for the rows of one range, with ``{{range.low}}``, ``{{range.high}}``.
+    """Return a query for the rows of one range; ``{{range.low}}`` and ``{{range.high}}`` bound it.
 
     Args:
-        syntax: How SQL is written there.
+        syntax: The SQL syntax of the database.
         sql: The query of the job.
         column: The key column.
-        unit: What ``unit_of`` made of the range.
+        unit: The range, as ``unit_of`` returns it.
     """
     name = _name(syntax, column)
     if unit.get("null"):
@@ -79,18 +79,18 @@ def narrowed(syntax: SqlSyntax, sql: str, column: str, unit: JsonObject) -> str:
 
 
 def refuse_unknown(connection: SourceConnection, sql: str, column: str) -> None:
-    """Refuse a column that a query lacks, after the database refused to cut its rows by it.
+    """Raise ConfigError if a query lacks a column by which the database did not cut its rows.
 
     Args:
-        connection: A connection that has run nothing yet.
+        connection: A new connection.
         sql: The query, without variables.
-        column: What ``ms.jdbc.partition.column`` names.
+        column: The name in ``ms.jdbc.partition.column``.
 
     Raises:
         ConfigError: the query has no such column.
         SourceError: the database refuses the query itself.
     """
-    # One row of nulls, whatever the query has, and it need not run for that.
+    # The result is one row of nulls, whatever the query holds, and the query need not run for it.
     asked = f"SELECT q.* FROM (SELECT 1 AS one) o LEFT JOIN (\n{sql}\n) q ON 1 = 0"  # noqa: S608
     names = list(_rows(connection, asked)[0])
     if column in names:
@@ -99,19 +99,19 @@ def refuse_unknown(connection: SourceConnection, sql: str, column: str) -> None:
     near = get_close_matches(column.lower(), by_lower, n=1)
     raise ConfigError.single(
         "ms.jdbc.partition.column",
-        f'names the column "{column}", and the result of ms.jdbc.statement has none',
+        f'names the column "{column}", which the result of ms.jdbc.statement lacks',
         (f'Did you mean "{by_lower[near[0]]}"? ' if near else "")
-        + f"Its columns are {', '.join(names)}.",
+        + f"Name one of its columns: {', '.join(names)}.",
     )
 
 
 def _name(syntax: SqlSyntax, column: str) -> str:
-    """Return the column as that of the query: SQLite takes other quoted names for texts."""
+    """Return the column as a qualified name: SQLite takes an unknown quoted name for a text."""
     return f"q.{syntax.quoted(column)}"
 
 
 def unit_of(part: KeyRange) -> JsonObject:
-    """Return a range as JSON, which ``narrowed`` reads; ends that are not there are left out."""
+    """Return a range as a unit, which ``narrowed`` reads; an open end is left out."""
     if part.is_null:
         return {"null": True}
     ends = {"low": part.low, "high": part.high}
@@ -119,9 +119,9 @@ def unit_of(part: KeyRange) -> JsonObject:
 
 
 def _quantiles(connection: SourceConnection, source: str, name: str, count: int) -> list[Key]:
-    """Return the first key of each part but the first, each part having as many rows.
+    """Return the first key of each part but the first; the parts have about equal rows.
 
-    A key with so many rows that it fills a part counts once.
+    A key that fills more than one part is returned once.
     """
     sql = (
         f"SELECT min(k) AS k FROM (SELECT {name} AS k, ntile({count}) OVER (ORDER BY {name}) AS n"  # noqa: S608
@@ -133,7 +133,7 @@ def _quantiles(connection: SourceConnection, source: str, name: str, count: int)
 
 
 def _check_order(connection: SourceConnection, source: str, column: str, bounds: list[Key]) -> None:
-    """Refuse keys whose sort order differs from their comparison, for example those of an enum.
+    """Raise if the database sorts the keys in another order than it compares them, as for an enum.
 
     Raises:
         SourceContractError: a row would be in two ranges, or in none.
@@ -146,14 +146,14 @@ def _check_order(connection: SourceConnection, source: str, column: str, bounds:
         found = [row for batch in connection.run(statement, ends) for row in batch.to_pylist()]
         if not found or not found[0]["n"]:
             raise SourceContractError(
-                f'the keys of "{column}" are sorted otherwise than they are compared: rows would be'
-                " in two ranges or in none",
-                "Cast the column to text in ms.jdbc.statement, or take another one.",
+                f'the keys of "{column}" are sorted otherwise than they are compared: rows would'
+                " be in two ranges or in none",
+                "Cast the column to text in ms.jdbc.statement, or name another column.",
             )
 
 
 def _key(value: Any) -> Key | None:  # noqa: ANN401 - a value of any column
-    """Return a key as JSON holds it: numbers, and text of everything else."""
+    """Return a key as JSON holds it: a number, or the text of any other value."""
     if isinstance(value, Decimal) and value == value.to_integral_value():
         return int(value)
     return value if value is None or isinstance(value, int | float) else str(value)
@@ -165,7 +165,7 @@ def _rows(connection: SourceConnection, sql: str) -> list[dict[str, Any]]:
 
 
 def _pylist(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return rows as Python values; times beyond the year 9999, which Python has not, as texts."""
+    """Return rows as Python values; times after the year 9999, which Python lacks, as texts."""
     try:
         rows: list[dict[str, Any]] = batch.to_pylist()
     except OverflowError:

@@ -1,6 +1,6 @@
-"""Cuts a statement into code, texts, quoted names, comments and placeholders; no side effects.
+"""Cuts a statement into code, texts, quoted names, comments and placeholders; pure.
 
-It understands only as much of SQL as is needed to see where a value is put (rule S9).
+It understands only enough of SQL to see in which kind of piece a placeholder is (rule S9).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LINE = re.compile(r"[^\n]*")
 
 
 class SqlTextError(ValueError):
-    """A statement cannot be cut into pieces; the reason continues a sentence about it."""
+    """A statement cannot be cut into pieces; the message continues a sentence about it."""
 
 
 class SqlPart(Enum):
@@ -32,11 +32,11 @@ class SqlPart(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SqlPiece:
-    """A piece of a statement as it is written, its quotes included.
+    """A piece of a statement in its original text, including its quotes.
 
-    ``opening`` is what it begins with: a quote, a dollar quote. ``escapes`` says that a backslash
-    in it escapes. Placeholders are not cut out of texts, names and comments; in code they are
-    pieces of their own, ``is_placeholder``.
+    ``opening`` is the mark at its beginning, such as a quote or a dollar quote. If ``escapes`` is
+    true, a backslash in it escapes. In code a placeholder is a piece of its own
+    (``is_placeholder``); in texts, names and comments it stays a part of them.
     """
 
     part: SqlPart
@@ -47,16 +47,17 @@ class SqlPiece:
 
 
 def pieces(sql: str, syntax: SqlSyntax) -> tuple[SqlPiece, ...]:
-    """Cut a statement into its pieces; joined they are the statement.
+    """Return the pieces of a statement; joined they are the statement.
 
     Raises:
-        SqlTextError: a text, a name or a comment has no end, or a kind of text is not understood.
+        SqlTextError: a text, a name or a comment has no end, or DIL does not understand a kind of
+            text.
     """
     return tuple(_Cutter(sql, syntax).pieces())
 
 
 def statements(cut: tuple[SqlPiece, ...]) -> int:
-    """Return how many statements there are, separated by semicolons."""
+    """Return the number of statements, which semicolons separate."""
     count, is_there = 0, False
     for piece in cut:
         if piece.part is SqlPart.COMMENT:
@@ -105,7 +106,7 @@ class _Cutter:
         return found
 
     def _special(self) -> SqlPiece | None:
-        """Return the text, name or comment that begins here and move behind it; None for code."""
+        """Return the text, name or comment that begins here, and move past it; None in code."""
         match = PLACEHOLDER.match(self._sql, self._at)
         if match:
             self._at = match.end()
@@ -155,7 +156,7 @@ class _Cutter:
         return None
 
     def _prefix(self) -> str:
-        """Return the letter right before a quote, if it is a word of its own."""
+        """Return the letter directly before a quote if it is a word of its own, else ""."""
         before = self._sql[max(0, self._at - 2) : self._at]
         if not before or not before[-1].isalpha():
             return ""

@@ -1,7 +1,7 @@
 """``ms.jdbc.statement`` with the values of one request (rule S9); pure.
 
-A value can never become SQL: inside a text it is put in with the text's own quotes doubled, as a
-part of a name only when it can be nothing else, and anywhere else it is bound.
+A value can never become SQL. Inside a text its quotes are doubled; in a name it must consist of
+letters, digits, _, $ and dots; anywhere else it is bound.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _AS_NAME = re.compile(r"(?i)(?<![\w$.])(?:from|join|into|update|table)\s*\Z")
 _DISTINCT_FROM = re.compile(r"(?i)\bdistinct\s+from\s*\Z")
 _LAST_ORDER = re.compile(r"(?is).*(?<![\w$.@])(?P<end>order\s+by)\b")
 _LAST_LIMIT = re.compile(r"(?is).*(?<![\w$.@])(?P<end>limit)\b")
-# SQL Server's, behind SELECT: TOP 10, TOP (10) PERCENT WITH TIES.
+# SQL Server's limit behind SELECT: TOP 10, TOP (10) PERCENT WITH TIES.
 _TOP = re.compile(
     r"(?is)\s*select\s+(?:(?:all|distinct)\s+)?"
     r"(?P<top>top\s*(?:\(\s*\)|\s[0-9]+)(?:\s+percent\b)?(?:\s+with\s+ties\b)?)"
 )
 _TOP_WORD = re.compile(r"(?i)(?<![\w$.@])top\s*(?:\(|\s[0-9])")
 _SELECT = re.compile(r"(?i)(?<![\w$.@])select\b")
-# What outlives a transaction: MySQL's @variables, and locks that are taken by name.
+# Things that outlive a transaction: MySQL's @variables, and locks that are taken by name.
 _OUTLIVING = re.compile(r"(?i)(?<![@<])@(?:[\w.$`]|\Z)|lock")
 _GROUPING = {"group", "distinct", "union", "intersect", "except", "minus", "over"}
-# The functions whose arguments have a FROM.
+# The functions whose arguments may contain FROM.
 _FROM_FUNCTIONS = {"extract", "substring", "trim", "overlay", "position"}
 _READING = {"select", "with", "values", "table", "show", "explain", "describe", "desc", "pragma",
             "from", "summarize"}  # fmt: skip
 _WRITING = {"insert", "update", "delete", "merge"}
-# With what else a statement of one of the databases begins.
+# Other first words of a statement that one of the databases knows.
 _OTHERS = {"alter", "analyze", "attach", "begin", "call", "check", "checkpoint", "close", "cluster",
            "comment", "commit", "copy", "create", "dbcc", "deallocate", "declare", "detach",
            "discard", "do", "drop", "exec", "execute", "export", "fetch", "flush", "force", "grant",
@@ -56,7 +56,7 @@ class Statement:
     """A statement with placeholders.
 
     Raises:
-        SqlTextError: the statement cannot be cut up.
+        SqlTextError: the statement cannot be cut into pieces.
     """
 
     def __init__(self, sql: str, syntax: SqlSyntax) -> None:
@@ -65,12 +65,12 @@ class Statement:
 
     @cached_property
     def template(self) -> str:
-        """Return the statement as it is written, without a semicolon at its end."""
+        """Return the statement's text without a semicolon at its end."""
         return "".join(piece.text for piece in self._pieces)
 
     @cached_property
     def reads(self) -> bool:
-        """Return whether it is a query, by its words."""
+        """Return whether the statement is a query, judged by its words."""
         found = words(self._pieces)
         if not found or found[0] not in _READING:
             return False
@@ -78,29 +78,29 @@ class Statement:
 
     @cached_property
     def is_query(self) -> bool:
-        """Return whether it can be put in parentheses, as a table of another query."""
+        """Return whether the statement can be put in parentheses, as a table of another query."""
         found = words(self._pieces)
         return self.reads and found[0] in {"select", "with", "values", "table", "from"}
 
     @cached_property
     def ends_with_transaction(self) -> bool:
-        """Return whether the database keeps nothing of it behind its transaction, by its words."""
+        """Return whether all effects end with the transaction, judged by the statement's words."""
         code = (each.text for each in self._pieces if each.part is SqlPart.CODE)
         return self.is_query and not any(map(_OUTLIVING.search, code))
 
     @property
     def groups(self) -> bool:
-        """Return whether each of its rows may be made of several rows, by its words.
+        """Return whether one row of the result may combine several rows, judged by its words.
 
-        A database may then have to read all of them to find one.
+        A database may then have to read all rows to find one.
         """
         return bool(_GROUPING & set(words(self._pieces)))
 
     @property
     def unlimited(self) -> str | None:
-        """Return the query as a table, without the ORDER BY and LIMIT at its end, or its TOP.
+        """Return the query without the ORDER BY and LIMIT at its end, or its TOP, as a table.
 
-        None if it has neither, or one that cannot be taken away alone.
+        None if it has neither, or if its limit cannot be removed alone.
         """
         if not self.is_query:
             return None
@@ -111,7 +111,7 @@ class Statement:
         return self.template[: end.start("end")] if end else None
 
     def _without_top(self, code: str, end: int | None) -> str | None:
-        """Return the query up to an end and without TOP; None where TOP is one of several."""
+        """Return the query up to ``end`` without TOP; None if it has several TOP."""
         top = _TOP.match(code)
         count = len(_TOP_WORD.findall(code))
         if words(self._pieces)[0] == "with" or count > 1 or (count == 1 and top is None):
@@ -131,13 +131,12 @@ class Statement:
         """Return the SQL of one request.
 
         Args:
-            variables: The values that placeholders stand for.
-            bind: Takes each value that is bound, in order.
-            written: Applied to all text of the statement itself, such as the doubling of
-                percent signs.
+            variables: The values of placeholders.
+            bind: Receives each bound value, in order.
+            written: Converts the statement's own text, for example doubles its percent signs.
 
         Raises:
-            ConfigError: a placeholder has no value, or its value cannot stand where it is.
+            ConfigError: a placeholder has no value, or its place does not allow the value.
         """
         parts: list[str] = []
         for number, piece in enumerate(self._pieces):
@@ -148,7 +147,7 @@ class Statement:
                 parts.append(written(piece.text))
             else:
                 parts.append(written(_filled(piece, variables)))
-        # A comment at the end would hide what is put behind the statement.
+        # A comment at the end would hide text that is added behind the statement.
         return "".join(parts) + "\n"
 
     def _in_code(self, number: int, value: JsonValue, bind: Bind) -> str:
@@ -160,7 +159,7 @@ class Statement:
             return text
         if isinstance(value, list | tuple):
             return _bound_list(name, value, bind)
-        # Blanks keep a minus or a quote apart from the text beside it.
+        # Blanks separate a minus or a quote from the neighbouring text.
         return f" {bind(value)} "
 
     def _is_part_of_name(self, number: int) -> bool:
@@ -171,7 +170,7 @@ class Statement:
         )
 
     def _is_whole_name(self, number: int) -> bool:
-        """Return whether a placeholder is where only the name of a table can be."""
+        """Return whether only the name of a table can be in a placeholder's place."""
         code = "".join(
             piece.text if piece.part is SqlPart.CODE and not piece.is_placeholder else " x "
             for piece in self._pieces[:number]
@@ -183,7 +182,7 @@ class Statement:
 
 
 def misspelt(cut: Sequence[SqlPiece]) -> tuple[str, str] | None:
-    """Return the first word of a statement if it is misspelt, and the nearest right word."""
+    """Return a misspelt first word of a statement and the nearest right word, else None."""
     found = words(tuple(cut))[:1]
     known = _READING | _WRITING | _OTHERS
     if not found or found[0] in known:
@@ -198,7 +197,7 @@ def names_in(sql: str) -> set[str]:
 
 
 def _without_end(cut: Sequence[SqlPiece]) -> tuple[SqlPiece, ...]:
-    """Return the pieces without a semicolon at the end, which no driver wants."""
+    """Return the pieces without a semicolon at the end, which drivers refuse."""
     kept = list(cut)
     for number in reversed(range(len(kept))):
         piece = kept[number]
@@ -217,7 +216,7 @@ def _without_end(cut: Sequence[SqlPiece]) -> tuple[SqlPiece, ...]:
 
 
 def _outer_code(cut: Sequence[SqlPiece]) -> str:
-    """Return the code outside of parentheses, blanks in place of all else."""
+    """Return the code outside of parentheses; a blank replaces each other part."""
     code = "".join(
         piece.text
         if piece.part is SqlPart.CODE and not piece.is_placeholder
@@ -240,7 +239,7 @@ def _touches(piece: SqlPiece, end: int) -> bool:
 
 
 def _function_around(code: str) -> str:
-    """Return the word before the parenthesis that is open at the end of some code."""
+    """Return the word before the parenthesis that is still open at the end of some code."""
     depth = 0
     for at in range(len(code) - 1, -1, -1):
         if code[at] == ")":
@@ -269,10 +268,12 @@ def _filled(piece: SqlPiece, variables: Mapping[str, JsonValue]) -> str:
 
 def _inside_text(name: str, text: str, piece: SqlPiece) -> str:
     if "\x00" in text:
-        raise _wrong(f"{name} holds a character with the code 0, which no text of SQL can hold")
+        raise _wrong(f"{name} holds a character with the code 0, which an SQL text cannot hold")
     if piece.opening.startswith("$"):
         if "$" in text:
-            raise _wrong(f"the value of {name} has a dollar sign, and is in a dollar quote")
+            raise _wrong(
+                f"the value of {name} has a dollar sign, and its placeholder is in a dollar quote"
+            )
         return text
     if piece.escapes:
         text = text.replace("\\", "\\\\")
@@ -285,17 +286,17 @@ def _as_name(name: str, value: JsonValue) -> str:
         raise _wrong(
             f"{name} is a part of a name, and its value has other characters than letters, digits,"
             " _, $ and the dot",
-            "Stand alone it is bound as a value.",
+            "Write the placeholder outside of a name: then DIL binds its value.",
         )
     return text
 
 
 def _bound_list(name: str, values: Sequence[JsonValue], bind: Bind) -> str:
-    """Return a list of values as SQL writes it between parentheses."""
+    """Return a list of values as SQL writes it in parentheses."""
     if not values:
         raise _wrong(f"{name} is an empty list, for which SQL has no form")
     if any(isinstance(value, list | tuple | Mapping) for value in values):
-        raise _wrong(f"{name} is a list of other than plain values")
+        raise _wrong(f"{name} is a list with values that are neither text, number nor boolean")
     return ", ".join(f" {bind(value)} " for value in values)
 
 
@@ -303,7 +304,7 @@ def _value(name: str, variables: Mapping[str, JsonValue]) -> JsonValue:
     if name not in variables:
         raise _wrong(
             f"needs {{{{{name}}}}}, which has no value in this request",
-            "Declare it in ms.parameters. A session key needs an initValue in"
+            "Declare the variable in ms.parameters. A session key needs an initValue in"
             " ms.session.key.field, page values need initialvalues in ms.pagination.",
         )
     return variables[name]

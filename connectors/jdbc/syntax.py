@@ -1,4 +1,4 @@
-"""The syntax of texts, names and comments in each kind of database; pure."""
+"""The syntax of texts, names and comments for each kind of database; pure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from enum import StrEnum
 
 from dil.databases.statements import quoted
 
-# What SQLAlchemy makes of an Oracle name that was not quoted: ID is id.
+# SQLAlchemy's form of an unquoted Oracle name: ID becomes id.
 _SMALL = re.compile(r"[a-z][a-z0-9_$#]*")
 
 
 class Kind(StrEnum):
-    """A kind of database; the value is the word behind ``jdbc:``."""
+    """A kind of database; the value is the word after ``jdbc:``."""
 
     POSTGRESQL = "postgresql"
     MYSQL = "mysql"
@@ -25,7 +25,7 @@ class Kind(StrEnum):
 
     @property
     def is_mysql(self) -> bool:
-        """Return whether it speaks MySQL's protocol."""
+        """Return whether the database speaks MySQL's protocol."""
         return self in {Kind.MYSQL, Kind.MARIADB}
 
     @property
@@ -35,23 +35,24 @@ class Kind(StrEnum):
 
     @property
     def adapts_texts(self) -> bool:
-        """Return whether a bound text is compared as the type of the other side, even a number."""
+        """Return whether a bound text takes the type of the value compared with it."""
         return self in {Kind.POSTGRESQL, Kind.DUCKDB}
 
 
 @dataclass(frozen=True, slots=True)
 class SqlSyntax:
-    """How SQL is written there.
+    """The SQL syntax of one kind of database.
 
-    ``backslashes`` says that a backslash escapes inside texts, ``double_quoted_texts`` that
-    ``"..."`` is a text and no name. ``names`` maps what opens a quoted name to what closes it;
-    ``quoted`` writes the first of them. ``dollars`` are PostgreSQL's dollar quotes, ``prefixed``
-    the letters whose texts have escapes of their own (``E'..'``), ``refused`` those whose texts are
-    not understood. ``hashes`` are comments that begin with ``#``; ``dashes_need_blank`` that ``--``
-    begins one only before a blank. ``nested`` comments may hold comments. ``executable`` comments
-    (``/*! */``) are SQL. ``tops`` says that TOP behind SELECT limits the rows, and that only
-    whole statements have a WITH. ``capitals`` says that the driver gives names in small letters
-    where the database has them in capitals.
+    If ``backslashes`` is true, a backslash escapes inside texts; if ``double_quoted_texts`` is
+    true, ``"..."`` is a text and no name. ``names`` maps the opening mark of a quoted name to its
+    closing mark; ``quoted`` uses the first pair. ``dollars`` allows PostgreSQL's dollar quotes.
+    Texts with a letter of ``prefixed`` before them have escapes of their own (``E'..'``); DIL does
+    not understand texts with a letter of ``refused``. If ``hashes`` is true, ``#`` begins a
+    comment; if ``dashes_need_blank`` is true, ``--`` begins a comment only before a blank. If
+    ``nested`` is true, comments may hold comments; if ``executable`` is true, ``/*! */`` holds SQL.
+    If ``tops`` is true, TOP behind SELECT limits the rows, and only whole statements have a WITH.
+    If ``capitals`` is true, the driver returns names in small letters that the database has in
+    capitals.
     """
 
     backslashes: bool = False
@@ -68,7 +69,7 @@ class SqlSyntax:
     capitals: bool = False
 
     def quoted(self, name: str) -> str:
-        """Return a name in quotes, whatever characters it has."""
+        """Return a name in quotes, whatever its characters are."""
         if self.capitals and _SMALL.fullmatch(name):
             name = name.upper()
         return quoted(name, *self.names[0])
@@ -94,7 +95,7 @@ _SYNTAXES = {
 
 
 def syntax_of(kind: Kind, *, sql_mode: str = "") -> SqlSyntax:
-    """Return how SQL is written there; ``sql_mode`` is that of a MySQL session."""
+    """Return the SQL syntax of a kind of database; ``sql_mode`` is that of a MySQL session."""
     syntax = _SYNTAXES[kind]
     modes = sql_mode.upper().split(",")
     if "NO_BACKSLASH_ESCAPES" in modes:
@@ -106,6 +107,6 @@ def syntax_of(kind: Kind, *, sql_mode: str = "") -> SqlSyntax:
 
 
 def kind_of(uri: str) -> Kind | None:
-    """Return the kind of database; None where it is not known, encrypted, or a variable."""
+    """Return the kind of database; None if it is unknown, encrypted, or a variable."""
     word = uri.split(":")[1].lower() if uri.count(":") > 1 else ""
     return Kind(word) if word in set(Kind) else None

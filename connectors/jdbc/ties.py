@@ -1,7 +1,7 @@
-"""Asks the database for rows behind the edge of a page that share the key of its last row.
+"""Asks the database for rows after the edge of a page that share the key of its last row.
 
-Only the database knows which keys it holds to be equal: a collation may ignore case, accents, or
-blanks at the end. The cursor would pass over all of them.
+Only the database knows which keys are equal to it: a collation may ignore case, accents, or blanks
+at the end. The cursor would skip all rows with an equal key.
 """
 
 from __future__ import annotations
@@ -18,19 +18,18 @@ from connectors.jdbc.syntax import Kind
 from dil.model.json import JsonObject, JsonValue, as_text
 
 _LOG = logging.getLogger(__name__)
-# No test runs against them, and what they do not take is no reason to fail.
+# No test runs against these databases; a query that they refuse is no reason to fail.
 _UNTRIED = {Kind.SQLSERVER, Kind.ORACLE}
 
 
 class TieWatch:
-    """Asks at the edges of one walk's pages whether rows behind share the key of the last one.
+    """Checks at the edges of one walk's pages whether later rows share the key of the last row.
 
-    A statement that groups is run as a whole for each such question. There it is asked once
-    whether any two rows share a key, which holds for the transaction; only where some do, each
-    page is asked for.
+    A statement that groups runs as a whole for each such check. So one check looks whether any two
+    rows share a key, which holds for the transaction; only if some do, each page is checked.
 
     Args:
-        connection: Where the pages are read.
+        connection: The connection that reads the pages.
         kind: The kind of database.
         cursors: The parameters that lead from page to page.
     """
@@ -45,19 +44,19 @@ class TieWatch:
     def refuse(
         self, statement: Statement, variables: Mapping[str, JsonValue], last: JsonObject
     ) -> None:
-        """Refuse a page whose last row has a key that other rows of the statement have too.
+        """Raise if other rows of the statement share the key of a page's last row.
 
-        One count of the rows with that key, of the statement without its order and limit.
-        Statements whose limit cannot be taken away are not asked for.
+        It counts the rows with that key in the statement without its order and limit. It does not
+        check statements whose limit cannot be removed.
 
         Args:
             statement: The statement of the page.
-            variables: What the page was asked with.
-            last: The key of the last row, by the names of columns that the database knows.
+            variables: The values of the page's request.
+            last: The key of the last row, by the database's names of the columns.
 
         Raises:
-            SourceContractError: there are such rows.
-            SourceError: the database refuses.
+            SourceContractError: other rows share the key.
+            SourceError: the database refuses the query.
         """
         whole = statement.unlimited
         if whole is None:
@@ -83,7 +82,7 @@ class TieWatch:
             if self._kind not in _UNTRIED:
                 raise
             _LOG.warning(
-                "it is unknown whether rows behind the page have the key of its last one, which"
+                "it is unknown whether later rows share the key of the page's last row; such rows"
                 " would not be read: %s",
                 error.message,
             )
@@ -106,7 +105,7 @@ def same_key(names: Iterable[str], ends: Iterable[str], whole: str) -> str:
 
 
 def repeated_keys(names: Iterable[str], whole: str) -> str:
-    """Return SQL that counts the keys which more than one row of a query has."""
+    """Return SQL that counts the keys that more than one row of a query has."""
     keys = ", ".join(names)
     return (
         f"SELECT count(*) AS n FROM (SELECT 1 AS one FROM (\n{whole}\n) q"  # noqa: S608
@@ -115,6 +114,6 @@ def repeated_keys(names: Iterable[str], whole: str) -> str:
 
 
 def _end(value: JsonValue, kind: Kind) -> JsonValue:
-    """Return a part of a key in the form in which the next page binds it."""
+    """Return a part of a key in the form that the next page binds."""
     is_text = not isinstance(value, bool | int | float | Decimal)
     return KeyText(as_text(value)) if is_text or kind.adapts_texts else value

@@ -1,4 +1,4 @@
-"""S3 and services like it: list, get, put."""
+"""S3 and compatible services: list, read and write objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ms.source.uri`` of an S3 source: bucket, service, prefix (docs/object-stores.md)."""
+"""Reads ``ms.source.uri`` of an S3 source: bucket, service, prefix (docs/object-stores.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT_REGION = "us-west-2"
 _URI = re.compile(
     r"(?P<scheme>s3|https?)://(?P<host>[^/]*)/?(?P<prefix>.*)", re.IGNORECASE | re.DOTALL
 )
-# Hosts of AWS that the client library makes itself from the region, in either form.
+# AWS hosts, in both forms that the client library derives from the region.
 _AWS = re.compile(
     r"s3(?:[.-](?P<region>[a-z]{2}(?:-[a-z]+)+-\d))?\.amazonaws\.com(?P<china>\.cn)?",
     re.IGNORECASE,
@@ -24,7 +24,7 @@ _AWS_DOMAIN = re.compile(r"(?:.*\.)?amazonaws\.com(?:\.cn)?(?::\d+)?", re.IGNORE
 
 @dataclass(frozen=True, slots=True)
 class S3Service:
-    """One S3 service; an empty ``endpoint`` is AWS's own of the region."""
+    """One S3 service; an empty ``endpoint`` means AWS's own service in the region."""
 
     endpoint: str
     region: str
@@ -33,7 +33,7 @@ class S3Service:
 
 @dataclass(frozen=True, slots=True)
 class S3Address:
-    """A bucket of a service, and the beginning of the keys that are meant."""
+    """A bucket of a service, and the prefix of the keys to read."""
 
     service: S3Service
     bucket: str
@@ -41,15 +41,15 @@ class S3Address:
 
     @property
     def shown(self) -> str:
-        """Return the place for messages."""
+        """Return the address for messages."""
         return f"s3://{self.bucket}/{self.prefix}"
 
 
 def address_of(uri: str, settings: S3Settings) -> S3Address:
-    """Read an address; nothing of the path is decoded, it is the key's beginning as it is.
+    """Return the address in a text; the path is the key's prefix and is not decoded.
 
     Raises:
-        AddressError: it is none.
+        AddressError: the text is no S3 address.
     """
     match = _URI.fullmatch(uri)
     if match is None:
@@ -60,7 +60,8 @@ def address_of(uri: str, settings: S3Settings) -> S3Address:
     host = match["host"]
     if "@" in host:
         raise AddressError(
-            "has a user in its address", "Write it into source.conn.username and .password."
+            "has a user in the address",
+            "Write the user into source.conn.username and the password into source.conn.password.",
         )
     if settings.bucket_name:
         bucket, rest = settings.bucket_name, _without_bucket(host, settings.bucket_name)
@@ -79,10 +80,10 @@ def address_of(uri: str, settings: S3Settings) -> S3Address:
 
 
 def origin_of(uri: str) -> NetworkOrigin:
-    """Return the scheme and the host, which has the bucket, of an address.
+    """Return the scheme and the host of an address; the host includes the bucket.
 
     Raises:
-        AddressError: it is none.
+        AddressError: the text is no S3 address.
     """
     match = _URI.fullmatch(uri)
     if match is None:
@@ -91,12 +92,12 @@ def origin_of(uri: str) -> NetworkOrigin:
 
 
 def is_of_aws(host: str) -> bool:
-    """Return whether a host, with or without a port, is one of AWS."""
+    """Return whether a host, with or without a port, belongs to AWS."""
     return _AWS_DOMAIN.fullmatch(host) is not None
 
 
 def _without_bucket(host: str, bucket: str) -> str:
-    """Return the service's host; the bucket's name may be the host's first part, or all of it."""
+    """Return the service's host; the bucket may be the host's first part, or the whole host."""
     if host == bucket:
         return ""
     return host.removeprefix(f"{bucket}.")
@@ -112,7 +113,7 @@ def _is_number(host: str) -> bool:
 
 
 def _service(scheme: str, host: str, settings: S3Settings) -> S3Service:
-    """Return the service; ``endpoint`` goes before the URI's own host."""
+    """Return the service; the ``endpoint`` setting overrides the URI's host."""
     endpoint = settings.endpoint.rstrip("/")
     region, aws = settings.region, _AWS.fullmatch(host)
     if not endpoint and host and aws is None:

@@ -1,4 +1,4 @@
-"""A client of botocore with our rules: the job's credentials and proxy, time-outs, signing."""
+"""Makes clients of botocore with the job's credentials, proxy, time-outs and signing."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from dil import __version__
 if TYPE_CHECKING:
     from connectors.s3.section import S3Settings
 
-_SECONDS = 60  # a request without a time-out could block a task for ever
+_SECONDS = 60  # A request without a time-out could block a task for ever.
 
 
 def make_client(settings: JobSettings, service: S3Service) -> Any:  # noqa: ANN401 - no types
-    """Return a client of a service; nothing is sent yet.
+    """Return a client of a service; it sends nothing yet.
 
-    Requests are tried three times. Proxies of the environment are not looked at; its endpoint is,
-    where the job names none, and unless the job says otherwise it is asked by path.
+    The client tries a request three times. It ignores the environment's proxies. If the job names
+    no endpoint, it uses the environment's, with the bucket in the path unless the job says
+    otherwise.
     """
     client = _client(settings, service, by_path=service.path_style)
     if service.path_style or settings.s3.path_style is not None:
@@ -50,7 +51,7 @@ def _client(settings: JobSettings, service: S3Service, *, by_path: bool) -> Any:
             retries={"total_max_attempts": 3, "mode": "standard"},
             s3={"addressing_style": "path" if by_path else "virtual"},
             user_agent_extra=f"dil-spark/{__version__}",
-            # What is sent carries its MD5, which every service compares.
+            # Each upload carries its MD5, which every service compares.
             request_checksum_calculation="when_required",
         ),
         **_credentials(settings),
@@ -59,12 +60,12 @@ def _client(settings: JobSettings, service: S3Service, *, by_path: bool) -> Any:
 
 @cache
 def _models() -> Any:  # noqa: ANN401
-    """Return the loader of the library's description of S3, once: it takes 0.1 s each time."""
+    """Return the loader of the library's description of S3, kept because loading takes 0.1 s."""
     return create_loader()
 
 
 def _connect_timeout(s3: S3Settings) -> int:
-    """Return the seconds to connect; the client library bounds each sending by it as well."""
+    """Return the seconds to wait for a connection; the library bounds each send by them too."""
     asked = s3.connect_timeout_s or s3.connect_timeout_old_s or _SECONDS
     return max(asked, s3.write_timeout_s or 0)
 
@@ -74,7 +75,7 @@ def _signs(settings: JobSettings) -> bool:
 
 
 def _credentials(settings: JobSettings) -> dict[str, str]:
-    """Return the job's own credentials; none for the chain, and where nothing is signed."""
+    """Return the job's own credentials; empty for AWS's default chain and unsigned requests."""
     if not (settings.key or settings.secret):
         return {}
     found = {

@@ -1,4 +1,4 @@
-"""The S3 connector; cheap to import, the client library is loaded by ``open``."""
+"""The S3 connector. It imports quickly: ``open`` loads the client library."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class S3Connector(FileConnector):
-    """Lists, reads and puts objects; one client for each attempt (docs/object-stores.md)."""
+    """Lists, reads and writes objects, with one client for each attempt (docs/object-stores.md)."""
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
@@ -36,7 +36,7 @@ class S3Connector(FileConnector):
 
     @classmethod
     def session(cls, job: Job, file: UnitFile | None) -> S3Session:
-        """Return a session; nothing is sent before the first request."""
+        """Return a session; it sends nothing before the first request."""
         from connectors.s3.session import S3Session
         from connectors.s3.settings import JobSettings
 
@@ -44,7 +44,7 @@ class S3Connector(FileConnector):
 
 
 def _uri_problems(properties: Properties) -> Iterator[Problem]:
-    """Yield the problems of the address, as far as variables do not hide them."""
+    """Yield the problems of the address, as far as its variables allow a check."""
     uri, settings = properties.section(SourceSection).uri, properties.section(S3Section).parameters
     host = uri.partition("://")[2].partition("/")[0]
     if uri.startswith("{{") or placeholders(host):
@@ -83,5 +83,5 @@ def _trust_problems(properties: Properties) -> Iterator[Problem]:
             properties.origin(TLS),
             TLS,
             "has a trust store that is not PEM, which S3 clients do not read",
-            "openssl pkcs12 -in FILE.p12 -nokeys -out FILE.pem",
+            "Convert the store: openssl pkcs12 -in FILE.p12 -nokeys -out FILE.pem",
         )

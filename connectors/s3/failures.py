@@ -1,4 +1,4 @@
-"""Translates errors of S3 and its client library into our errors, here and nowhere else."""
+"""Translates errors of S3 and its client library into our errors; no other module does."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from connectors.causes import causes_of
 from dil.errors import AuthenticationError, SourceError, TransientSourceError
 from dil.model.messages import shortened
 
-_NETWORK_FIX = "Check the source, the network and the proxies in between."
-_ADDRESS_FIX = "Check ms.source.uri, and region and endpoint of ms.source.s3.parameters."
+_NETWORK_FIX = "Check the source, the network and the proxies on the way."
+_ADDRESS_FIX = "Check ms.source.uri, and the region and endpoint in ms.source.s3.parameters."
 _KEYS_FIX = (
     "Check source.conn.username (the access key) and source.conn.password (its secret), or write"
     ' ms.source.s3.parameters={"credentials":"default"} to use those of the machine.'
 )
-_CLOCK_FIX = "Set the clock of this machine; requests are signed with its time."
+_CLOCK_FIX = "Set the clock of this machine: S3 checks the time of signed requests."
 _RIGHTS_FIX = (
-    "The key needs s3:ListBucket on the bucket and s3:GetObject (or s3:PutObject) below it."
+    "Grant the access key s3:ListBucket on the bucket, and s3:GetObject (or s3:PutObject) on its"
+    " objects."
 )
 _CREDENTIALS = frozenset(
     {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken",
@@ -32,7 +33,7 @@ _CREDENTIALS = frozenset(
 )  # fmt: skip
 _RIGHTS = frozenset({"AccessDenied", "AllAccessDisabled", "AccountProblem", "Forbidden", "403"})
 _GONE = frozenset({"NoSuchKey", "NoSuchVersion", "NotFound", "404"})
-# The last two: it became shorter, where the service does not look at If-Match.
+# The last two codes: the object became shorter, and the service does not obey If-Match.
 _CHANGED = frozenset({"PreconditionFailed", "412", "InvalidRange", "416"})
 _PASSING = frozenset(
     {"SlowDown", "RequestTimeout", "RequestTimeoutException", "Throttling", "ThrottlingException",
@@ -51,20 +52,20 @@ _TOO_MANY = 429
 
 
 class ObjectGoneError(SourceError):
-    """There is no such object (any more)."""
+    """The object does not exist, or exists no longer."""
 
 
 class ObjectChangedError(SourceError):
-    """The object is not the one that was asked for (any more)."""
+    """The object is not the requested one, or is that one no longer."""
 
 
 @contextmanager
 def translated_errors(shown: str, client: Any = None) -> Iterator[None]:  # noqa: ANN401 - no types
-    """Translate errors of the client library; messages end with the service's address.
+    """Translate errors of the client library; ``shown`` begins the messages.
 
     Args:
         shown: Names the place, without secrets.
-        client: Whose requests they are, None where there is none yet.
+        client: The client that sends the requests, None if it does not exist yet.
     """
     at = f" at {client.meta.endpoint_url}" if client is not None else ""
     try:
@@ -77,13 +78,13 @@ def translated_errors(shown: str, client: Any = None) -> Iterator[None]:  # noqa
 
 
 def _refusal(error: aws.ClientError, shown: str, at: str) -> SourceError:
-    """Return our error for an answer that is a refusal."""
+    """Return our error for an answer by which the service refuses a request."""
     about = error.response.get("Error", {})
     code = str(about.get("Code", "")) or "an unknown error"
     if code in _GONE:
-        return ObjectGoneError(f"{shown}: there is no such object ({code})")
+        return ObjectGoneError(f"{shown}: the object does not exist ({code})")
     if code in _CHANGED:
-        return ObjectChangedError(f"{shown}: it is another object now ({code})")
+        return ObjectChangedError(f"{shown}: the object is another one now ({code})")
     words = shortened(str(about.get("Message", "")))
     what = f"{shown}: the service answers {code}" + (f" ({words})" if words else "") + at
     if code in _CREDENTIALS:
@@ -106,9 +107,9 @@ def _fix(code: str, headers: Mapping[str, str]) -> str:
 
 
 def _failure(error: Exception, shown: str, at: str) -> SourceError:
-    """Return our error for a request that got no answer, or one that broke off."""
+    """Return our error for a request without an answer, or with one that broke off."""
     if isinstance(error, aws.NoCredentialsError | aws.PartialCredentialsError):
-        return AuthenticationError(f"{shown}: there are no credentials", _KEYS_FIX)
+        return AuthenticationError(f"{shown}: no credentials were found", _KEYS_FIX)
     if isinstance(error, aws.CredentialRetrievalError | aws.TokenRetrievalError):
         return AuthenticationError(f"{shown}: the credentials cannot be read", _KEYS_FIX)
     if isinstance(error, aws.ParamValidationError):
@@ -118,7 +119,7 @@ def _failure(error: Exception, shown: str, at: str) -> SourceError:
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             return SourceError(
                 f"{shown}: the server's certificate is not trusted{at}",
-                "Name the file of its authority (PEM) in trustStorePath of ms.ssl.",
+                "Name the PEM file of the certificate's authority in trustStorePath of ms.ssl.",
             )
         return TransientSourceError(f"{shown}: TLS failed{at}", _ADDRESS_FIX)
     reason, fix = _reason(error, causes)
@@ -135,7 +136,7 @@ def _reason(error: Exception, causes: list[BaseException]) -> tuple[str, str]:
         ((aws.FlexibleChecksumError,), "the bytes do not fit their checksum", _NETWORK_FIX),
         ((aws.IncompleteReadError, http.client.IncompleteRead), "the body broke off", _NETWORK_FIX),
         ((ConnectionError, http.client.RemoteDisconnected), "connection reset", _NETWORK_FIX),
-        (timeouts, "timed out", f"{_NETWORK_FIX} read_timeout_seconds gives it longer."),
+        (timeouts, "timed out", f"{_NETWORK_FIX} read_timeout_seconds sets a longer time."),
     ):
         if any(isinstance(each, kinds) for each in causes):
             return f"{place}{words}", fix

@@ -1,4 +1,4 @@
-"""Listing a bucket and reading one object of it."""
+"""Lists a bucket and reads one object of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dil.errors import SourceContractError, TransientSourceError
 
 _MD5 = re.compile(r'"?([0-9a-f]{32})"?')
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
-# Encryptions whose eTag is no MD5 of the content.
+# Kinds of encryption for which the eTag is no MD5 of the content.
 _NO_MD5 = frozenset({"aws:kms", "aws:kms:dsse"})
 
 
@@ -27,13 +27,13 @@ def listed_objects(
     *,
     leaves_markers: bool = False,
 ) -> Iterator[Listed]:
-    """Yield the objects whose key begins with the prefix, in the service's order; all pages.
+    """Yield all objects whose keys begin with the prefix, in the service's order.
 
-    ``leaves_markers`` leaves out the empty objects that stand for folders.
+    If ``leaves_markers`` is true, the empty objects that represent folders are left out.
 
     Raises:
-        SourceError: the service refuses.
-        SourceContractError: it says that there is more and not where: a part would be missing.
+        SourceError: the service refuses the listing.
+        SourceContractError: the service announces more keys, but not where they begin.
     """
     token = ""
     while True:
@@ -52,8 +52,9 @@ def listed_objects(
         following = page.get("NextContinuationToken", "")
         if not following or following == token:
             raise SourceContractError(
-                f"{address.shown}: the list goes on, and the service does not say where",
-                "Nothing was published. The service does not speak list-type=2 as S3 does.",
+                f"{address.shown}: the list continues, but the service does not say where",
+                "Nothing was published. The service does not implement list-type=2 as S3 does;"
+                " inform its owner.",
             )
         token = following
 
@@ -64,7 +65,8 @@ def _length(answer: dict[str, Any], shown: str) -> int:
         answer["Body"].close()
         raise SourceContractError(
             f"{shown}: the service does not say how long the object is",
-            "A body that is cut would look whole. The service does not speak S3's protocol.",
+            "DIL could not notice a body that breaks off. The service does not implement S3's"
+            " protocol; inform its owner.",
         )
     return int(length)
 
@@ -74,7 +76,7 @@ def _epoch_ms(instant: datetime | None) -> int | None:
 
 
 class S3Object(RemoteFile):
-    """One version of one object: what is read later is what was found first, or an error.
+    """One version of one object: later reads return the version found first, or raise.
 
     ``first`` is the open stream from its beginning.
     """
@@ -99,7 +101,7 @@ class S3Object(RemoteFile):
         self._digest = hashlib.md5(usedforsecurity=False) if self._md5 and verifies_md5 else None
 
     def open_at(self, position: int) -> FileStream:
-        """Ask for the object from a position on, if it is still the same one."""
+        """Return a stream over the rest of the object, if it is still the same version."""
         options: dict[str, str] = {"Range": f"bytes={position}-"} if position else {}
         if self.etag:
             options["IfMatch"] = self.etag
@@ -112,7 +114,7 @@ class S3Object(RemoteFile):
             when = "while it was read" if self.size >= 0 else "after it was listed"
             raise SourceContractError(
                 f"{self.shown}: the object vanished {when}",
-                "Somebody deletes there. The next attempt lists anew.",
+                "Another program deletes objects there. The next attempt lists again.",
             ) from error
         except ObjectChangedError as error:
             raise changed(self.shown, "another object took its place") from error
@@ -124,25 +126,25 @@ class S3Object(RemoteFile):
         return part
 
     def taken(self, data: bytes) -> None:
-        """Add to the digest."""
+        """Add received bytes to the digest."""
         if self._digest is not None:
             self._digest.update(data)
 
     def check_end(self) -> None:
-        """Compare the bytes with the eTag where it is their MD5."""
+        """Compare the digest of the bytes with the eTag, if the eTag is an MD5."""
         if self._digest is not None and self._digest.hexdigest() != self._md5:
             raise SourceContractError(
                 f"{self.shown}: the bytes do not have the MD5 {self._md5} of the object's eTag",
-                "They were damaged on the way. Where the service's eTag is no MD5 at all, write"
+                "The bytes were damaged on the way. If the service's eTag is never an MD5, write"
                 ' "verify_md5":false into ms.source.s3.parameters.',
             )
 
     def _begin(self, answer: dict[str, Any]) -> None:
-        """Keep what identifies this object."""
+        """Keep the properties that identify this version of the object."""
         self.etag = answer.get("ETag", "")
         self._version = answer.get("VersionId", "") or ""
         if self._version == "null":
-            self._version = ""  # what is not versioned is known by its eTag alone
+            self._version = ""  # Without versions only the eTag identifies the content.
         self.size = _length(answer, self.shown)
         self.content_type = str(answer.get("ContentType") or "")
         if answer.get("ContentEncoding", "") == "gzip":
@@ -153,7 +155,7 @@ class S3Object(RemoteFile):
         self._md5 = match[1] if match and is_plain else ""
 
     def _check_part(self, answer: dict[str, Any], part: _S3Stream, position: int) -> None:
-        """Check that the rest is the rest of the same object: not every service obeys If-Match."""
+        """Check that an answer is the rest of the same object: not every service obeys If-Match."""
         found = _RANGE.fullmatch(answer.get("ContentRange", ""))
         asked = (position, self.size - 1, self.size)
         is_same = not self.etag or answer.get("ETag", self.etag) == self.etag
@@ -162,8 +164,10 @@ class S3Object(RemoteFile):
         part.close()
         if is_same and found is None:
             raise SourceContractError(
-                f"{self.shown}: the service does not give the rest of an object after a cut",
-                "It ignores Range. The next attempt reads from the beginning.",
+                f"{self.shown}: the service does not send the rest of an object after a connection"
+                " broke",
+                "You need not do anything: the service ignores Range, so the next attempt reads"
+                " from the beginning.",
             )
         raise changed(self.shown, "another object took its place")
 
@@ -177,13 +181,13 @@ class _S3Stream(FileStream):
         self._shown = shown
 
     def read(self, size: int, /) -> bytes:
-        """Return up to ``size`` bytes."""
+        """Return up to ``size`` bytes, empty at the end."""
         with translated_errors(self._shown, self._client):
             data: bytes = self._body.read(size)
         return data
 
     def close(self) -> None:
-        """Close the answer, and with it the connection where the body was not read to its end."""
+        """Close the answer, and its connection too if the body was not read to its end."""
         try:
             self._body.close()
         except OSError as error:

@@ -1,4 +1,4 @@
-"""The properties of S3, and what reads their JSON."""
+"""The properties of S3, and the reader of their JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dil.model.section import Int, Scope, Section, ValueType, Written, prop
 from dil.sections.reading import ReadContext, ShapeError, as_object, build
 
 PARAMETERS = "ms.source.s3.parameters"
-# A region is part of a host name; a service of one's own may call it as it likes.
+# A region is part of a host name; a private service may name it freely.
 _REGION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html; older buckets may
 # have capital letters and underscores.
@@ -28,66 +28,67 @@ _Seconds = Annotated[Whole, Ge(1)] | None
 
 @dataclass(frozen=True, slots=True)
 class S3Settings(Setting):
-    """How an S3 source is reached (docs/object-stores.md).
+    """How to reach an S3 source (docs/object-stores.md).
 
-    Times are in seconds but for ``max_idle_ms``; None leaves them to the client library.
+    Times are in seconds, except ``max_idle_ms``; None means the client library's default.
     """
 
     region: str = member(
-        "Region of the bucket; left out it is the one that the host of `ms.source.uri` names,"
-        " else us-west-2.",
+        "Region of the bucket; left out, the region in the host of `ms.source.uri`, else"
+        " us-west-2.",
         default="",
     )
     bucket_name: str = member(
-        "Name of the bucket, where it is not the first label of the host: a name with dots, a"
+        "Name of the bucket, if it is not the first label of the host: a name with dots, or a"
         " host that is the service itself.",
         default="",
     )
     endpoint: str = member(
-        "Address of an S3-compatible service, such as `http://minio.example:9000`. Left out "
-        "it is the rest of the host in `ms.source.uri`; for a host of AWS it is what "
-        "`AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` names, if set.",
+        "Address of an S3-compatible service, such as `http://minio.example:9000`. Left out, the"
+        " rest of the host in `ms.source.uri`; for a host of AWS, the address in"
+        " `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`, if one is set.",
         default="",
     )
     path_style: Flag | None = member(
-        "Whether the bucket is the first part of the path and not of the host; left out it is"
-        " so outside of amazonaws.com.",
+        "Whether the bucket is the first part of the path and not of the host; left out, this is"
+        " true outside of amazonaws.com.",
         default=None,
     )
     credentials: Annotated[Literal["", "default"], AnyCase()] = member(
-        "`default` looks for credentials as AWS's own tools do: environment, shared files, "
-        "the machine's role. Left out, `source.conn.username` and `source.conn.password` are "
-        "the key and its secret, and without them nothing is signed.",
+        "`default` looks for credentials in the same way as AWS's own tools: environment, shared"
+        " files, the machine's role. Left out, `source.conn.username` and `source.conn.password`"
+        " are the access key and its secret; without them requests are not signed.",
         default="",
     )
     session_token: Secret | None = member(
-        "Token that goes with temporary keys; may be a secret.", default=None
+        "Token that belongs to temporary keys; may be a secret.", default=None
     )
     verify_md5: Flag = member(
-        "Whether the bytes of an object are compared with its eTag where that is an MD5; off "
-        "for services whose eTag only looks like one.",
+        "Whether the bytes of an object are compared with its eTag if that is an MD5; switch it"
+        " off for services whose eTag only looks like an MD5.",
         default=True,
     )
     connect_timeout_s: _Seconds = member(
-        "Seconds to wait for a connection; left out 60.",
+        "Seconds to wait for a connection; left out, 60.",
         name="connection_timeout_seconds",
         default=None,
     )
     connect_timeout_old_s: _Seconds = member(
-        "The same, by another name.", name="connection_timeout", default=None
+        "Another name of connection_timeout_seconds.", name="connection_timeout", default=None
     )
     read_timeout_s: _Seconds = member(
-        "Seconds to wait for the next bytes of an answer; left out 60.",
+        "Seconds to wait for the next bytes of an answer; left out, 60.",
         name="read_timeout_seconds",
         default=None,
     )
     write_timeout_s: _Seconds = member(
-        "Seconds that sending may stand still; left out 60.",
+        "Seconds for which sending may make no progress; left out, 60.",
         name="write_timeout_seconds",
         default=None,
     )
     max_idle_ms: _Seconds = member(
-        "Milliseconds after which an unused connection is not used again; left out it is.",
+        "Milliseconds after which an unused connection is not used again; left out, there is no"
+        " such limit.",
         name="connection_max_idle_millis",
         default=None,
     )
@@ -107,22 +108,25 @@ def _s3(value: JsonValue, around: ReadContext) -> S3Settings:
 
 def _findings(settings: S3Settings) -> Iterator[tuple[str, str]]:
     if settings.region and not _REGION.fullmatch(settings.region):
-        yield f'region is "{settings.region}", which names no region', "For example us-east-1."
+        yield (
+            f'region is "{settings.region}", which names no region',
+            "For example us-east-1.",
+        )
     if settings.bucket_name and not _BUCKET.fullmatch(settings.bucket_name):
-        fix = "Letters, digits, dots, dashes and underscores."
+        fix = "Use letters, digits, dots, dashes and underscores only."
         yield f'bucket_name is "{settings.bucket_name}", which names no bucket', fix
     if settings.endpoint and not _ENDPOINT.fullmatch(settings.endpoint):
         fix = "Write scheme, host and port: http://minio.example:9000."
         yield "endpoint is no address of a service", fix
     old, new = settings.connect_timeout_old_s, settings.connect_timeout_s
     if old is not None and new is not None and old != new:
-        fix = "They mean the same: keep connection_timeout_seconds."
+        fix = "Both mean the same: keep connection_timeout_seconds."
         yield f"connection_timeout is {old} and connection_timeout_seconds is {new}", fix
 
 
 @dataclass(frozen=True, slots=True)
 class S3Section(Section):
-    """What a job says about S3."""
+    """The properties of S3 in a job."""
 
     parameters: Annotated[S3Settings, Written(ValueType.JSON_OBJECT, read=_s3)] = prop(
         "ms.source.s3.parameters",
@@ -134,7 +138,7 @@ class S3Section(Section):
     )
     list_keys: Annotated[Int, Ge(1)] = prop(
         "ms.s3.list.max.keys",
-        "Keys asked for per list call of an S3 source; all pages are read.",
+        "Keys requested in each list call of an S3 source; DIL reads all pages of the list.",
         default=1000,
         scope=Scope.TASK,
         identity=False,

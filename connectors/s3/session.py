@@ -1,4 +1,4 @@
-"""One attempt's requests to S3: list, get or put (docs/object-stores.md)."""
+"""Sends one attempt's requests to S3: list, read or write (docs/object-stores.md)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from dil.text.origins import refuse_other_origin
 
 
 class S3Session(FileSession):
-    """Lists the keys of a prefix, reads one object, or puts a file.
+    """Lists the keys of a prefix, reads one object, or writes one.
 
-    ``seconds_waited`` are the waits before a cut body was asked for again.
+    ``seconds_waited`` is the time waited before requests for the rest of a broken body.
     """
 
     def __init__(
@@ -59,19 +59,19 @@ class S3Session(FileSession):
             client.close()
 
     def describe(self, values: RequestValues) -> RequestView:
-        """Return the listing, the object, or where a file is put."""
+        """Return a view of the listing, the object to read, or the target of the file to send."""
         shown = self._address(values).shown
         return file_view(shown, self._unit, self._settings.job.properties)
 
     def fetch(self, values: RequestValues) -> Response:
-        """Put the payload file; else list the keys, or open the one object that is asked for.
+        """Send the payload file if there is one; else list the keys, or open the requested object.
 
         Raises:
             TransientSourceError: no connection, time-outs, a busy service.
             AuthenticationError: the key is unknown, or may not do this.
             SourceContractError: the object vanished or changed.
-            SourceError: there is no object, or any other refusal.
-            ConfigError: the address needs a value that this request has not.
+            SourceError: the object does not exist, or the service refuses the request.
+            ConfigError: the address needs a value that this request lacks.
         """
         address = self._address(values)
         job = self._settings.job
@@ -81,7 +81,7 @@ class S3Session(FileSession):
             facts = S3Upload(self._client(address.service), address.bucket).put(payload, key)
             return sent_response(facts, f"s3://{address.bucket}/{key}")
         if job.extraction.pagination.is_on and job.extraction.session is None and values.page:
-            return Response(None, location=address.shown)  # there are no pages here (rule G30)
+            return Response(None, location=address.shown)  # An S3 source has no pages (rule G30).
         if self._unit is not None:
             return self._object(address, self._unit.path)
         listed = self._listed(address)
@@ -92,10 +92,10 @@ class S3Session(FileSession):
         return self._object(address, one.path)
 
     def units(self) -> Iterator[JsonObject]:
-        """Yield a unit for each object that is wanted and has settled, in the order of the list.
+        """Yield a unit for each matching object that has settled, in the order of the list.
 
         Raises:
-            SourceError: the service refuses, or cannot be reached.
+            SourceError: the service refuses the listing, or cannot be reached.
         """
         address, properties = self._address(RequestValues({}, {})), self._settings.job.properties
         for each in stable_files(self._listed(address), properties, address.shown, self._now_ms()):
@@ -135,7 +135,7 @@ class S3Session(FileSession):
             raise ConfigError.single("ms.source.uri", error.what, error.fix) from None
 
     def _client(self, service: S3Service) -> Any:  # noqa: ANN401 - botocore has no types
-        """Return the client of a service, its unused connections closed when they are too old."""
+        """Return the client of a service; connections that were unused for too long are closed."""
         now, most = self._monotonic(), self._settings.s3.max_idle_ms
         if service not in self._clients:
             with translated_errors(service.endpoint or f"S3 in {service.region}"):

@@ -27,7 +27,7 @@ class JobSettings:
 
     @classmethod
     def of(cls, job: Job) -> JobSettings:
-        """Read the properties of S3 from a parsed job."""
+        """Return the settings of a parsed job."""
         properties = job.properties
         s3, source = properties.section(S3Section), properties.section(SourceSection)
         return cls(

@@ -1,4 +1,4 @@
-"""Putting a file: one request, or parts where it is large (docs/object-stores.md)."""
+"""Uploads a file in one request, or in parts if it is large (docs/object-stores.md)."""
 
 from __future__ import annotations
 
@@ -16,25 +16,29 @@ _LOG = logging.getLogger(__name__)
 _PART = 8 * 1024 * 1024
 _MOST_PARTS = 10_000
 _MD5_LENGTH = 32
-_FIX = "The object was damaged on the way, or the service's eTag is no MD5; look at it."
+_FIX = (
+    "Either the object was damaged on the way, or the service's eTag is no MD5; compare the"
+    " object with the file."
+)
 
 
 class S3Upload:
-    """Puts files into one bucket."""
+    """Uploads files into one bucket."""
 
     def __init__(self, client: Any, bucket: str) -> None:  # noqa: ANN401
         self._client = client
         self._bucket = bucket
 
     def put(self, payload: PayloadFile, key: str) -> JsonObject:
-        """Send one file; return what the service answers, with ``md5Valid``, bucket and key.
+        """Upload one file; return the service's answer with ``md5Valid``, bucket and key.
 
         Every request carries the MD5 of its bytes, which the service compares. Below 8 MiB a file
-        is one request, and its eTag is its MD5; ``md5Valid`` is null where it is not comparable.
+        is one request, and its eTag is its MD5; ``md5Valid`` is null if the eTag is no MD5.
 
         Raises:
-            SourceError: the file is not there, or the service refuses.
-            SourceContractError: it changed meanwhile, or its eTag says that other bytes came.
+            SourceError: the file does not exist, or the service refuses it.
+            SourceContractError: the file changed meanwhile, or the eTag shows that other bytes
+                arrived.
         """
         shown = f"s3://{self._bucket}/{key}"
         with payload.opened() as opened:
@@ -44,7 +48,7 @@ class S3Upload:
                 answer, is_valid = self._put_parts(opened, key, shown), None
         if is_valid is False:
             raise SourceContractError(
-                f"{shown}: the service's eTag is {answer.get('ETag')}, and the file's MD5 is"
+                f"{shown}: the service's eTag is {answer.get('ETag')}, but the file's MD5 is"
                 f" {opened.digest.hexdigest()}",
                 _FIX,
             )
@@ -83,12 +87,12 @@ class S3Upload:
         return done
 
     def _abort(self, place: dict[str, str], shown: str) -> None:
-        """Drop the parts that were sent; what cannot be dropped is logged, it costs money."""
+        """Delete the uploaded parts; log parts that remain, because they cost money."""
         try:
             with translated_errors(shown, self._client):
                 self._client.abort_multipart_upload(**place)
         except SourceError as error:
-            _LOG.warning("the parts of an unfinished upload stay: %s", error.message)
+            _LOG.warning("the parts of an unfinished upload remain: %s", error.message)
 
 
 def _md5(data: bytes) -> str:
@@ -96,7 +100,7 @@ def _md5(data: bytes) -> str:
 
 
 def _is_valid(answer: dict[str, Any], digest: str) -> bool | None:
-    """Compare the eTag, None where it is no MD5: encrypted with a key of its own, or odd."""
+    """Return whether the eTag is the digest; None if the eTag is no MD5, as with encryption."""
     etag = str(answer.get("ETag", "")).strip('"')
     if etag == digest:
         return True
@@ -106,7 +110,7 @@ def _is_valid(answer: dict[str, Any], digest: str) -> bool | None:
 
 
 def _members(answer: dict[str, Any]) -> JsonObject:
-    """Return the members of an answer as AWS's SDK for Java names them: ``eTag``, ``versionId``."""
+    """Return the members of an answer under the names of AWS's SDK for Java, such as ``eTag``."""
     return {
         f"{name[0].lower()}{name[1:]}": value
         for name, value in answer.items()

@@ -1,4 +1,4 @@
-"""SFTP: list, get, put."""
+"""SFTP: list, read and write files."""
 
 from __future__ import annotations
 

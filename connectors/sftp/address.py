@@ -1,4 +1,4 @@
-"""``ms.source.uri`` of an SFTP source: server and path (docs/sftp.md)."""
+"""Reads ``ms.source.uri`` of an SFTP source: server and path (docs/sftp.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULT_PORT = 22
 
 @dataclass(frozen=True, slots=True)
 class SftpHost:
-    """Whom to ask; ``user`` is empty where the address names none."""
+    """An SFTP server and its user; ``user`` is empty if the address names none."""
 
     host: str
     port: int
@@ -38,35 +38,35 @@ class SftpHost:
 
 @dataclass(frozen=True, slots=True)
 class SftpAddress:
-    """A path on a server; one that does not begin with a slash starts at the user's folder."""
+    """A path on a server; without a leading slash it starts at the user's folder."""
 
     server: SftpHost
     path: str
 
     @property
     def shown(self) -> str:
-        """Return the place for messages."""
+        """Return the address for messages."""
         return f"{self.server.shown}/{self.path.lstrip('/')}"
 
 
 def address_of(
     template: str, variables: Mapping[str, JsonValue], default: SftpHost, hosts: Iterable[str] = ()
 ) -> SftpAddress:
-    """Return the address that a template gives.
+    """Return the address in a template.
 
-    What is written of an ``sftp://`` address may hold ``%20`` and the like; values of variables
-    are taken as they are, and without ``sftp://`` the whole is the path.
+    In an ``sftp://`` address the template's own text may hold escapes such as ``%20``; values of
+    variables are not decoded. Without ``sftp://`` the whole text is the path.
 
     Args:
         template: ``ms.source.uri``.
         variables: Values for ``{{name}}``.
-        default: The server where the template names none; its port also where no port is named.
+        default: The server if the template names none; also the port if it names none.
         hosts: Other servers that values may name.
 
     Raises:
-        AddressError: it is no address, or names no server.
-        ConfigError: nothing gives a value to one of its variables, or one leads out of its folder
-            or to another server.
+        AddressError: the template is no address, or names no server.
+        ConfigError: a variable has no value, or its value leads out of the folder or to another
+            server.
     """
     refuse_way_out(template, variables)
     match = _URI.fullmatch(template)
@@ -93,10 +93,10 @@ def _origin(text: str, default: SftpHost) -> NetworkOrigin:
 
 
 def server_of(authority: str, default: SftpHost) -> SftpHost:
-    """Read ``user@host:port``.
+    """Return the server that a text of the form ``user@host:port`` names.
 
     Raises:
-        AddressError: it is none.
+        AddressError: the text has another form.
     """
     match = _AUTHORITY.fullmatch(authority)
     if match is None:
@@ -107,11 +107,12 @@ def server_of(authority: str, default: SftpHost) -> SftpHost:
     user = match["user"] or ""
     if ":" in user:
         raise AddressError(
-            "has a password in its address", "Write it into source.conn.password, as a secret."
+            "has a password in the address",
+            "Write the password into source.conn.password, as a secret.",
         )
     port = int(match["port"]) if match["port"] else default.port
     if not 0 < port <= _HIGHEST_PORT:
-        raise AddressError(f"has the port {port}", "Ports are 1 to 65535.")
+        raise AddressError(f"has the port {port}", "Write a port from 1 to 65535.")
     host = match["host"].strip("[]") or default.host
     if not host:
         raise AddressError(

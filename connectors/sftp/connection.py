@@ -1,4 +1,4 @@
-"""One connection to an SFTP server, made again when it is gone."""
+"""One connection to an SFTP server, opened again after it broke."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ from connectors.sftp.private_key import private_key
 from connectors.sftp.settings import SftpSettings
 from dil.errors import AuthenticationError, SourceError, TransientSourceError
 
-# Our errors report what its own log would say once more, with a stack.
+# Our errors report what the library's log would repeat, with a stack.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 
 _WINDOW = 16 * 1024 * 1024
 _LOGIN_FIX = (
     "Check source.conn.username, source.conn.password and source.conn.private.key; the server's"
-    " log says what it refused."
+    " log names the refused one."
 )
-_PROXY_FIX = "Check source.conn.use.proxy.url, and whether the proxy lets this host through."
+_PROXY_FIX = (
+    "Check source.conn.use.proxy.url, and whether the proxy allows connections to this host."
+)
 
 
 class _UnbufferedResponse(http.client.HTTPResponse):
-    """Leaves in the socket all that follows the head of the proxy's answer.
+    """Leaves everything behind the head of the proxy's answer in the socket.
 
-    An SSH server speaks first: its first line may come together with that head.
+    An SSH server sends first: its first line may arrive together with that head.
     """
 
     def __init__(self, sock: socket.socket, debuglevel: int = 0, method: str | None = None) -> None:
@@ -40,7 +42,7 @@ class _UnbufferedResponse(http.client.HTTPResponse):
 
 
 class SftpConnection:
-    """A server, and the connection to it while there is one."""
+    """A server, and the connection to it if one is open."""
 
     def __init__(self, settings: SftpSettings, server: SftpHost) -> None:
         self._settings = settings
@@ -49,11 +51,11 @@ class SftpConnection:
         self._client: paramiko.SFTPClient | None = None
 
     def client(self) -> paramiko.SFTPClient:
-        """Return the open connection, made when there is none.
+        """Return the open connection; open it first if there is none.
 
         Raises:
             TransientSourceError: the server cannot be reached.
-            AuthenticationError: the server is not known, or refuses the user.
+            AuthenticationError: the server's host key is not known, or the server refuses the user.
             ConfigError: the file of known hosts or the private key cannot be read.
         """
         if self._client is not None and self._transport is not None:
@@ -65,7 +67,7 @@ class SftpConnection:
         return self._client
 
     def drop(self) -> None:
-        """Close the connection; the next use makes another one."""
+        """Close the connection; the next use opens a new one."""
         transport, self._transport, self._client = self._transport, None, None
         if transport is not None:
             with suppress(OSError, EOFError, paramiko.SSHException):
@@ -88,7 +90,7 @@ class SftpConnection:
             raise
 
     def _socket(self) -> socket.socket:
-        """Connect, through the proxy where there is one."""
+        """Return a socket to the server, through the proxy if there is one."""
         timeout, proxy = self._settings.timeout_s, self._settings.proxy
         place = (self.server.host, self.server.port)
         if proxy is None:
@@ -107,7 +109,7 @@ class SftpConnection:
         return through.sock
 
     def _begin(self, transport: paramiko.Transport, known: KnownHost) -> None:
-        """Agree on keys, and look at the server's."""
+        """Negotiate encryption, and check the server's host key."""
         timeout = self._settings.timeout_s or 0
         if timeout:
             transport.banner_timeout = transport.auth_timeout = transport.handshake_timeout = (
@@ -115,13 +117,13 @@ class SftpConnection:
             )
         options = transport.get_security_options()
         options.key_types = known.order(options.key_types)
-        # The cipher and the checksum in one: less time for each byte.
+        # One method for both encryption and checksum needs less time for each byte.
         options.ciphers = sorted(options.ciphers, key=lambda name: "gcm" not in name)
         transport.start_client(timeout=timeout or None)
         known.check(transport.get_remote_server_key())
 
     def _log_in(self, transport: paramiko.Transport) -> None:
-        """Show the key, then the password; a server may ask for both."""
+        """Log in with the private key, then the password; a server may require both."""
         settings, user = self._settings, self.server.user
         asked: list[str] = []
         if settings.private_key:

@@ -1,4 +1,4 @@
-"""The SFTP connector; cheap to import, the client library is loaded by ``open``."""
+"""The SFTP connector. It imports quickly: ``open`` loads the client library."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _OTHER = re.compile(r"(?!sftp:)[A-Za-z][A-Za-z0-9+.-]*://", re.IGNORECASE)
 
 
 class SftpConnector(FileConnector):
-    """Lists, reads and puts files; one connection for each attempt (docs/sftp.md)."""
+    """Lists, reads and writes files, with one connection for each attempt (docs/sftp.md)."""
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
-        """Return problems of the address, the login, and what is listed or sent."""
+        """Return problems of the address, the login, and the properties of listing and sending."""
         return [
             *_uri_problems(properties),
             *_login_problems(properties),
@@ -42,7 +42,7 @@ class SftpConnector(FileConnector):
 
     @classmethod
     def session(cls, job: Job, file: UnitFile | None) -> SftpSession:
-        """Return a session; nothing is sent before the first request."""
+        """Return a session; it sends nothing before the first request."""
         from connectors.sftp.session import SftpSession
         from connectors.sftp.settings import SftpSettings
 
@@ -50,7 +50,7 @@ class SftpConnector(FileConnector):
 
 
 def _uri_problems(properties: Properties) -> Iterator[Problem]:
-    """Yield the problems of the address, as far as variables do not hide them."""
+    """Yield the problems of the address, as far as its variables allow a check."""
     uri = properties.section(SourceSection).uri
     authority = uri.partition("://")[2].partition("/")[0] if "://" in uri else ""
     if uri.startswith("{{") or placeholders(authority):
@@ -76,7 +76,9 @@ def _uri_problems(properties: Properties) -> Iterator[Problem]:
         yield Problem(properties.origin(URI), URI, error.what, error.fix)
         return
     if not server.user:
-        yield Problem(properties.origin(USER), USER, "is missing", "Name the user of the server.")
+        yield Problem(
+            properties.origin(USER), USER, "is missing", "Write the user name for the server."
+        )
 
 
 def _login_problems(properties: Properties) -> Iterator[Problem]:
@@ -86,20 +88,20 @@ def _login_problems(properties: Properties) -> Iterator[Problem]:
             properties.origin(_KEY),
             _KEY,
             f"and {PASSWORD} are both missing",
-            "Give the one that the server asks for, as a secret.",
+            "Set the one that the server requires, as a secret.",
         )
     if sftp.fingerprint and not _SHA256.fullmatch(sftp.fingerprint):
         yield Problem(
             properties.origin(_FINGERPRINT),
             _FINGERPRINT,
             f'is "{sftp.fingerprint}"',
-            "Write it as ssh-keyscan -p <port> <host> | ssh-keygen -lf - shows it:"
-            " SHA256:<43 characters>.",
+            "Write the fingerprint in the form that ssh-keyscan -p <port> <host> | ssh-keygen -lf"
+            " - prints: SHA256:<43 characters>.",
         )
     if source.proxy_host.lower().startswith(("https:", "socks")):
         yield Problem(
             properties.origin(PROXY),
             PROXY,
-            "is a proxy of a kind that SFTP cannot go through",
-            "Name an HTTP proxy that has CONNECT.",
+            "is a kind of proxy that SFTP does not support",
+            "Name an HTTP proxy that supports CONNECT.",
         )

@@ -12,12 +12,12 @@ import paramiko
 from dil.errors import AuthenticationError, SourceError, TransientSourceError
 from dil.model.messages import shortened
 
-_NETWORK_FIX = "Check the server, the network and the proxies between."
+_NETWORK_FIX = "Check the server, the network and the proxies on the way."
 _ADDRESS_FIX = "Check ms.source.uri, source.conn.host and source.conn.port."
-_TIMEOUT_FIX = f"{_NETWORK_FIX} ms.sftp.conn.timeout.millis gives it longer."
-_RIGHTS_FIX = "Give the user the right on the server, or check the path in ms.source.uri."
-_PROTOCOL_FIX = "Inform the server's owner. No byte of such an answer is taken."
-# What the library says of a channel that is gone; it has no class of its own.
+_TIMEOUT_FIX = f"{_NETWORK_FIX} ms.sftp.conn.timeout.millis sets a longer time."
+_RIGHTS_FIX = "Grant the user access on the server, or check the path in ms.source.uri."
+_PROTOCOL_FIX = "Inform the server's owner. DIL uses no byte of such an answer."
+# The library's texts for a closed channel, which has no error class of its own.
 _CLOSED = "Socket is closed"
 _REASONS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
     ((socket.gaierror,), "host name not found", _ADDRESS_FIX),
@@ -29,12 +29,12 @@ _REASONS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
 
 
 class NotThereError(SourceError):
-    """There is no such file or folder."""
+    """The file or folder does not exist."""
 
 
 @contextmanager
 def translated_errors(shown: str) -> Iterator[None]:
-    """Translate errors of the client library; ``shown`` names the place, without secrets."""
+    """Translate errors of the client library; ``shown`` begins the messages and holds no secret."""
     try:
         yield
     except UnicodeDecodeError:
@@ -57,6 +57,6 @@ def _failure(error: Exception, shown: str) -> SourceError:
     if isinstance(error, paramiko.SFTPError):
         return SourceError(f"{shown}: the server breaks the protocol: {words}", _PROTOCOL_FIX)
     if isinstance(error, OSError) and error.errno is None and words != _CLOSED:
-        # A status of the protocol that says no more than its words.
+        # A status of the protocol that carries only a text.
         return SourceError(f"{shown}: the server answers: {words}", _RIGHTS_FIX)
     return TransientSourceError(f"{shown}: the connection failed ({words})", _NETWORK_FIX)

@@ -1,4 +1,4 @@
-"""Checks that the answering server is the intended one (rule S10)."""
+"""Checks by the host key that the answering server is the intended one (rule S10)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dil.errors import AuthenticationError, ConfigError
 _KEY = "source.conn.known.hosts"
 _OWN_FILE = "~/.ssh/known_hosts"
 _DEFAULT_PORT = 22
-_SWITCH = "ms.sftp.host.key.check=false takes whoever answers for the server."
+_SWITCH = "To trust any server that answers, set ms.sftp.host.key.check=false."
 _RSA = ("rsa-sha2-512", "rsa-sha2-256")
 
 
@@ -24,7 +24,7 @@ class KnownHost:
     """The known keys of one server.
 
     Raises:
-        ConfigError: the file that is named cannot be read.
+        ConfigError: the named file cannot be read.
     """
 
     def __init__(self, rules: HostKeyRules, server: SftpHost) -> None:
@@ -41,13 +41,13 @@ class KnownHost:
             self._read()
 
     def order(self, offered: Sequence[str]) -> list[str]:
-        """Return the kinds of keys to ask the server for, those that are known first."""
+        """Return the kinds of keys to request from the server, the known kinds first."""
         known = [kind for name in self._keys for kind in (_RSA if name == "ssh-rsa" else (name,))]
         return [*(kind for kind in offered if kind in known),
                 *(kind for kind in offered if kind not in known)]  # fmt: skip
 
     def check(self, key: paramiko.PKey) -> None:
-        """Refuse a server whose key is not the known key.
+        """Raise if a server's host key is not a known key.
 
         Raises:
             AuthenticationError: the server's key is unknown, or differs from the known key.
@@ -65,7 +65,7 @@ class KnownHost:
             return
         if key.get_base64() in self._revoked:
             raise AuthenticationError(
-                f"{self._server.shown}: {self._shown} says that the host key {found} is revoked",
+                f"{self._server.shown}: the host key {found} is revoked in {self._shown}",
                 "Ask the owner of the server for its new key.",
             )
         known = self._keys.get(key.get_name(), [])
@@ -89,7 +89,7 @@ class KnownHost:
         )
 
     def _read(self) -> None:
-        """Read the entries of the server; a missing default file has none."""
+        """Read the entries of the server; a missing default file has no entries."""
         try:
             text = self._path.read_text("utf-8", "replace")
         except FileNotFoundError:
@@ -113,12 +113,13 @@ class KnownHost:
         return ConfigError.single(
             _KEY,
             f"names {path}, which cannot be read ({why})",
-            "Every machine that runs tasks has to have it. Make sure that what"
-            f" `ssh-keyscan {port}{server.host} > {path}` writes is the server's own. {_SWITCH}",
+            "Put the file on every machine that runs tasks. Write it with `ssh-keyscan"
+            f" {port}{server.host} > {path}`, and make sure that the key is the server's own."
+            f" {_SWITCH}",
         )
 
     def _add(self, line: str) -> None:
-        """Take the key of a line that means this server; a damaged line spoils no other one."""
+        """Add the key of a line if the line names this server; skip a damaged line."""
         with suppress(paramiko.SSHException, paramiko.hostkeys.InvalidHostKey, ValueError):
             entry = paramiko.hostkeys.HostKeyEntry.from_line(line)
             if entry is not None and _means(entry.hostnames, self._name):
@@ -126,7 +127,7 @@ class KnownHost:
 
 
 def _means(patterns: Sequence[str], name: str) -> bool:
-    """Return whether the names of a line, hashed or with wildcards, mean a host (man sshd)."""
+    """Return whether the names of a line, hashed or with wildcards, match a host (man sshd)."""
     found = False
     for pattern in patterns:
         if pattern.startswith("|"):

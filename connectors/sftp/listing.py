@@ -1,4 +1,4 @@
-"""The content of a folder of an SFTP server (docs/sftp.md)."""
+"""Lists the content of a folder of an SFTP server (docs/sftp.md)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 def listed_files(
     client: paramiko.SFTPClient, path: str, shown: str, *, wildcards: bool
 ) -> list[Listed]:
-    """Return the files that a path means by their full paths, sorted; never folders.
+    """Return the files that a path selects, with full paths and sorted; never folders.
 
-    A folder means the files in it, a file itself. In the last part of what is neither, ``*`` and
-    ``?`` stand for characters where ``wildcards`` allows it; names that begin with a dot need one
-    that is written.
+    The path of a folder selects the files in it, the path of a file that file. In the last part of
+    any other path, ``*`` and ``?`` are wildcards if ``wildcards`` is true; only a pattern with a
+    leading dot matches names with a leading dot.
 
     Raises:
-        SourceError: there is no such file or folder, or it may not be read.
+        SourceError: the file or folder does not exist, or the user may not read it.
         SourceContractError: the server lists a name that leads out of the folder.
     """
     with translated_errors(shown):
@@ -60,16 +60,16 @@ def _absolute(client: paramiko.SFTPClient, path: str) -> str:
 
 
 def _files(client: paramiko.SFTPClient, folder: str) -> list[Listed]:
-    """Return the files in a folder, sorted; links are what they lead to. No slash at its end."""
+    """Return the files in a folder, sorted; links count as their targets. No final slash."""
     files: list[Listed] = []
     unsure: list[str] = []
     links: list[str] = []
     for entry in client.listdir_iter(folder or "/"):
         if "/" in entry.filename or "\0" in entry.filename:
             raise SourceContractError(
-                f"{folder or '/'}: the server lists {shortened(repr(entry.filename))},"
-                " which is no name of a file in that folder",
-                "Inform the server's owner. No file elsewhere is asked for.",
+                f"{folder or '/'}: the server lists {shortened(repr(entry.filename))}, which is no"
+                " name of a file in that folder",
+                "Inform the server's owner. DIL reads no file outside the folder.",
             )
         mode, path = entry.st_mode or 0, f"{folder}/{entry.filename}"
         if stat.S_ISREG(mode):
@@ -86,8 +86,9 @@ def _files(client: paramiko.SFTPClient, folder: str) -> list[Listed]:
 def _linked(client: paramiko.SFTPClient, folder: str, links: list[str]) -> Iterator[Listed]:
     """Yield the files that links of a folder lead to.
 
-    The server says where; what lies in the folder is named as the folder is asked for, which may
-    be by a link too. A server that follows no link gives its own path, which is no other file's.
+    The server resolves the links. A target in the folder itself keeps the path by which the folder
+    was requested, which may be a link too. A server that resolves no links returns the link's own
+    path, which belongs to no other file.
     """
     if not links:
         return
@@ -102,7 +103,7 @@ def _linked(client: paramiko.SFTPClient, folder: str, links: list[str]) -> Itera
 
 
 def _real(client: paramiko.SFTPClient, path: str) -> str:
-    """Return a path without links; unchanged if the server does not give it, or it is gone."""
+    """Return a path without links; unchanged if the server does not resolve it, or it vanished."""
     try:
         return client.normalize(path) or path
     except FileNotFoundError:
@@ -110,11 +111,11 @@ def _real(client: paramiko.SFTPClient, path: str) -> str:
 
 
 def _looked_at(client: paramiko.SFTPClient, path: str) -> Listed | None:
-    """Return a listed entry of unknown kind if it is a file, else None."""
+    """Return a listed entry of unknown kind if its status shows a file, else None."""
     try:
         status = client.stat(path)
     except FileNotFoundError:
-        return None  # a link to nothing, or a file that went meanwhile
+        return None  # The link leads nowhere, or the file vanished meanwhile.
     is_file = status.st_mode is None or stat.S_ISREG(status.st_mode)
     return _listed(path, status) if is_file else None
 
@@ -125,7 +126,7 @@ def _listed(path: str, status: paramiko.SFTPAttributes) -> Listed:
 
 
 def version_of(status: paramiko.SFTPAttributes) -> str:
-    """Return the version of a file's content, as far as the protocol shows it."""
+    """Return a text that identifies a file's content, as far as the protocol shows it."""
     return f"{status.st_size}-{status.st_mtime}"
 
 

@@ -1,4 +1,4 @@
-"""The private key of an SFTP user: a file, or the key itself."""
+"""Reads the private key of an SFTP user, from a file or from the key's own text."""
 
 from __future__ import annotations
 
@@ -18,33 +18,31 @@ _KINDS = (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey)
 
 
 def private_key(given: Secret, passphrase: Secret | None) -> paramiko.PKey:
-    """Return the key.
+    """Return the private key, decrypted with the passphrase.
 
     Raises:
-        ConfigError: there is no such file, it is no key, or its passphrase is missing or wrong.
+        ConfigError: the file does not exist, it is no key, or its passphrase is missing or wrong.
     """
     text = given.reveal()
     if not text.lstrip().startswith(_BEGIN):
         text = _content(text.strip())
     if _PUTTY in text:
         raise _problem(
-            "is a key of PuTTY",
-            "puttygen KEY.ppk -O private-openssh -o KEY makes one that is read.",
+            "is a key in PuTTY's format",
+            "Convert the key: puttygen KEY.ppk -O private-openssh -o KEY",
         )
     password = passphrase.reveal() if passphrase else None
     for kind in _KINDS:
         try:
             return kind.from_private_key(io.StringIO(text.strip() + "\n"), password)
         except paramiko.PasswordRequiredException:
-            fix = "Write its passphrase into ms.sftp.private.key.passphrase, as a secret."
+            fix = "Write the key's passphrase into ms.sftp.private.key.passphrase, as a secret."
             raise _problem("is encrypted", fix) from None
         except (paramiko.SSHException, ValueError, IndexError, TypeError):
             continue
     if passphrase:
         what = "is no private key, or its passphrase is another one"
-        raise _problem(
-            what, "Check ms.sftp.private.key.passphrase: ssh-keygen -y -f KEY asks for it."
-        )
+        raise _problem(what, "Check ms.sftp.private.key.passphrase with: ssh-keygen -y -f KEY")
     raise _problem("is no private key", "Write the path of a key that ssh-keygen made.")
 
 
@@ -53,17 +51,17 @@ def _content(path: str) -> str:
         return Path(path).expanduser().read_text("utf-8", "replace")
     except OSError as error:
         why = error.strerror or type(error).__name__
-        # A text that may be a key without its first line is not repeated.
+        # The message does not repeat a text that may be a key without its first line.
         shown = f": {path}" if _looks_like_path(path) else ""
         raise _problem(
             f"names a file that cannot be read ({why}){shown}",
-            "Every executor has to have it, readable for the user that runs the task. The key"
-            f" itself goes in as {_KEY}=file:<path beside the job file>, env:<name> or ENC(...).",
+            "Copy the file to every executor, readable for the user that runs the task. Or set"
+            f" the key itself: {_KEY}=file:<path beside the job file>, env:<name> or ENC(...).",
         ) from None
 
 
 def _looks_like_path(text: str) -> bool:
-    """Return whether a text is a path for sure; what a key begins with is a letter."""
+    """Return whether a text is surely a path: keys begin with a letter."""
     is_begun = text.startswith(("/", "~", "./", "../"))
     return is_begun and len(text) <= _LONGEST_PATH and "\n" not in text
 

@@ -1,8 +1,8 @@
-"""Reading a file with many requests under way, so that the network's delay does not matter.
+"""Reads a file with many open requests, so that the network's delay does not matter.
 
-The client library's own ``prefetch`` starts threads that outlive a broken connection, keeps a list
-of all requests of the file, and asks for 32 KiB at a time, which takes six times the processor time
-of what OpenSSH gives at once; so its messages are sent here.
+The client library's own ``prefetch`` starts threads that outlive a broken connection, and keeps a
+list of all requests of the file. Its requests of 32 KiB take six times the processor time of the
+largest that OpenSSH answers. So this module sends the messages itself.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 from paramiko.message import Message
 from paramiko.sftp import CMD_DATA, CMD_READ, CMD_STATUS, SFTPError, int64
 
-# What OpenSSH gives in one answer.
+# The most bytes that OpenSSH sends in one answer.
 _BLOCK = 255 * 1024
-# Less than that comes where a file ends, not because a server has a limit.
+# A shorter answer than this means the end of the file, not a server's limit.
 _LEAST = 4096
-# How much is asked for at a time.
+# The bytes that are requested at a time.
 _UNDER_WAY = 8 * 1024 * 1024
 
 
@@ -35,10 +35,10 @@ class ReadAhead:
         self._block = memoryview(b"")
 
     def read(self, size: int) -> bytes:
-        """Return up to ``size`` bytes, none at the end.
+        """Return up to ``size`` bytes, empty at the end.
 
         Raises:
-            EOFError: the file ends earlier.
+            EOFError: the file ends before the expected end.
         """
         if not self._block:
             self._ask()
@@ -55,9 +55,10 @@ class ReadAhead:
             self._next += length
 
     def _first_block(self) -> bytes:
-        """Return the bytes of the oldest request.
+        """Return the bytes that answer the oldest request.
 
-        A server may give less at once: then the rest is asked for, and less from then on.
+        A server may send fewer bytes than requested: then the rest is requested, and later requests
+        are smaller.
         """
         number, position, length = self._asked.popleft()
         while number not in self._answers:
@@ -83,7 +84,7 @@ class ReadAhead:
         return number, position, length
 
     def _async_response(self, kind: int, message: Message, number: int) -> None:
-        """Take an answer; the client library calls this, whoever waits for one."""
+        """Keep an answer; the client library calls this while any caller waits for an answer."""
         if kind == CMD_DATA:
             self._answers[number] = message.get_string()
         elif kind == CMD_STATUS:

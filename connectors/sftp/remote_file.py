@@ -1,4 +1,4 @@
-"""Reading one file of an SFTP server."""
+"""Reads one file of an SFTP server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SftpFile(RemoteFile):
-    """One state of one file: its size and time of change when it was opened first.
+    """One state of one file: its size and time of change at the first opening.
 
     The protocol gives times in whole seconds. ``first`` is the open stream from its beginning.
     """
@@ -33,7 +33,7 @@ class SftpFile(RemoteFile):
         self.first = self.open_at(0)
 
     def open_at(self, position: int) -> FileStream:
-        """Open the file and look whether it is still the same."""
+        """Return a stream from a position on, if the file is still in the same state."""
         try:
             with translated_errors(self.shown):
                 handle = self._connection.client().open(self._path, "rb")
@@ -42,7 +42,7 @@ class SftpFile(RemoteFile):
             when = "after it was listed" if self._state is None else "while it was read"
             raise SourceContractError(
                 f"{self.shown}: the file vanished {when}",
-                "Somebody deletes or renames there. The next attempt lists anew.",
+                "Another program deletes or renames files there. The next attempt lists again.",
             ) from error
         if self._state is None:
             self._state = state
@@ -54,13 +54,13 @@ class SftpFile(RemoteFile):
         return _SftpStream(self, handle, position)
 
     def taken(self, data: bytes) -> None:
-        """Do nothing: the protocol has no checksum to compare with."""
+        """Do nothing: the protocol has no checksum for comparison."""
 
     def check_end(self) -> None:
         """Check that the file has not changed, and has no more bytes.
 
-        A file that a system makes while it is read, as Linux below /proc, has more bytes than it
-        says.
+        A file that the system generates while it is read, as Linux does below /proc, has more bytes
+        than its reported size.
         """
         if self._handle is None:
             return
@@ -73,7 +73,7 @@ class SftpFile(RemoteFile):
             raise changed(self.shown, f"it has more than the {self.size} bytes that it should have")
 
     def drop(self) -> None:
-        """Give up a connection that failed."""
+        """Close a connection that failed."""
         self._connection.drop()
 
     def _state_of(self, handle: paramiko.SFTPFile) -> tuple[int, str]:
@@ -83,13 +83,14 @@ class SftpFile(RemoteFile):
             handle.close()
             raise SourceContractError(
                 f"{self.shown}: the server does not say how long the file is",
-                "A file that is cut would look whole. The server has to give sizes.",
+                "A file that is cut would look whole. Ask the server's owner to let the server"
+                " give sizes.",
             )
         return status.st_size, version_of(status)
 
     def _difference(self, state: tuple[int, str]) -> str:
         if state[0] != self.size:
-            return f"it had {self.size} bytes and has {state[0]}"
+            return f"it had {self.size} bytes and has {state[0]} now"
         return "it was written again"
 
 
@@ -103,7 +104,7 @@ class _SftpStream(FileStream):
         self._is_broken = False
 
     def read(self, size: int, /) -> bytes:
-        """Return up to ``size`` bytes."""
+        """Return up to ``size`` bytes, empty at the end."""
         try:
             with translated_errors(self._file.shown):
                 return self._read(size)
@@ -123,12 +124,12 @@ class _SftpStream(FileStream):
         try:
             return self._ahead.read(size)
         except EOFError:
-            self._file.check_end()  # it became shorter, or the connection is gone
+            self._file.check_end()  # The file became shorter, or the connection broke.
             raise
 
 
 def _has_byte(handle: paramiko.SFTPFile, position: int) -> bool:
-    """Return whether a file has a byte at a position, which its end and a lost link lack."""
+    """Return whether a file has a byte at a position; no at its end, or if the link is lost."""
     try:
         return bool(ReadAhead(handle.sftp, handle.handle, position, position + 1).read(1))
     except EOFError:

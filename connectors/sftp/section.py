@@ -1,4 +1,4 @@
-"""The properties of SFTP, and where key files are."""
+"""The properties of SFTP, and the places of key files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dil.model.secret import Secret
 from dil.model.section import Bool, Int, Scope, SecretText, Section, Text, ValueType, Written, prop
 from dil.sections.reading import ReadContext, note_missing
 
-# A key, and one that lost its first line, which must not be shown as a path.
+# A key, or a key without its first line; a message must not show either as a path.
 _KEY_ITSELF = re.compile(r"PuTTY-User-Key-File|.*-----|[A-Za-z0-9+/=\s]{40,}$")
 _LONGEST_PATH = 4096
 
@@ -21,8 +21,8 @@ _LONGEST_PATH = 4096
 def _key_file(text: str, around: ReadContext) -> str:
     """Return the absolute path of a file that tasks open."""
     path = text
-    # What begins with ~ stays: it is the home of the user that runs the task. So does what names
-    # no path of a machine, which is noticed as a file that is not there.
+    # A path with ~ stays unchanged: it is the home of the user that runs the task. A text that is
+    # no path on any machine stays too; opening it fails later as a missing file.
     with suppress(ValueError):
         path = around.local_path(text)
     note_missing(path, around.notice)
@@ -44,17 +44,17 @@ _KnownHosts = Annotated[str, Written(ValueType.STRING, read=_key_file)]
 
 @dataclass(frozen=True, slots=True)
 class SftpSection(Section):
-    """What a job says about SFTP."""
+    """The properties of SFTP in a job."""
 
     host: Text = prop(
         "source.conn.host",
-        "Host of an SFTP source, where `ms.source.uri` names none.",
+        "Host of an SFTP source, if `ms.source.uri` names none.",
         default="",
         scope=Scope.TASK,
     )
     port: Annotated[Int, Ge(1), Le(65535)] = prop(
         "source.conn.port",
-        "Port of an SFTP source, where `ms.source.uri` names none.",
+        "Port of an SFTP source, if `ms.source.uri` names none.",
         default=22,
         scope=Scope.TASK,
         identity=False,
@@ -92,15 +92,15 @@ class SftpSection(Section):
     )
     checks_host_key: Bool = prop(
         "ms.sftp.host.key.check",
-        "Whether the SFTP server has to show a known host key. Off, whoever answers is taken "
-        "for the server, and gets the password.",
+        "Whether the SFTP server must show a known host key. If this is off, DIL trusts any"
+        " server that answers, and sends it the password.",
         default=True,
         scope=Scope.TASK,
         identity=False,
     )
     timeout_ms: Annotated[Int, Ge(0)] = prop(
         "ms.sftp.conn.timeout.millis",
-        "Milliseconds to wait for an SFTP source to answer, 0 for as long as it takes.",
+        "Milliseconds to wait for an answer of an SFTP source; 0 means no limit.",
         default=60_000,
         scope=Scope.TASK,
         identity=False,

@@ -1,4 +1,4 @@
-"""One attempt's requests to an SFTP server: list, get or put (docs/sftp.md)."""
+"""Sends one attempt's requests to an SFTP server: list, read or write (docs/sftp.md)."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class SftpSession(FileSession):
-    """Lists the files of a folder, reads one, or puts one.
+    """Lists the files of a folder, reads one, or writes one.
 
-    ``seconds_waited`` are the waits before a cut transfer went on.
+    ``seconds_waited`` is the time waited before broken transfers were continued.
     """
 
     def __init__(
@@ -65,19 +65,20 @@ class SftpSession(FileSession):
             connection.drop()
 
     def describe(self, values: RequestValues) -> RequestView:
-        """Return the listing, the file, or where a file is put."""
+        """Return a view of the listing, the file to read, or the target of the file to send."""
         shown = self._address(values).shown
         return file_view(shown, self._unit, self._settings.job.properties)
 
     def fetch(self, values: RequestValues) -> Response:
-        """Put the payload file; else list the paths, or open the one file that is asked for.
+        """Send the payload file if there is one; else list the paths, or open the requested file.
 
         Raises:
             TransientSourceError: no connection, time-outs.
-            AuthenticationError: the server is not known, or refuses the user or the path.
+            AuthenticationError: the host key is not known, or the server refuses the user or the
+                path.
             SourceContractError: the file vanished or changed.
-            SourceError: there is no file, or any other refusal.
-            ConfigError: the address needs a value that this request has not.
+            SourceError: the file does not exist, or the server refuses the request.
+            ConfigError: the address needs a value that this request lacks.
         """
         job = self._settings.job
         address = self._address(values)
@@ -86,7 +87,7 @@ class SftpSession(FileSession):
         if payload is not None:
             return sent_response(put(connection, payload, address.path), address.shown)
         if job.extraction.pagination.is_on and job.extraction.session is None and values.page:
-            return Response(None, location=address.shown)  # there are no pages here (rule G30)
+            return Response(None, location=address.shown)  # An SFTP source has no pages (rule G30).
         if self._unit is not None:
             return self._opened(connection, self._unit.path)
         files = self._wanted(connection, address)
@@ -97,10 +98,10 @@ class SftpSession(FileSession):
         return self._opened(connection, found.path)
 
     def units(self) -> Iterator[JsonObject]:
-        """Yield a unit for each file that is wanted and has settled, in the order of their paths.
+        """Yield a unit for each matching file that has settled, in the order of the paths.
 
         Raises:
-            SourceError: the server refuses, or cannot be reached.
+            SourceError: the server refuses the listing, or cannot be reached.
         """
         address, properties = self._address(RequestValues({}, {})), self._settings.job.properties
         files = self._wanted(self._connection(address.server), address)
@@ -122,14 +123,14 @@ class SftpSession(FileSession):
         )
 
     def _wanted(self, connection: SftpConnection, address: SftpAddress) -> list[Listed]:
-        """Return the files that the pattern keeps, each once."""
+        """Return the files that match the pattern, each once."""
         found = matching(self._listed(connection, address), self._settings.job.properties)
         return without_doubles(found, address.shown)
 
     def _listed(self, connection: SftpConnection, address: SftpAddress) -> list[Listed]:
-        """List; once more over a new connection where that fails."""
+        """Return the files of an address; if listing fails, list again over a new connection."""
         settings = self._settings
-        # A file that is asked for by a name with a star and is gone is not another file.
+        # If a requested file whose name has a star is gone, no other file may replace it.
         wildcards = not settings.reads_one or has_wildcards(settings.job.source.uri)
         ask = partial(listed_files, path=address.path, shown=address.shown, wildcards=wildcards)
         try:

@@ -15,9 +15,9 @@ from dil.sections.source import SourceSection
 
 @dataclass(frozen=True, slots=True)
 class HostKeyRules:
-    """How a server shows that it is the one that is meant.
+    """The rules for checking that a server is the intended one.
 
-    ``known_hosts`` is a file of OpenSSH's form, empty for that of the user who runs the task.
+    ``known_hosts`` is a file in OpenSSH's form; empty means the file of the user who runs the task.
     """
 
     checks: bool = True
@@ -27,9 +27,9 @@ class HostKeyRules:
 
 @dataclass(frozen=True, slots=True)
 class SftpSettings:
-    """The connector's view of a job; ``proxy`` is host and port, None for none.
+    """The connector's view of a job; ``proxy`` is host and port, None without a proxy.
 
-    ``timeout_s`` None waits for ever.
+    A ``timeout_s`` of None means to wait for ever.
     """
 
     job: Job
@@ -44,7 +44,7 @@ class SftpSettings:
 
     @classmethod
     def of(cls, job: Job) -> SftpSettings:
-        """Read the properties of SFTP from a parsed job."""
+        """Return the settings of a parsed job."""
         properties = job.properties
         sftp, source = properties.section(SftpSection), properties.section(SourceSection)
         host = source.proxy_host.rpartition("://")[2].strip("/")
@@ -62,6 +62,6 @@ class SftpSettings:
 
 
 def default_server(properties: Properties) -> SftpHost:
-    """Return the server where ``ms.source.uri`` names none."""
+    """Return the server to use if ``ms.source.uri`` names none."""
     sftp, user = properties.section(SftpSection), properties.section(SourceSection).username
     return SftpHost(sftp.host, sftp.port, user.reveal() if user else "")

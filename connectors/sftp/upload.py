@@ -1,4 +1,4 @@
-"""Putting a file: under another name, verified, then renamed."""
+"""Uploads a file under a temporary name, verifies it, and renames it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _BLOCK = 1024 * 1024
 
 
 def put(connection: SftpConnection, payload: PayloadFile, folder: str) -> JsonObject:
-    """Send one file into a folder; return its path, size and MD5.
+    """Send one file into a folder; return its path, size in bytes, and MD5.
 
-    Readers of the folder see the whole new file under its name, or the file that was there before.
+    Under the file's name, readers of the folder see the whole new file or the previous file.
 
     Raises:
-        SourceError: the file is not there, or the server refuses.
+        SourceError: the file does not exist, or the server refuses it.
         SourceContractError: the file changed meanwhile.
         TransientSourceError: the connection broke off; the old file on the server is unchanged.
     """
@@ -42,7 +42,8 @@ def put(connection: SftpConnection, payload: PayloadFile, folder: str) -> JsonOb
             return {"path": target, "size": opened.size, "md5": opened.digest.hexdigest()}
     except NotThereError:
         raise SourceError(
-            f"{shown}: there is no such folder on the server", "Make it, or check ms.source.uri."
+            f"{shown}: there is no such folder on the server",
+            "Create the folder, or check ms.source.uri.",
         ) from None
     except BaseException:
         with suppress(SourceError), translated_errors(shown):
@@ -61,12 +62,12 @@ def _write(client: paramiko.SFTPClient, opened: OpenPayload, path: str, shown: s
     if size != opened.size:
         raise TransientSourceError(
             f"{shown}: the server has {size} bytes of {opened.size}",
-            "Check the space and the quota of the user on the server.",
+            "Check the disk space and the user's quota on the server.",
         )
 
 
 def _rename(client: paramiko.SFTPClient, temporary: str, target: str) -> None:
-    """Rename over an existing file; without OpenSSH's extension that file is moved first."""
+    """Rename over an existing file; without OpenSSH's extension, first move that file away."""
     try:
         client.posix_rename(temporary, target)
     except OSError as error:
@@ -76,7 +77,7 @@ def _rename(client: paramiko.SFTPClient, temporary: str, target: str) -> None:
 
 
 def _swap(client: paramiko.SFTPClient, temporary: str, target: str) -> None:
-    """Replace a file by another one; the old file is restored if that fails."""
+    """Replace a file by another one; restore the old file if that fails."""
     aside = f"{temporary}.old"
     try:
         client.rename(target, aside)

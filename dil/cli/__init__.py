@@ -1,4 +1,4 @@
 """The dil command."""
 
-# Set by the scripts of shells that ask what may be at the cursor.
+# Set by a shell's completion script, which asks for the words that fit at the cursor.
 COMPLETION_VARIABLE = "_DIL_COMPLETE"

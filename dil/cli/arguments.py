@@ -14,10 +14,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_definitions(definitions: Iterable[str]) -> dict[str, str]:
-    """Return the properties given by -D; the last one of a key counts.
+    """Return the properties given by -D; if a key comes twice, the last value counts.
 
     Raises:
-        ConfigError: one has no ``=`` or no key. Its value is not repeated: it may be a secret.
+        ConfigError: a text has no ``=`` or no key. The message does not repeat it: it may be a
+            secret.
     """
     properties: dict[str, str] = {}
     for definition in definitions:
@@ -30,10 +31,10 @@ def parse_definitions(definitions: Iterable[str]) -> dict[str, str]:
 
 
 def parse_unit(text: str) -> str:
-    """Return a unit given as JSON in the compact form that signatures hold.
+    """Return a unit given as JSON in the compact form that signatures have.
 
     Raises:
-        ConfigError: it is no JSON object.
+        ConfigError: the text is not a JSON object.
     """
     try:
         value = json.loads(text, parse_float=read_number, parse_int=read_number)
@@ -48,7 +49,7 @@ def parse_now(text: str) -> int:
     """Return the epoch milliseconds of ISO 8601 text with a zone, rounded down.
 
     Raises:
-        ConfigError: it is something else, or names no zone.
+        ConfigError: the text is not ISO 8601, or names no zone.
     """
     try:
         moment = datetime.fromisoformat(text)

@@ -25,8 +25,8 @@ _GROUPS_SHOWN = 20
     "--target-bytes",
     metavar="N",
     type=click.IntRange(min=1),
-    help="How large files should be; those of less than half are put together. Unset: what the job"
-    " writes, ms.writer.target.bytes.",
+    help="How large files should be; files of less than half are put together. Unset: "
+    "ms.writer.target.bytes.",
 )
 @click.option(
     "--max-bytes",
@@ -38,10 +38,10 @@ _GROUPS_SHOWN = 20
     "--vacuum-hours",
     metavar="N",
     type=click.IntRange(min=0),
-    help="Of a Delta or Iceberg table: delete the files that only versions need which were replaced"
-    " more than N hours ago. They cannot be read or gone back to any more.",
+    help="For a Delta or Iceberg table: delete files that only versions need which were replaced "
+    "more than N hours ago. You cannot read these versions, or go back to them, any more.",
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only show which files would be put together.")
 def compact(
     call: JobCall,
     *,
@@ -50,10 +50,10 @@ def compact(
     vacuum_hours: int | None,
     dry_run: bool,
 ) -> int:
-    """Put the small files of a job's dataset together into larger ones. Keeps every row.
+    """Put the small files of a job's dataset together into larger ones; all rows stay.
 
-    Works under the job's lease: not while a run is under way, and no run begins meanwhile (exit
-    code 3). Killed at any moment, it leaves the dataset with the same rows.
+    The command takes the job's lease: it ends with exit code 3 while a run is active, and no run
+    begins meanwhile. If it is killed at any moment, the dataset has the same rows.
     """
     with results_only():
         job = call.job(secrets=False)
@@ -121,7 +121,7 @@ def _lines(job: Job, result: CompactionResult, *, is_dry_run: bool) -> Iterator[
     if is_dry_run:
         yield from _groups(plan)
     if plan.left:
-        yield f"  {counted(plan.left, 'group')} beyond --max-bytes, for the next time"
+        yield f"  {counted(plan.left, 'group')} beyond --max-bytes: call the command again"
     if result.vacuumed:
         verb = "would be deleted" if is_dry_run else "deleted"
         yield f"  {counted(len(result.vacuumed), 'file')} of old versions {verb}"

@@ -36,7 +36,7 @@ def completion(context: click.Context, shell: str) -> int:
 
 
 def answer_shell(cli: click.Command) -> int:
-    """Print what may stand at the cursor, as the script of a shell asks."""
+    """Print the words that fit at the cursor, for the completion script of a shell."""
     return shell_complete(
         cli, {}, _NAME, COMPLETION_VARIABLE, os.environ.get(COMPLETION_VARIABLE, "")
     )

@@ -1,10 +1,10 @@
-"""Error codes in words, as docs/errors.md has them: what each means and what to do."""
+"""The texts about error codes, as in docs/errors.md: what each code means and what to do."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-# Code: what it means, and what to do.
+# By code: its meaning, and what to do.
 CODES: Mapping[str, tuple[str, str]] = {
     "DIL-CONFIG": (
         "the job file is wrong; every problem is listed with file and line",
@@ -23,7 +23,7 @@ CODES: Mapping[str, tuple[str, str]] = {
         "see the message; the attempt was repeated",
     ),
     "DIL-SRC-TRANSIENT": (
-        "429, 5xx, a broken connection or a time-out that did not pass",
+        "429, 5xx, a broken connection or a time-out, also after retries",
         "run again later; raise `task.maxretries` or `ms.http.retry.max.seconds`; see HTTP",
     ),
     "DIL-SRC-AUTH": (
@@ -37,15 +37,15 @@ CODES: Mapping[str, tuple[str, str]] = {
         "`ms.output.schema`, content type; see Formats and Paging",
     ),
     "DIL-SRC-UNKNOWN": (
-        "a row was or may have been sent, it is unknown whether it was taken, and sending it "
-        "again might do it twice",
+        "a row was or may have been sent, it is unknown whether the receiver took it, and sending "
+        "it again might repeat it",
         "look at the receiver, see Sending rows, then run once with `-D "
         "ms.egress.send.again=true`; `ms.http.idempotency.header` avoids it",
     ),
     "DIL-QUOTA": (
-        "the source's quota, or `ms.http.requests.max`, is spent; the message says when the "
-        "source opens again, where it said so",
-        "run again then, the next run goes on; or ask less often: Limits and quotas",
+        "the source's quota, or `ms.http.requests.max`, is spent; the message says when the source "
+        "opens again, if the source says so",
+        "run again then: the next run continues; or ask less often: Limits and quotas",
     ),
     "DIL-CONVERT": (
         "a row cannot be converted, breaks the schema contract, or in-flow validation failed; "
@@ -70,13 +70,13 @@ CODES: Mapping[str, tuple[str, str]] = {
         "`-v` shows what Spark said",
     ),
     "DIL-COMMIT-CONFLICT": (
-        "another commit came first; nothing of this run landed",
+        "another commit came first; nothing of this run was recorded",
         "run again",
     ),
     "DIL-COMMIT-UNKNOWN": (
-        "a commit may have landed; nothing was deleted",
-        "run again: it looks first. Delete nothing by hand. Where it says that staged files "
-        "are gone: `dil runs finish`",
+        "a commit may have been made; nothing was deleted",
+        "run again: the run checks first. Delete nothing by hand. If it says that staged files are "
+        "gone: `dil runs finish`",
     ),
     "DIL-STATE": (
         "the state store cannot be read, is damaged, or was written by a newer version",
@@ -87,8 +87,9 @@ CODES: Mapping[str, tuple[str, str]] = {
         "wait, or `--wait-lease`",
     ),
     "DIL-LEASE-LOST": (
-        "this run was taken for dead and another one took over; it published nothing after that",
-        "look why it stood still: a suspended machine, an overloaded disk",
+        "another run took over, because this one seemed dead; this one published nothing after "
+        "that",
+        "find out why it stood still: a suspended machine, an overloaded disk",
     ),
     "DIL-INTERRUPTED": (
         "the run was stopped by a signal",

@@ -25,14 +25,17 @@ _CODE = "DIL-"
     shell_complete=property_names,
 )
 @click.option(
-    "--job", "job_file", metavar="JOB.conf", help="Know the properties of this job's own classes."
+    "--job",
+    "job_file",
+    metavar="JOB.conf",
+    help="Include the properties that this job's own classes declare.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
 def explain(names: tuple[str, ...], *, job_file: str | None, as_json: bool) -> int:
     """Explain what a property means; without a name, list the groups of properties.
 
-    A code such as DIL-SRC-AUTH says what the error means, its beginning lists codes. Words are
-    looked for in the texts of all properties.
+    Given a code such as DIL-SRC-AUTH, explain the error; given its beginning, list the codes. Other
+    words are searched in the texts of all properties.
     """
     # Imported here: the property table is of no use to `dil --help`.
     from dil.config import explaining
@@ -84,7 +87,7 @@ def _explain_others(name: str, classes: Sequence[type], *, as_json: bool) -> boo
         else:
             emit(f"{found}\n")
         return True
-    # A name with a dot and without blanks is one that somebody has misspelled.
+    # A name with a dot and without blanks is a misspelt property.
     several = () if "." in name and " " not in name else search(name, classes)
     if several:
         _list(several, as_json=as_json)
@@ -98,7 +101,7 @@ def _list(found: Sequence[Found], *, as_json: bool) -> None:
     width = max(len(each.name) for each in found)
     for each in found:
         emit(f"{each.name:<{width}}  {each.line}\n")
-    emit("\ndil explain PROPERTY says all.\n")
+    emit("\ndil explain PROPERTY shows the whole entry.\n")
 
 
 def _classes(job_file: str | None) -> tuple[type, ...]:

@@ -20,7 +20,7 @@ class SuggestingGroup(click.Group):
         """Find the command of the arguments.
 
         Raises:
-            click.UsageError: there is none; the message names the nearest one.
+            click.UsageError: there is no such command; the message names the nearest one.
         """
         try:
             return super().resolve_command(ctx, args)
@@ -36,7 +36,7 @@ class SuggestingGroup(click.Group):
 class JobGroup(SuggestingGroup):
     """A group whose first word may be a job file: then ``shown`` is the command that is meant.
 
-    A job file that is named as a command is, and ends in nothing, needs a ``./`` before it.
+    A job file without an ending whose name is a command needs ``./`` before it.
     """
 
     shown = "show"
@@ -44,7 +44,7 @@ class JobGroup(SuggestingGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of the arguments, the one that shows where they begin with a job."""
+        """Find the command of the arguments; if they begin with a job, the command ``shown``."""
         first = args[0]
         is_command = self.get_command(ctx, first) is not None
         path = Path(first)

@@ -1,4 +1,4 @@
-"""One call of ``dil``: its log, its clock, its environment, and the secrets it knows of."""
+"""One call of ``dil``: its log, its clock, its environment, and the secrets that it masks."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _LOG = logging.getLogger("dil.cli")
 class Invocation:
     """The state of one call of the command line.
 
-    ``verbose`` shows tracebacks, ``job_name`` is known once a job was loaded, ``run_id`` once a
-    run begins. Before the job is known, ``redact`` masks only what looks like a credential; then
-    also every secret of the job.
+    ``verbose`` shows tracebacks. ``job_name`` is set when a job was loaded, ``run_id`` when a run
+    begins. Before the job is loaded, ``redact`` masks only texts that look like a credential; after
+    that, also every secret of the job.
     """
 
     verbose: bool = False
@@ -42,7 +42,7 @@ class Invocation:
     _job: Job | None = None
 
     def begin(self, *, verbose: bool, log_format: str, quiet: bool = True) -> None:
-        """Start the log; a quiet command logs warnings only."""
+        """Start the log; a quiet command logs only warnings."""
         self.verbose = verbose
         self.json_log = log_format == "json"
         self.quiet = quiet
@@ -50,7 +50,7 @@ class Invocation:
 
     @property
     def task_log_level(self) -> str:
-        """Return the level of the log in tasks, where hundreds of work units would each log."""
+        """Return the log level of tasks, in which each of hundreds of work units would log."""
         return "DEBUG" if self.verbose else "WARNING"
 
     def redact(self, text: str) -> str:
@@ -63,7 +63,7 @@ class Invocation:
         return self._redact(text)
 
     def located(self, error: BaseException) -> BaseException:
-        """Return an error; properties of the job that it names come with file and line."""
+        """Return an error whose properties of the job have file and line."""
         if self._job is None or not isinstance(error, DilError):
             return error
         places = self._job.properties.origin
@@ -80,7 +80,7 @@ class Invocation:
         return time.monotonic() - self.started
 
     def now(self, text: str | None) -> int:
-        """Return the instant of ``--now``, else of the clock, in epoch ms UTC."""
+        """Return the instant of ``--now``, or else the clock's, in epoch ms UTC."""
         return real_clock() if text is None else parse_now(text)
 
     def load(
@@ -107,9 +107,9 @@ class Invocation:
         return loaded
 
     def log_notices(self, notices: Iterable[Problem], infos: Collection[Problem] = ()) -> None:
-        """Log what a user should know about a job file, one line each.
+        """Log the notices about a job file, one line each.
 
-        ``infos`` are those that ask for nothing. ``dil run`` logs the others as warnings, as
+        ``infos`` are notices that ask for no action. ``dil run`` logs other notices as warnings, as
         ``dil validate`` prints them; the quiet commands (``plan``, ``state``) show them with -v.
         """
         for notice in notices:

@@ -33,7 +33,7 @@ def _property_names(
     return property_names(context, parameter, incomplete)
 
 
-# Innermost last: the help text lists them in this order, before a command's own options.
+# The help text lists these options in this order, before a command's own options.
 _PARAMETERS = (
     click.argument("job_file", metavar="JOB.conf", type=click.Path()),
     click.option(
@@ -46,7 +46,7 @@ _PARAMETERS = (
     ),
     click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output."),
     click.option(
-        "--lenient", is_flag=True, help="Unknown ms.* properties are warnings, not errors."
+        "--lenient", is_flag=True, help="Report unknown ms.* properties as warnings, not errors."
     ),
     click.option("-v", "--verbose", is_flag=True, help="Log details, and tracebacks of failures."),
     click.option(
@@ -55,7 +55,7 @@ _PARAMETERS = (
         default="text",
         envvar="DIL_LOG_FORMAT",
         show_envvar=True,
-        help="Log lines for people, or one JSON object a line.",
+        help="Log texts for people, or one JSON object on each line.",
     ),
 )
 
@@ -74,24 +74,25 @@ class JobCall:
         """Read and check the job file, secrets included.
 
         Raises:
-            ConfigError: something is wrong with it; all findings at once.
+            ConfigError: the job file is invalid; the error has all problems.
         """
         return self._load(secrets=True)
 
     def job(self, *, secrets: bool = True) -> Job:
-        """Do as ``load``; the notices go to the log.
+        """Read and check the job file as ``load`` does, and log the notices.
 
-        Without ``secrets`` those of the source need not be there: for commands that never ask it.
+        Without ``secrets``, secrets of the source may be missing: for commands that never ask the
+        source.
         """
         loaded = self._load(secrets=secrets)
         self.invocation.log_notices(loaded.notices, loaded.infos)
         return loaded.job
 
     def source_job(self, command: str, instead: str, *, secrets: bool = True) -> Job:
-        """Do as ``job``, for a command that has a meaning for jobs with a source alone.
+        """Return the job as ``job`` does, for commands that need a job with a source.
 
         Raises:
-            ConfigError: something is wrong with the job file, or the job reads datasets.
+            ConfigError: the job file is invalid, or the job reads datasets.
         """
         job = self.job(secrets=secrets)
         refuse_derived(job, command, instead)
@@ -104,7 +105,7 @@ class JobCall:
 
 
 def refuse_derived(job: Job, command: str, instead: str) -> None:
-    """Refuse a command about a source for a job that reads datasets and has none.
+    """Refuse a command about a source for a job that reads datasets.
 
     Raises:
         ConfigError: the job has ms.query.inputs; ``instead`` says what to use.
@@ -115,15 +116,15 @@ def refuse_derived(job: Job, command: str, instead: str) -> None:
 
     raise ConfigError.single(
         "ms.query.inputs",
-        f"is set: {job.name} reads datasets, and has no source and no stretches of time that"
-        f" `{command}` could look at",
+        f"is set: {job.name} reads datasets, so it has no source and no time ranges that "
+        f"`{command}` could use",
         instead,
         job.properties.origin("ms.query.inputs"),
     )
 
 
 def job_command(*, quiet: bool = True) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Give a command the shared parameters as a ``JobCall``; a quiet one logs warnings only."""
+    """Give a command the shared parameters as a ``JobCall``; a quiet command logs only warnings."""
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(command)

@@ -1,6 +1,7 @@
-"""``dil lateness``: how far behind new rows came, and what each grace period would have meant.
+"""``dil lateness``: how far behind new rows came, and the effect of each grace period.
 
-Behind are rows that came when newer ones were published; *late* are those below the watermark.
+A row is behind if newer rows were published before it came; it is *late* if it is below the
+watermark.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ _GRACE = "  {:<18} {:>14} {:>9} {:>16}  {}\n"
 @click.command(short_help="Show how far behind new rows come, and which grace period fits.")
 @job_command()
 def lateness(call: JobCall) -> int:
-    """Show how far behind new rows came, and what each grace period would have missed and cost.
+    """Show how far behind new rows came, and how many rows each grace period would miss and read.
 
-    What is shown was measured by the last commits with new rows. Changes nothing.
+    The last commits with new rows measured it. The command changes nothing.
     """
     with opened(call) as (job, store):
         if job.events is None:
             fix = "Set it; docs/lateness.md says how."
             raise ConfigError.single(
                 _COLUMN,
-                "is not set: without the time at which rows happened, none is behind another",
+                "is not set: without the event time of rows, no row is behind another",
                 fix,
             )
         from dil.run.grace_measure import lateness_meter
@@ -80,9 +81,9 @@ def _lines(job: Job, meter: LatenessMeter) -> Iterator[str]:
     yield f"{job.name}  how far behind new rows came, by {_COLUMN}={column}\n"
     yield f"  {counted(rows, 'new row')} in {counted(commits, 'commit')}\n"
     if not job.publishing.keeps_files:
-        yield "  rows that are read again are not compared with those of a database\n"
+        yield "  rows that are read again are not compared with rows of a database\n"
     if not rows:
-        yield "  nothing is measured yet: the first commit is what later rows are compared with\n"
+        yield "  nothing is measured yet: later rows are compared with those of the first commit\n"
         return
     yield "\n"
     yield from _advice(job, meter)
@@ -100,7 +101,7 @@ def _lines(job: Job, meter: LatenessMeter) -> Iterator[str]:
 
 
 def _telling(costs: Iterable[GraceCost], chosen: int | None) -> Iterator[GraceCost]:
-    """Yield costs up to the first grace period that misses nothing, and up to the chosen one."""
+    """Yield costs up to the shortest grace period that misses no row, and up to the chosen one."""
     for each in costs:
         yield each
         if not each.missed and (chosen is None or each.days >= chosen):
@@ -117,7 +118,8 @@ def _advice(job: Job, meter: LatenessMeter) -> Iterator[str]:
     ms = meter.recommended_ms(grace)
     if ms is None and not meter.has_read_back:
         yield (
-            "Nothing is recommended: no run read back, so rows that came behind were not seen. Set "
+            "Nothing is recommended: no run read back, so no run could see rows that came behind. "
+            "Set "
             "ms.grace.period.days, or ms.grace.mode=auto, whose probes look for them.\n"
         )
         return
@@ -151,8 +153,8 @@ def _advice(job: Job, meter: LatenessMeter) -> Iterator[str]:
             "probe.\n"
         )
     else:
-        yield "To let each run follow the measure, put into the job file:\n\n"
-        yield "  ms.grace.mode=auto\n\nor, to keep what is measured today:\n\n"
+        yield "To let each run follow the measurements, put into the job file:\n\n"
+        yield "  ms.grace.mode=auto\n\nor, to keep today's result:\n\n"
         yield f"  ms.grace.mode=fixed\n  ms.grace.period={period(ms)}\n"
 
 

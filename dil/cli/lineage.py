@@ -17,20 +17,20 @@ from dil.run.process import real_clock
 @click.option(
     "--row",
     metavar="OFFSET|COLUMN=VALUE",
-    help="The row of this offset, or rows with this value, the first ten.",
+    help="Show the row of this offset, or the first ten rows with this value.",
 )
 @click.option(
     "--block",
     "sequence",
     metavar="NUMBER",
     type=click.IntRange(min=0),
-    help="The rows of this block. Unset: those of the newest block with rows.",
+    help="Show the rows of this block. Unset: of the newest block with rows.",
 )
 def lineage(call: JobCall, *, row: str | None, sequence: int | None) -> int:
-    """Walk from rows back to the files, work units and requests that they were made of.
+    """Walk from rows back to the files, work units and requests from which they come.
 
-    Rows of a derived dataset lead to what its query took of its inputs, and on from there. Changes
-    nothing.
+    Rows of a derived dataset lead to the rows that its query read, and from there to their origin.
+    The command changes nothing.
     """
     if row is not None and sequence is not None:
         raise ConfigError.single("--block", "is given, and --row too", "Keep one of them.")

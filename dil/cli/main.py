@@ -1,6 +1,6 @@
-"""Where the console command begins: from here on an interruption ends it with one line.
+"""The entry point of the console command: from here on, Ctrl-C ends it with one line.
 
-What a command needs takes a while to import; Ctrl-C in that time was a traceback of Python.
+Importing the modules of a command takes a while; Ctrl-C in that time showed a Python traceback.
 """
 
 from __future__ import annotations

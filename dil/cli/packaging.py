@@ -38,9 +38,9 @@ def write_code(target: Path, extra: Iterable[Path] = ()) -> int:
 
 
 def write_libraries(target: Path) -> tuple[str, ...]:
-    """Write the installed libraries that we need, all but Spark's own; return their names.
+    """Write the installed libraries that dil needs, except Spark's own; return their names.
 
-    They hold compiled code: executors need the same platform and the same Python minor version.
+    The libraries have compiled code: executors need the same platform and Python minor version.
 
     Raises:
         WriteError: the archive cannot be written.
@@ -58,12 +58,12 @@ def write_libraries(target: Path) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def _written(target: Path) -> Iterator[None]:
-    """Make the target's folder; what the file system refuses leaves as our own error."""
+    """Make the target's folder; turn errors of the file system into errors of dil."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
-        # The file in question may also be one that is read: a module of the user's.
+        # The file may also be a module of the user that is read.
         place = error.filename or target
         raise WriteError(
             f"{target} cannot be written: {place}: {error.strerror or error}",
@@ -83,7 +83,7 @@ def _code() -> Iterator[tuple[Path, str]]:
 
 
 def _metadata() -> Iterator[tuple[Path, str]]:
-    """Entry points name the connectors, also from inside a zip."""
+    """Yield the metadata files: their entry points name the connectors, also inside a zip."""
     distribution = metadata.distribution(DISTRIBUTION)
     for file in distribution.files or ():
         if file.parts[0].endswith(".dist-info") and file.name in {"METADATA", "entry_points.txt"}:
@@ -100,7 +100,7 @@ def _own(extra: Iterable[Path]) -> Iterator[tuple[Path, str]]:
 
 
 def _needed(name: str, extras: frozenset[str] = frozenset()) -> set[str]:
-    """Return the installed libraries that a distribution and these extras require, and theirs."""
+    """Return the installed libraries that a distribution needs with these extras, recursively."""
     found: dict[str, frozenset[str]] = {}
     _collect(name, extras, found)
     return set(found) - {name}
@@ -122,7 +122,7 @@ def _collect(name: str, extras: frozenset[str], found: dict[str, frozenset[str]]
 
 
 def _is_installed(name: str) -> bool:
-    """Return whether a library is there; one that is not is for another platform."""
+    """Return whether a library is installed; a missing one is for another platform."""
     try:
         metadata.distribution(name)
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""``dil plan``: what a run would do now, and why. Changes no state, starts no JVM."""
+"""``dil plan``: shows which work units a run would take now, and why; changes no state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Flags whose parameters have other names.
+# Flags whose parameters have other names than the flags.
 _FLAGS = {"out_file": "out", "show_request": "show-request", "everything": "all"}
 
 
@@ -33,27 +33,34 @@ _FLAGS = {"out_file": "out", "show_request": "show-request", "everything": "all"
 @job_command()
 @now_option
 @click.option(
-    "--all", "everything", is_flag=True, help="Show every work unit, and why others are not due."
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Show every due work unit, and why others are not due.",
 )
-@click.option("--short", is_flag=True, help="Show only how much is due, and why.")
+@click.option("--short", is_flag=True, help="Show only how many work units are due, and why.")
 @click.option(
     "--signatures",
     is_flag=True,
-    help="Show signatures too, by which other commands name work units.",
+    help="Also show signatures, the names of work units in other commands.",
 )
 @click.option(
     "--out",
     "out_file",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Keep the plan in a file; `dil run --plan FILE` runs exactly that.",
+    help="Write the plan to a file; `dil run --plan FILE` runs exactly this plan.",
 )
 @click.option(
     "--show-request",
     is_flag=True,
     help="Show the first request, secrets masked, also as a curl command; nothing is sent.",
 )
-@click.option("--signature", metavar="TEXT", help="Of this work unit, not of the first due one.")
+@click.option(
+    "--signature",
+    metavar="TEXT",
+    help="Show the request of this work unit, not of the first due one.",
+)
 def plan(
     call: JobCall,
     *,
@@ -68,8 +75,8 @@ def plan(
     if signature is not None and not show_request:
         raise ConfigError.single(
             "--signature",
-            "says whose first request to show, and --show-request is not given",
-            "Add --show-request. To see the signature of each work unit, write --signatures.",
+            "names the work unit for --show-request, which is not given",
+            "Add --show-request. Use --signatures to see the signature of each work unit.",
         )
     with results_only():
         now_ms = call.invocation.now(now)
@@ -127,13 +134,13 @@ def plan(
     if out_file is not None:
         flags = ", with the same -D flags," if call.definitions else ""
         command = f"dil run {call.job_file} --plan {out_file}"
-        emit(f"\nKept in {out_file}: {command}{flags} does exactly this.\n")
+        emit(f"\nWritten to {out_file}: {command}{flags} runs exactly this plan.\n")
     return 0
 
 
 @dataclass(frozen=True, slots=True)
 class _ShownQuery:
-    """What a run of a derived dataset would take of its inputs, for people and for machines."""
+    """The input rows that a run of a derived dataset would take, for people and machines."""
 
     text: str
     members: dict[str, object]
@@ -189,7 +196,7 @@ def _expiring(job: Job, store: StateStore, now_ms: int) -> ExpiringFiles | None:
     try:
         return expiring_files(job, store, now_ms)
     except (DilError, OSError) as error:
-        log.warning("it is not known which published files are due to expire: %s", error)
+        log.warning("cannot determine which published files are due to expire: %s", error)
         return None
 
 
@@ -269,7 +276,7 @@ def _stream_members(job: Job, known: StreamState | None) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class _ShownRequest:
-    """The first request of a work unit, for people and for machines; None if none is known."""
+    """The first request of a work unit, for people and machines; None if it is not known."""
 
     text: str
     members: dict[str, object] | None
@@ -296,7 +303,7 @@ def _keep(saved: SavedPlan, out_file: Path) -> None:
         if out_file.exists() and not is_plan(out_file.read_bytes()):
             raise ConfigError.single(
                 "--out",
-                f'"{out_file}" is there and is no plan, so it is not written over',
+                f'"{out_file}" exists and is not a plan, so it is not overwritten',
                 "Name another file.",
             )
         out_file.write_bytes(encode_plan(saved))

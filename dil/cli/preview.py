@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 _ROWS = 3
 _INSTEAD = (
-    "`dil validate JOB.conf` checks the job, and `dil plan JOB.conf` opens its state and those of"
-    " its inputs and shows what a run would read."
+    "`dil validate JOB.conf` checks the job, and `dil plan JOB.conf` shows which rows of its "
+    "inputs a run would read."
 )
 show_request_option = click.option(
     "--show-request", is_flag=True, help="Also print each request as a curl command."
 )
 send_option = click.option(
-    "--send", is_flag=True, help="Also where the request may change something at the source."
+    "--send", is_flag=True, help="Send the request even if it may change something at the source."
 )
 
 
@@ -45,7 +45,7 @@ send_option = click.option(
     show_default=True,
     help="How many rows to show.",
 )
-@click.option("--signature", metavar="TEXT", help="Of this work unit, not of the first due one.")
+@click.option("--signature", metavar="TEXT", help="Try this work unit, not the first due one.")
 @show_request_option
 @send_option
 def preview(
@@ -59,8 +59,8 @@ def preview(
 ) -> int:
     """Show the first rows as a run would write them, and their columns.
 
-    Asks the source for as many pages as it takes, and for the next due work units where the first
-    one has no rows. Nothing is kept: no state, no file.
+    The command asks the source for as many pages as that takes; if the first due work unit has no
+    rows, it asks for the next ones. It keeps no state and no files.
     """
     command = _PreviewCommand(call, now, show_curl=show_request, may_send=send)
     with results_only():
@@ -79,11 +79,11 @@ def preview(
 @show_request_option
 @send_option
 def check(call: JobCall, *, now: str | None, show_request: bool, send: bool) -> int:
-    """Check that a run would reach what it needs.
+    """Check that a run can reach its destination, state, inputs and source.
 
-    That is where rows go (folders, table or database, catalog), state, secondary input,
-    credentials, source. Sends one request, as a run would. Exit code 1 when something cannot be
-    reached, 2 when a setting does not fit what is there.
+    Destinations are folders, a table or database, a catalog. The source gets one request, as in a
+    run. The exit code is 1 if something cannot be reached, 2 if a setting does not fit the
+    destination or the state.
     """
     command = _PreviewCommand(call, now, show_curl=show_request, may_send=send)
     with results_only():
@@ -108,7 +108,7 @@ def _places(job: Job, now_ms: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _PreviewCommand:
-    """A look at the source, and how its requests are shown: whole, with secrets masked."""
+    """A request to the source, and the way to show it: completely, with secrets masked."""
 
     call: JobCall
     now: str | None
@@ -264,7 +264,7 @@ def _check_text(
 def _answer_lines(
     command: _PreviewCommand, answer: SourceAnswer, *, is_first: bool
 ) -> Iterator[str]:
-    """Yield a request with all that it sends, of later ones the address; then what came."""
+    """Yield the first request in full and the address of later ones, then the answers."""
     parts = [str(answer.status)] if answer.status else []
     parts += [answer.content_type] if answer.content_type else []
     parts += [f"{answer.seconds * 1000:,.0f} ms"]

@@ -1,4 +1,4 @@
-"""The command ``dil``: imports what a command needs when it needs it, maps errors to exit codes."""
+"""The command ``dil``: imports modules when a command needs them, maps errors to exit codes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def cli() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code of the process (rule U24)."""
-    # Starting makes many objects that stay: looking for garbage among them takes a tenth of it.
+    # Start-up makes many objects that stay: the cycle collector would take a tenth of its time.
     gc.set_threshold(_YOUNG_OBJECTS)
     arguments = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with interruptible():
             if argv is None and COMPLETION_VARIABLE in os.environ:
-                from dil.cli.completion import answer_shell  # a shell asks, no person
+                from dil.cli.completion import answer_shell  # for a shell's completion
 
                 return answer_shell(cli)
             return _invoke(arguments, invocation)
@@ -99,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _invoke(arguments: list[str], invocation: Invocation) -> int:
-    # Not click's own main: it turns a broken pipe of any kind, also of a state server, into exit 1.
+    # Not click's own main, which turns every broken pipe, also a state server's, into exit 1.
     with cli.make_context("dil", arguments, obj=invocation) as context:
         result = cli.invoke(context)
     return result if isinstance(result, int) else 0

@@ -1,4 +1,4 @@
-"""``dil run``: one run of a job, and one report on every way out of it."""
+"""``dil run``: runs a job once, and reports on every exit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     "--report",
     "report_file",
     metavar="FILE",
-    help="Write the JSON report to this file as well, on every exit.",
+    help="Also write the JSON report to this file, on every exit.",
 )
 @click.option(
     "--wait-lease",
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     "plan_file",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Run exactly what `dil plan --out FILE` kept, if state and configuration are unchanged.",
+    help="Run exactly the plan of `dil plan --out FILE`, if state and configuration are unchanged.",
 )
 @click.option(
     "--accept-new-signatures",
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 @click.option(
     "--force-new-epoch",
     is_flag=True,
-    help="Of a stream: begin a new epoch although its checkpoint is ahead of the chain.",
+    help="For a stream: begin a new epoch although its checkpoint is ahead of the chain.",
 )
 @click.option(
     "--show-request",
@@ -75,10 +75,10 @@ def run(
     plan_file: Path | None,
     **flags: bool,
 ) -> int:
-    """Run the job: plan what is due, extract it, publish it, keep its watermarks.
+    """Run the job: plan due work units, extract them, publish their rows, keep watermarks.
 
-    As a stream (ms.stream.mode) it does so in micro-batches, until it has caught up or, as a
-    service, until a signal ends it between two of them; a second signal ends it at once.
+    A stream (ms.stream.mode) runs in micro-batches until it has caught up or, as a service, until a
+    signal ends it between two micro-batches; a second signal ends it at once.
 
     Exit codes: 0 success or nothing due, 1 failed, 2 configuration invalid, 3 lease held by
     another run, 4 partial, 130 and 143 interrupted.
@@ -153,13 +153,13 @@ def _progress(job: Job) -> Progress:
 
 
 def _log_level(invocation: Invocation, *, shows_requests: bool) -> str:
-    """Return the level of the log in tasks; requests are information."""
+    """Return the log level of tasks; requests are logged as information."""
     level = invocation.task_log_level
     return "INFO" if shows_requests and level == "WARNING" else level
 
 
 def _held(error: LeaseHeldError, waited_s: float) -> LeaseHeldError:
-    """Return the error with what this command can do about it, or has done in vain."""
+    """Return the error with the advice to wait, or with how long the command has waited."""
     if not waited_s:
         return LeaseHeldError(
             error.message, f"{error.fix} Or wait in line: --wait-lease SECONDS.".strip()
@@ -168,7 +168,7 @@ def _held(error: LeaseHeldError, waited_s: float) -> LeaseHeldError:
 
 
 def report_of(call: JobCall, start: Callable[[], RunReport]) -> tuple[RunReport, bool]:
-    """Return the run's report, and whether standard error already says how it ended."""
+    """Return the run's report, and whether standard error already says how the run ended."""
     try:
         with results_only():
             return start(), False
@@ -197,7 +197,7 @@ def deliver(
         try:
             write_report(Path(report_file), clean)
         except OSError as error:
-            # The run itself is complete, and the exit code must show its outcome.
+            # The run is complete, and the exit code must show its outcome.
             click.echo(f"--report {report_file} cannot be written: {error}", err=True)
     if as_json:
         emit_json(report_json(clean))

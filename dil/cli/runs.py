@@ -1,4 +1,4 @@
-"""``dil runs``: lists runs and their staged files, and deletes or finishes these."""
+"""``dil runs``: lists runs and their staged files; deletes staged files, finishes publishes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class _RunsGroup(JobGroup):
-    """Lists runs where no command is given."""
+    """Lists runs if no command is given."""
 
     shown = "list"
 
 
 @click.group(cls=_RunsGroup)
 def runs() -> None:
-    """Look at the runs of a job, and sweep what crashed ones left.
+    """Look at the runs of a job, and clean up after crashed runs.
 
     `dil runs JOB.conf` is `list`.
     """
@@ -38,7 +38,7 @@ def runs() -> None:
 @runs.command("list")
 @job_command()
 @click.option(
-    "--limit", metavar="N", type=click.IntRange(min=1), help="Only the newest N.", default=None
+    "--limit", metavar="N", type=click.IntRange(min=1), help="Show the newest N runs.", default=None
 )
 def list_runs(call: JobCall, *, limit: int | None) -> int:
     """List the runs of a job, newest first."""
@@ -61,9 +61,9 @@ def list_runs(call: JobCall, *, limit: int | None) -> int:
 @job_command()
 @click.argument("run_id", metavar="RUN_ID")
 def show(call: JobCall, *, run_id: str) -> int:
-    """Show one run, and what of it is still in staging.
+    """Show one run, and its files that are still in staging.
 
-    Of a stream, by the id of its summary, the micro-batches are listed.
+    Given the id of a stream's summary, list its micro-batches.
     """
     with opened(call) as (job, store):
         from dil.run.kept_report import kept_report, kept_unit_runs
@@ -93,7 +93,7 @@ def _show_stream(call: JobCall, job: Job, store: StateStore, run_id: str) -> int
     """Show the micro-batches of a stream by the id of its report.
 
     Raises:
-        ConfigError: no run has it, and no kept micro-batch is of a stream that has it.
+        ConfigError: no run and no kept micro-batch has this id.
     """
     from dil.run.kept_report import kept_outcomes
     from dil.run.run_history import known_runs
@@ -113,13 +113,13 @@ def _show_stream(call: JobCall, job: Job, store: StateStore, run_id: str) -> int
     return 0
 
 
-@runs.command(short_help="Delete what crashed runs left in staging.")
+@runs.command(short_help="Delete files that crashed runs left in staging.")
 @job_command()
 @click.option("--yes", is_flag=True, help="Do it. Without it only the preview is shown.")
 def clean(call: JobCall, *, yes: bool) -> int:
-    """Delete what crashed runs left in staging; what they completed is then extracted again.
+    """Delete files that crashed runs left in staging; their work units are read again.
 
-    Not needed in the ordinary way: the next run takes over what it can, and sweeps.
+    Usually not needed: the next run adopts complete work units, and deletes the rest.
     """
     with opened(call) as (job, store):
         from dil.run.lease import leased
@@ -146,14 +146,14 @@ def clean(call: JobCall, *, yes: bool) -> int:
 @click.option(
     "--without-lost",
     is_flag=True,
-    help="Leave out the work units that lost staged files; they are read again.",
+    help="Leave out work units that lost staged files; they are read again.",
 )
 def finish(call: JobCall, *, yes: bool, without_lost: bool) -> int:
     """Finish a publish that was begun, also one whose staged files are gone.
 
-    Not needed in the ordinary way: the next run finishes it first. That run stops with
-    DIL-COMMIT-UNKNOWN when files are gone; restoring them is better than doing without.
-    Exit code 2 when --yes is given and --without-lost is missing.
+    Usually not needed: the next run finishes the publish first. If files are gone, that run stops
+    with DIL-COMMIT-UNKNOWN; it is better to restore the files than to leave them out. The exit code
+    is 2 if --yes is given but --without-lost is needed.
     """
     with opened(call) as (job, store):
         from dil.run import lease as leases
@@ -184,10 +184,9 @@ def finish(call: JobCall, *, yes: bool, without_lost: bool) -> int:
 def abandon(call: JobCall, *, yes: bool) -> int:
     """Give up a publish that was begun and cannot be finished; its work units are read again.
 
-    For what `dil runs finish` cannot mend: a name that no file can have, a record that was changed,
-    or that this release cannot read.
-    Nothing outside of the job's folders is touched. Where readers see the rows already, they stay
-    and are recorded.
+    Use it if `dil runs finish` cannot help: a file name is impossible, or the record was changed or
+    cannot be read by this release. Nothing outside of the job's folders is changed. Rows that
+    readers already see stay and are recorded.
     """
     with opened(call) as (job, store):
         from dil.run import lease as leases

@@ -1,4 +1,4 @@
-"""Prints for ``dil runs``: runs, their staged files, an unfinished publish."""
+"""Prints the output of ``dil runs``: runs, their staged files, an unfinished publish."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _UNITS_SHOWN = 20
 def list_runs(
     job: Job, runs: Iterable[KnownRun], outcomes: Mapping[str, KeptOutcome], *, stream: str = ""
 ) -> None:
-    """Print one line a run, with its duration and its codes of failures where they were kept.
+    """Print one line for each run, with its duration and its failure codes if they were kept.
 
-    ``stream`` is the run id of the stream whose micro-batches all of them are.
+    ``stream`` is the run id of the stream if all runs are its micro-batches.
     """
     from dil.observe.progress import counted, human_seconds
     from dil.run.kept_report import KeptOutcome
@@ -55,7 +55,7 @@ def list_runs(
 
 
 def _batch(outcome: KeptOutcome) -> tuple[str, ...]:
-    """Return a text that names the micro-batch of a run; empty for a run outside of streams."""
+    """Return a text that names the micro-batch of a run; empty if the run is not of a stream."""
     batch = outcome.batch
     return () if batch is None else (f"micro-batch {batch.number} ({batch.epoch})",)
 
@@ -63,7 +63,7 @@ def _batch(outcome: KeptOutcome) -> tuple[str, ...]:
 def show_run(
     job: Job, run: KnownRun, left: Leftover | None, report: KeptReport | None = None
 ) -> None:
-    """Print all about one run; of its report what the other lines do not say."""
+    """Print one run, with the lines of its report that say something new."""
     emit(f"{job.name}  run {run.record.run_id}\n")
     for name, value in _facts(run, job):
         emit(f"  {name:<11} {value}\n")
@@ -107,24 +107,24 @@ def _reported(job: Job, report: KeptReport) -> Iterator[tuple[str, str]]:
 
 
 def cleaned(job: Job, found: tuple[Leftover, ...], gone: int, *, is_done: bool) -> None:
-    """Print what is left in staging, and what was swept of it."""
+    """Print which files are left in staging, and which were deleted."""
     if not found:
         emit(f"{job.name}  nothing is left in staging\n")
         return
     for left in found:
         emit(f"  {left.run_id}  {_left_text(left, job)}\n")
     if not is_done and any(left.run and left.run.holder for left in found):
-        emit("nothing was deleted; nothing can be while a run is under way\n")
+        emit("nothing was deleted: a run is active, and may need the files\n")
     elif not is_done:
         emit("nothing was deleted; --yes does it\n")
     elif gone == len(found):
         emit(f"{job.name}  swept {gone}\n")
     else:
-        emit(f"{job.name}  swept {gone} of {len(found)}; the others are still being written\n")
+        emit(f"{job.name}  swept {gone} of {len(found)}; runs still write the others\n")
 
 
 def recorded_publish_json(found: RecordedPublish | None) -> dict[str, object]:
-    """Return a publish that was begun and not finished."""
+    """Return an unfinished publish as JSON members."""
     if found is None:
         return {"run_id": None, "files": 0, "lost": [], "lost_work_units": [], "left_out": None}
     left = found.left_out
@@ -160,7 +160,7 @@ def finished(job: Job, found: RecordedPublish | None, *, is_done: bool, needs_fl
     if is_done:
         emit("finished\n")
     elif found.lost and needs_flag:
-        emit("nothing was done; restore the files, or --without-lost --yes leaves them out\n")
+        emit("nothing was done; restore the files, or leave them out with --without-lost --yes\n")
     else:
         emit("nothing was done; --yes does it\n")
 
@@ -175,23 +175,23 @@ def _left_out_lines(found: RecordedPublish) -> Iterator[str]:
     is_act = found.intent.commit.act is not None
     units = counted(len(left.work_units), "work unit")
     fate = "would stay as they are" if is_act else "would be left out and read again"
-    yield f"{units} {fate}; they lost a file, or share one with those that did"
+    yield f"{units} {fate}: they lost a file, or share a file with work units that did"
     for files, place in (
-        (left.kept, "would go back to where they were before it"),
+        (left.kept, "would go back to their earlier places"),
         (left.deleted, "would be deleted"),
     ):
         if files:
             rows = counted(sum(file.rows for file in files), "row")
-            yield f"{counted(len(files), 'other file')} of them with {rows} {place}"
+            yield f"{counted(len(files), 'other file')} of these work units, with {rows}, {place}"
     if left.is_all:
         again = "it can be asked for again" if is_act else "no work unit of it counts as read"
-        yield f"nothing of it would be left: {again}"
+        yield f"nothing of the publish would be left: {again}"
 
 
 def abandoned_json(
     job: Job, found: DoubtfulPublish | None, left: Intent | None
 ) -> dict[str, object]:
-    """Return a publish that was begun, and whether it was given up."""
+    """Return an unfinished publish as JSON members, and whether it was given up."""
     return {
         "job": job.name,
         "abandoned": left is not None,
@@ -214,17 +214,17 @@ def abandoned(job: Job, found: DoubtfulPublish | None, left: Intent | None) -> N
     files = counted(len(commit.moves), "file")
     emit(f"{job.name}  run {commit.run_id} began to publish {files}\n")
     if found.problem:
-        emit(f"  {found.problem}; what follows was found in the dataset and in staging\n")
+        emit(f"  {found.problem}; the following was found in the dataset and in staging\n")
     if left is None and found.has_landed:
         units = counted(sum(each.succeeded for each in commit.run.outcomes), "work unit")
-        emit(f"  readers see its rows: they would stay, and {units} be recorded as read\n")
+        emit(f"  readers see its rows: they would stay, and {units} would be recorded as read\n")
     elif left is None:
         units = counted(len(commit.run.outcomes), "work unit") if commit.run.outcomes else ""
         emit(f"  {units or 'its work units'} would be read again, and its files deleted\n")
     if left is None:
         emit("nothing was done; --yes does it\n")
     elif left.commit.moves:
-        emit(f"given up; {counted(len(left.commit.moves), 'file')} stay, which readers see\n")
+        emit(f"given up; {counted(len(left.commit.moves), 'file')} that readers see stay\n")
     else:
         emit("given up; the next run reads its work units again\n")
 
@@ -246,7 +246,7 @@ def outcome_json(run: KnownRun, outcomes: Mapping[str, KeptOutcome]) -> dict[str
 
 
 def run_json(run: KnownRun) -> dict[str, object]:
-    """Return a run; ``holder`` is the process that is at it now."""
+    """Return a run as JSON members; ``holder`` is the process that runs it now."""
     record, holder = run.record, run.holder
     return {
         "run_id": record.run_id,
@@ -307,13 +307,16 @@ def _left_text(left: Leftover, job: Job) -> str:
     from dil.observe.progress import counted
 
     if left.is_strange:
-        return f"this job does not stage there, so it is only forgotten: {left.folder}"
+        return (
+            "this job does not use that folder for staging, so only the record is forgotten: "
+            f"{left.folder}"
+        )
     work = f"{left.complete:,} of {counted(left.planned, 'work unit')} complete"
     at_work = _at_work(left.run, job)
     if at_work:
-        fate = f"is being run by {at_work}"
+        fate = f"run by {at_work}"
     elif left.reusable:
-        fate = "the next run takes them over where it can"
+        fate = "the next run adopts them if it can"
     else:
-        fate = "of no use to the next run"
+        fate = "the next run cannot use them"
     return f"{work}, {left.bytes:,} bytes, {fate}: {left.folder}"

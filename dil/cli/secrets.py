@@ -1,4 +1,4 @@
-"""``dil secrets``: writing and rotating ``ENC(...)``. Secrets come from standard input only."""
+"""``dil secrets``: encrypts and re-encrypts ``ENC(...)``. Secrets come only from standard input."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from dil.secrets import SecretResolver
     from dil.secrets.rewriting import Rewritten
 
-_KEY_FIX = "Name a file whose first line is the master password, as encrypt.key.loc does."
+_KEY_FIX = "Name a file whose first line is the master password, such as that of encrypt.key.loc."
 _FILES_TRIED = 2
 
 _key_option = click.option(
     "--key", "key", metavar="FILE", required=True,
-    help="File whose first line is the master password, as encrypt.key.loc names it.",
+    help="File whose first line is the master password, such as that of encrypt.key.loc.",
 )  # fmt: skip
 _strong_option = click.option(
     "--strong", is_flag=True, help="Read DIL's texts as encrypt.use.strong.encryptor=true does."
@@ -36,12 +36,13 @@ def secrets() -> None:
     """Encrypt secrets for job files; read from standard input, never from arguments."""
 
 
-@secrets.command(short_help="Encrypt a secret; print what to write into a job file.")
+@secrets.command(short_help="Encrypt a secret; print the text for the job file.")
 @_key_option
 @click.option(
     "--for", "purpose", metavar="PROPERTY", default="",
-    help="The only property that the text opens in, as ms.authentication; "
-    "ms.secondary.input:FIELD is a field of its rows. Without it, it opens in all.",
+    help="The only property in which the text opens, such as ms.authentication; "
+         "ms.secondary.input:FIELD is a field of its rows. Without the option, the text opens in "
+         "all properties.",
 )  # fmt: skip
 def encrypt(key: str, *, purpose: str) -> int:
     """Encrypt a secret and print the ENC(...) to write into a job file."""
@@ -53,7 +54,7 @@ def encrypt(key: str, *, purpose: str) -> int:
 
 
 def _purpose(written: str) -> str:
-    """Return the name under which a job reads the property: an alias is not what it is read by."""
+    """Return the name under which a job reads the property, never an alias."""
     from dil.config.table import ALIASES, PLUGIN_PREFIX, TABLE
     from dil.model.suggestions import suggestion
 
@@ -62,7 +63,7 @@ def _purpose(written: str) -> str:
     is_field = key == "ms.secondary.input"
     if (colon and not (is_field and field)) or (is_field and not field):
         fix = "Write ms.secondary.input:FIELD for a field of its rows, else only the property."
-        raise ConfigError.single("--for", f"is {written}, where there is no secret", fix)
+        raise ConfigError.single("--for", f"is {written}, which holds no secret", fix)
     if written and name not in TABLE and not name.startswith(PLUGIN_PREFIX):
         fix = suggestion(key, TABLE) or "dil explain PROPERTY describes the properties."
         raise ConfigError.single("--for", f"is {key}, which is no known property", fix)
@@ -72,9 +73,9 @@ def _purpose(written: str) -> str:
 @secrets.command()
 @_key_option
 @_strong_option
-@click.option("--yes", "is_sure", is_flag=True, help="Print the secret in the clear.")
+@click.option("--yes", "is_sure", is_flag=True, help="Print the secret unencrypted.")
 def decrypt(key: str, *, strong: bool, is_sure: bool) -> int:
-    """Decrypt an ENC(...) text and print the secret in the clear."""
+    """Decrypt an ENC(...) text and print the secret unencrypted."""
     if not is_sure:
         raise click.UsageError("This prints the secret in the clear. Say --yes if you mean it.")
     from dil.secrets import SecretError, is_encrypted
@@ -122,7 +123,7 @@ def _reencrypted(job_file: str, resolver: SecretResolver, key: str) -> Rewritten
     from dil.secrets.rewriting import reencrypt as encrypted_again
 
     try:
-        # Line ends stay as they are.
+        # Line ends do not change.
         text = Path(job_file).read_bytes().decode("utf-8")
     except OSError as error:
         raise ConfigError.single(
@@ -161,7 +162,7 @@ def _resolver(key: str, *, strong: bool) -> SecretResolver:
 
 
 def _input(what: str, *, confirm: bool = False) -> str:
-    """Return standard input without its last line end; a terminal is asked without an echo."""
+    """Return standard input without its last line end; ask a terminal without an echo."""
     if sys.stdin.isatty():
         text: str = click.prompt(what, hide_input=True, confirmation_prompt=confirm, err=True)
     else:
@@ -174,7 +175,7 @@ def _input(what: str, *, confirm: bool = False) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Put a text in the place of a file, whole or not at all, with its permissions."""
+    """Replace a file by a text, completely or not at all, and keep its permissions."""
     target = path.resolve()
     mode = stat.S_IMODE(target.stat().st_mode)
     number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")

@@ -17,7 +17,7 @@ class Interruption(KeyboardInterrupt):
     """A signal asked the process to end; ``exit_code`` is 128 + the signal's number.
 
     No ``Exception``, on purpose: libraries that turn any exception into one of their own (py4j
-    makes it a network error) must not swallow the wish to end.
+    makes it a network error) must not swallow it.
     """
 
     def __init__(self, number: int) -> None:
@@ -38,7 +38,7 @@ def interruptible() -> Iterator[None]:
 
 
 class Stop:
-    """Whether somebody asked a stream to end; calling it says so."""
+    """Says whether a signal asked the stream to end."""
 
     def __init__(self) -> None:
         self._is_asked = False
@@ -48,23 +48,23 @@ class Stop:
         return self._is_asked
 
     def note(self) -> bool:
-        """Take a signal in; return whether it is the first."""
+        """Record a signal; return whether it is the first."""
         is_first, self._is_asked = not self._is_asked, True
         return is_first
 
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[Stop]:
-    """Let the first SIGINT or SIGTERM be a wish that a stream ends between two micro-batches.
+    """Let the first SIGINT or SIGTERM end a stream between two micro-batches.
 
-    The second raises ``Interruption``, which cuts the micro-batch; the third ends the process at
-    once. Inside ``interruptible``, whose signals these are.
+    The second raises ``Interruption``, which stops the micro-batch; the third ends the process at
+    once. Use it inside ``interruptible``, whose handlers it replaces.
     """
     stop, inner = Stop(), _Handler()
 
     def handler(number: int, frame: FrameType | None) -> None:
         if stop.note():
-            with contextlib.suppress(OSError):  # a handler must not use the log: it may be at work
+            with contextlib.suppress(OSError):  # a log call may be interrupted
                 os.write(2, _STOPPING)
         else:
             inner(number, frame)
@@ -75,12 +75,12 @@ def stoppable() -> Iterator[Stop]:
 
 @contextlib.contextmanager
 def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Give the signals that are not ignored to a handler, in the main thread; others have none."""
+    """Handle signals that are not ignored, in the main thread; do nothing in other threads."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     found = {number: signal.getsignal(number) for number in _SIGNALS}
-    # None: a handler that Python did not set and could not put back.
+    # None: a handler that Python did not set and cannot restore.
     before = {number: old for number, old in found.items() if old not in {None, signal.SIG_IGN}}
     for number in before:
         signal.signal(number, handler)
@@ -92,7 +92,7 @@ def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[No
 
 
 class _Handler:
-    """Counts; only the first signal may be answered by unwinding the stack."""
+    """Counts signals; only the first may unwind the stack."""
 
     def __init__(self) -> None:
         self._is_stopping = False

@@ -1,4 +1,4 @@
-"""Standard output belongs to the result of a command, and to nothing else."""
+"""Standard output is only for the result of a command."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _STDOUT, _STDERR = 1, 2
 
 
 def emit(text: str) -> bool:
-    """Write a piece of the result; return False when the reader has gone.
+    """Write a part of the result; return False if the reader has gone.
 
-    A reader that went away (``dil plan JOB.conf | head``) is no failure of the command.
+    If the reader has gone (``dil plan JOB.conf | head``), the command has not failed.
     """
     try:
         sys.stdout.write(text)
@@ -34,7 +34,7 @@ def emit_json(value: object) -> bool:
 
 
 def emit_json_array(items: Iterable[object], *, indent: str = "") -> bool:
-    """Write a JSON array item by item: a long one is never in memory as a whole."""
+    """Write a JSON array item by item, so that a long array is never in memory as a whole."""
     separator = "["
     for item in items:
         if not emit(f"{separator}\n{indent}  {json.dumps(item)}"):
@@ -52,18 +52,18 @@ def results_only() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _descriptor_redirected() -> Iterator[None]:
-    """Let file descriptor 1, which child processes inherit, mean what 2 means."""
+    """Redirect file descriptor 1, which child processes inherit, to descriptor 2."""
     sys.stdout.flush()
     try:
         saved = os.dup(_STDOUT)
-    except OSError:  # closed by whoever started us: there is nothing to protect
+    except OSError:  # the parent process closed it: there is nothing to protect
         yield
         return
     os.dup2(_STDERR, _STDOUT)
     try:
         yield
     finally:
-        sys.stdout.flush()  # whoever kept the stream itself has written into its buffer
+        sys.stdout.flush()  # code that kept the stream itself has written into its buffer
         os.dup2(saved, _STDOUT)
         os.close(saved)
 

@@ -1,4 +1,4 @@
-"""``dil timelabels``: the labels of a job, and what operators may do to them."""
+"""``dil timelabels``: lists the labels of a job, and lets operators change them."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from dil.publishing.timeseries.registry import LabelEntry
 
 _HELP = ("-h", "--help")
-_WITHOUT = "without --yes nothing is done"
+_WITHOUT = "nothing was changed; --yes does it"
 
 
 class _ListingGroup(SuggestingGroup):
     """A group that lists where the first argument is no verb, and no misspelt one."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the verb in front that may be left out."""
+        """Insert the verb that may be left out."""
         is_verb = not args or args[0] in (*self.commands, *_HELP) or self._is_misspelt(args)
         return super().parse_args(ctx, args if is_verb else ["list", *args])
 
     def _is_misspelt(self, args: list[str]) -> bool:
-        """Return whether a word that is like a verb is where a job file should be."""
+        """Return whether the word in place of the job file is similar to a verb."""
         word, more = Path(args[0]), args[1:]
         is_no_file = not word.suffix or bool(more and not more[0].startswith("-"))
         near = difflib.get_close_matches(args[0], self.commands, n=1)
@@ -47,15 +47,15 @@ class _ListingGroup(SuggestingGroup):
 def timelabels() -> None:
     """List the timelabels of a job that closes them, or of a warehouse table.
 
-    dil timelabels JOB.conf [--json] lists them. Verbs that change something show what they would
-    do, and do it with --yes; rotate is meant for schedulers and does it at once.
+    dil timelabels JOB.conf [--json] lists them. Verbs that change something show a preview, and act
+    with --yes; rotate is meant for schedulers and acts at once.
     """
 
 
 @timelabels.command("list")
 @job_command()
 def list_labels(call: JobCall) -> int:
-    """List the labels with window, state, rows, table, and when they were loaded."""
+    """List the labels with window, state, rows, table, and the time of their load."""
     with results_only():
         job = call.job(secrets=False)
         if _has_table(job):
@@ -81,13 +81,13 @@ def list_labels(call: JobCall) -> int:
 @timelabels.command(short_help="Drop labels with their rows.")
 @job_command()
 @click.argument("labels", metavar="[TIMELABEL]...", nargs=-1)
-@click.option("--before", metavar="TIME", help="Labels whose window ends at or before this.")
+@click.option("--before", metavar="TIME", help="Drop labels whose window ends at or before this.")
 @click.option("--reason", default="", help="Why, kept in the chain.")
 @click.option("--yes", is_flag=True, help="Do it. Without it only the preview is shown.")
 def drop(
     call: JobCall, *, labels: tuple[str, ...], before: str | None, reason: str, yes: bool
 ) -> int:
-    """Drop labels with their rows; the chain keeps what was published.
+    """Drop labels with their rows; the chain keeps the record of their publishes.
 
     A run that reads rows of a dropped label again fails until the label is reopened.
     """
@@ -108,11 +108,11 @@ _labels_argument = click.argument("labels", metavar="TIMELABEL...", nargs=-1, re
 
 @act_command("close", "Close the books of labels: their rows are final.")
 @_labels_argument
-@click.option("--force", is_flag=True, help="Close them also where rows are missing.")
+@click.option("--force", is_flag=True, help="Close labels even if rows are missing.")
 def close(request: Request, *, labels: tuple[str, ...], force: bool) -> int:
     """Close the books of labels: their rows are final from then on.
 
-    A label is refused of which something is missing, and the message names it.
+    An incomplete label is refused, and the message names the missing part.
     """
     from dil.operator.amendments import propose_close
 
@@ -123,9 +123,9 @@ def close(request: Request, *, labels: tuple[str, ...], force: bool) -> int:
 @act_command("reopen", "Let closed or dropped labels be loaded again.")
 @_labels_argument
 def reopen(request: Request, *, labels: tuple[str, ...]) -> int:
-    """Let closed or dropped labels be loaded again; what they hold stays until then.
+    """Let closed or dropped labels be loaded again; their rows stay until then.
 
-    This makes no work unit due: `dil state forget` does.
+    This makes no work unit due: use `dil state forget` for that.
     """
     if _reopens_books(request.call, labels):
         from dil.operator.amendments import propose_reopen
@@ -148,13 +148,17 @@ timelabels.add_command(reopen)
 @timelabels.command(short_help="Turn an events table into the table of a label.")
 @job_command(quiet=False)
 @now_option
-@click.option("--label", metavar="TIMELABEL", help="The label; unset: that of the period now over.")
+@click.option(
+    "--label",
+    metavar="TIMELABEL",
+    help="The label; unset: the label of the period that ended last.",
+)
 @click.option("--empty", is_flag=True, help="Rotate a table without rows, too.")
 def rotate(call: JobCall, *, now: str | None, label: str | None, empty: bool) -> int:
-    """Turn the table that others write into into the table of a label, and begin a new one.
+    """Turn an events table into the table of a label, and begin a new events table.
 
-    The label is that of the period which ended before now. Done again for the same label, the rows
-    that came since are added to it.
+    The label is that of the period that ended last. If the label exists already, the rows that came
+    since are added to it.
     """
     with results_only():
         now_ms = call.invocation.now(now)
@@ -187,9 +191,9 @@ def _reopens_books(call: JobCall, labels: Sequence[str]) -> bool:
 
 
 def _has_table(job: Job) -> bool:
-    """Return whether labels are listed by the registry of a database.
+    """Return whether the registry of a database lists the labels.
 
-    So are those of a table that others write into, where the job keeps no books.
+    It also does so for an events table if the job keeps no books.
     """
     from dil.publishing import keeps_registry
 
@@ -213,10 +217,10 @@ def _table(job: Job) -> LabelTable:
 
 
 def _chosen(table: LabelTable, labels: Sequence[str], until: int | None) -> list[LabelEntry]:
-    """Return the labels with rows that are named, or are over by an instant."""
+    """Return the named labels with rows, or those that ended by an instant."""
     if bool(labels) == (until is not None):
         raise ConfigError.single(
-            "dil timelabels drop", "needs to know which", "Name labels, or give --before."
+            "dil timelabels drop", "needs to know which labels", "Name labels, or give --before."
         )
     if until is not None:
         return [each for each in table.entries() if each.is_live and each.end_ms <= until]

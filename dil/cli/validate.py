@@ -61,7 +61,7 @@ def _overrides(call: JobCall) -> dict[str, str]:
     try:
         return parse_definitions(call.definitions)
     except ConfigError:
-        return {}  # That is the problem which is reported.
+        return {}  # This problem is reported already.
 
 
 def _finding(

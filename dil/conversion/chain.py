@@ -30,7 +30,7 @@ _NO_PAGE = PageFacts(Page(iter(()), lambda _path: MISSING), {})
 
 
 class ConversionChain:
-    """The converters of one attempt, in order; a batch passes all of them before the next one."""
+    """The converters of one attempt, in order; a batch passes all of them before the next batch."""
 
     def __init__(self, steps: Sequence[Converter], rejects: Rejects | None = None) -> None:
         self._steps = tuple(steps)
@@ -49,7 +49,7 @@ class ConversionChain:
         return self._from(0, batch)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows that converters held back; called once, after the work unit's last row.
+        """Yield the rows that converters held back; call it once, after the work unit's last row.
 
         Each converter first gets the rows that the converters before it held back, then finishes.
         """

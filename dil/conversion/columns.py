@@ -1,4 +1,4 @@
-"""Types columns, nested ones too: the target of each column, and the walk that converts it."""
+"""Converts columns to the typed form, nested ones too: the target of each column and the walk."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _target(field: pa.Field, declared: DataType | None, path: str, values: Value
 def _children(
     stored: pa.DataType, declared: DataType | None, path: str, values: Values
 ) -> tuple[ColumnTarget, ...] | None:
-    """Return the targets inside a nested type, None for a flat one."""
+    """Return the targets inside a nested type, None for a flat type."""
     if isinstance(declared, Primitive | EnumType):
         return None
     if pa.types.is_struct(stored):
@@ -154,7 +154,7 @@ class ColumnReader:
             columns.append(self._read(inside, member, there))
         if not array.null_count:
             return pa.StructArray.from_arrays(columns, fields=list(target.field.type))
-        # The members were read for the rows that have a record only.
+        # The members were read only for the rows that have a record.
         dense = pa.StructArray.from_arrays(columns, fields=list(target.field.type))
         return spread(dense, valid)
 

@@ -1,4 +1,4 @@
-"""The schema contract: it decides about rows with a new column or a value of another type.
+"""The schema contract: the treatment of rows with a new column or a value of another type.
 
 The known schema is the job's ``ms.output.schema`` or, without one, the schema that the dataset's
 chain has recorded. A value fits if its type widens to the known type (rule F17). It is written in
@@ -39,10 +39,11 @@ _DECLARED_FIX = (
 
 @dataclass(frozen=True, slots=True)
 class KnownSchema:
-    """The schema that rows are compared with.
+    """The schema with which rows are compared.
 
-    ``is_declared`` says that a person wrote it, in the raw form; then numbers may be rounded into
-    float and double. If ``checks_types`` is False, values of known columns are not checked.
+    ``is_declared`` is true if a person wrote the schema, in the raw form; then numbers may be
+    rounded into float and double. If ``checks_types`` is False, values of known columns are not
+    checked.
     """
 
     schema: pa.Schema
@@ -75,7 +76,7 @@ class SchemaContract(Converter):
         """Yield the rows that the contract lets pass.
 
         Raises:
-            ConversionError: under freeze, the first row that does not fit.
+            ConversionError: under freeze, a row does not fit.
         """
         if facts.number != self._page:
             self._page, self._rows = facts.number, 0
@@ -131,7 +132,7 @@ class SchemaContract(Converter):
         return self._known.is_declared and is_text and not pa.types.is_string(column.type)
 
     def _unknown(self, path: str, values: pa.Array, rows: pa.Array, failures: RowFailures) -> None:
-        """Act on a column that holds values and is not in the schema."""
+        """Treat a column that has values but is not in the schema."""
         if self._mode is ContractMode.DISCARD_VALUE:
             self.context.rejects.discard(path, len(values) - values.null_count)
             return
@@ -143,7 +144,7 @@ class SchemaContract(Converter):
             failures.add(path, reason, rows.filter(there))
 
     def _settled(self, batch: pa.RecordBatch, failures: RowFailures) -> RowFailures:
-        """Act on the failures; return those whose rows are put aside."""
+        """Treat the failures; return the failures whose rows are put aside."""
         if not len(failures):
             return failures
         if self._mode is ContractMode.FREEZE:
@@ -192,15 +193,16 @@ def dataset_contract(context: ConverterContext) -> Converter | None:
 
 
 def extraction_of(job: Job, known_schema: str = "") -> ExtractionSpec:
-    """Return the spec by which an extractor reads a job's rows; ``known_schema`` is RunContext's.
+    """Return the settings for reading a job's rows; ``known_schema`` comes from RunContext.
 
-    Under a contract JSON is read without the given schema: else members that it lacks would not be
-    seen, and one unfit value would fail the rows around it. ``source_contract`` applies the types.
+    Under a contract JSON is read without the given schema: otherwise DIL would not see members that
+    the schema lacks, and one unfit value would fail the rows around it. ``source_contract`` applies
+    the types.
 
-    Columns that are text in the dataset are read as the text of the source: read as a number
-    first, ``1e0`` would become ``1``. Keys are read as numbers, so that a number makes the same
-    row whether texts came with it or not. If the job has converters, columns of the dataset are
-    not known at the source.
+    Columns that are text in the dataset are read as the text of the source: if ``1e0`` were read as
+    a number first, it would become ``1``. Keys are read as numbers, so that a number makes the same
+    row with or without texts beside it. If the job has converters, columns of the dataset are not
+    known at the source.
     """
     extraction = replace(job.extraction, key_columns=_key_columns(job))
     if not _reads_freely(job):
@@ -226,12 +228,12 @@ def _key_columns(job: Job) -> frozenset[str] | None:
 def _known_fields(known_schema: str) -> tuple[pa.Field, ...]:
     try:
         return tuple(parse_schema(known_schema))
-    except ConversionError:  # as in KnownTypes, a schema that cannot be read is not known
+    except ConversionError:  # As in KnownTypes, an unreadable schema counts as unknown.
         return ()
 
 
 def _reads_freely(job: Job) -> bool:
-    """Return whether rows are read without the given schema; not if it has maps."""
+    """Return whether rows are read without the given schema; False if the schema has maps."""
     declared = job.extraction.output_schema
     if job.conversion.contract is ContractMode.EVOLVE or not declared or _has_map(declared):
         return False

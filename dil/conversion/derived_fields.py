@@ -83,7 +83,7 @@ class DerivedFields(Converter):
 
 
 def _made_zero(plan: _Plan, base: pa.Array, result: pa.Array) -> int:
-    """Return the number of values that became 0 because they are no integers."""
+    """Return the number of values that became 0 because they were no integers."""
     if not plan.counts_zeros or pa.types.is_integer(base.type) or pa.types.is_temporal(base.type):
         return 0
     made = pc.and_(pc.equal(result, 0), pc.not_equal(text_of(base), "0"))
@@ -127,7 +127,7 @@ def _is_clock(source: str) -> bool:
 
 
 def _base(derived: DerivedField, context: ConverterContext, zone: str) -> Base:
-    """Return the function for base values: the first source that exists (docs/rows.md)."""
+    """Return the function that gives base values: the first source that exists (docs/rows.md)."""
     formula = derived.formula
     source = formula.source.strip()
     if not source:
@@ -148,8 +148,8 @@ def _clock(derived: DerivedField, run_now: int, zone: str) -> Base:
     if derived.formula.type != "epoc":
         raise ConfigError.single(
             _KEY,
-            f'field "{derived.name}": source "{source}" is a point in time, its formula type must'
-            f" be epoc, not {derived.formula.type}",
+            f'field "{derived.name}": source "{source}" is a point in time, so its formula type'
+            f" must be epoc, not {derived.formula.type}",
         )
     if source.upper() == "CURRENTDATE":
         now = run_now

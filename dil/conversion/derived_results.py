@@ -1,4 +1,4 @@
-"""The result of a derived field's formula from its base value.
+"""Calculates the result of a derived field's formula from its base value.
 
 See docs/rows.md.
 """
@@ -44,7 +44,7 @@ class DerivedValues:
 
 
 class BadValueError(Exception):
-    """A base value does not fit the formula; has its position and the reason."""
+    """A base value does not fit the formula; the error has its position and the reason."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(position, reason)
@@ -158,7 +158,7 @@ def _milliseconds(values: pa.Array) -> pa.Array:
         return _epoch_of(values)
 
     def whole(text: str) -> int:
-        # Java's Long.parseLong: an optional sign, then digits, within 64 bits.
+        # The rule of Java's Long.parseLong: an optional sign, then digits, within 64 bits.
         unsigned = text[1:] if text[:1] in {"+", "-"} else text
         if not (unsigned.isascii() and unsigned.isdigit()):
             return 0
@@ -184,7 +184,7 @@ def _refuse(texts: pa.Array, is_bad: pa.Array, reason: str) -> None:
 
 
 def refused(column: str, row: int, error: BadValueError) -> ConversionError:
-    """Return the error for a base value that a formula could not take."""
+    """Return the error for a base value that a formula refuses."""
     return ConversionError(
         f'derived field "{column}", row {row} of the work unit: {error.reason}',
         "Correct the formula in ms.derived.fields; its member value is the default for rows"

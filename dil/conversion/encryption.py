@@ -39,7 +39,7 @@ class EncryptedFields(Converter):
         if not passwords:
             raise ConfigError.single(
                 _KEY,
-                "asks for encryption, and there is no master password",
+                "asks for encryption, but there is no master password",
                 "Name the file that holds the master password in encrypt.key.loc.",
             )
         self._encryptor = Encryptor.of(passwords[0].reveal())
@@ -84,7 +84,7 @@ class EncryptedFields(Converter):
             return field.with_type(inside.type), inside
         if pa.types.is_nested(array.type):
             raise ConversionError(f'{_KEY}: "{path}" leads through an array', _FIX)
-        return field, array  # a plain value has nothing inside
+        return field, array  # A plain value has nothing inside.
 
     def _member(self, array: pa.StructArray, names: Sequence[str], path: str) -> pa.Array:
         members = members_of(array)

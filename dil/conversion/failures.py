@@ -19,7 +19,7 @@ from dil.types.containers import positions
 _HINT_LENGTH = 35
 _FIX = "Correct the source or the column's type in ms.output.schema."
 _DROP = "To put such rows aside instead, raise converter.avro.max.conversion.failures."
-# Shapes of text that have one meaning only, and the patterns that read them.
+# Shapes of text that have only one meaning, and the patterns that read them.
 _PATTERNS = {"9999-99-99": "yyyy-MM-dd", "99999999": "yyyyMMdd"}
 _ISO_SHAPE = re.compile(r"(?:9999-99-99([a ]))?99:99(:99(?:\.(9+))?)?(a|[+-]99(?::?99)?)?")
 _MILLI_DIGITS = 3
@@ -43,7 +43,7 @@ class FailureReason:
 class RowFailure:
     """One row of a batch that cannot be converted: the column, the reason, the advice.
 
-    ``kind`` is the reason without the shape of the value. ``is_fatal`` says that the row lacks a
+    ``kind`` is the reason without the shape of the value. ``is_fatal`` is true if the row lacks a
     required value, so that leaving out unfit values does not help.
     """
 
@@ -110,11 +110,11 @@ class RowFailures:
             )
 
     def in_order(self) -> list[RowFailure]:
-        """Return the failures, by row."""
+        """Return the failures in the order of rows."""
         return [self._first[row] for row in sorted(self._first)]
 
     def values(self) -> dict[str, int]:
-        """Return the number of unfit values by column."""
+        """Return the number of unfit values of each column."""
         return dict(self._values)
 
     def only_fatal(self) -> RowFailures:
@@ -134,7 +134,7 @@ def _fix(reason: FailureReason, shape: str) -> str:
             f"Set {reason.pattern_property} to the pattern of the source's text, in Joda letters."
         )
     if pattern in reason.tried or (reason.exact and reason.exact.fullmatch(shape)):
-        return _FIX  # the text has the right form, but no such date or time exists
+        return _FIX  # The text has the right form, but no such date or time exists.
     loss = _loss_of(iso, reason.pattern_property) if iso else ""
     return f"Set {reason.pattern_property}={pattern}{loss}."
 
@@ -157,7 +157,7 @@ def _loss_of(iso: re.Match[str], pattern_property: str) -> str:
 
 
 class FailureBudget:
-    """Counts the rows of a work unit that may still be put aside; a ``limit`` of None is none."""
+    """Counts the rows of a work unit that may still be put aside; ``limit`` None is no limit."""
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
@@ -167,7 +167,8 @@ class FailureBudget:
         """Count the failures of a batch; ``rows_before`` rows of the work unit came before it.
 
         Raises:
-            ConversionError: more rows failed than the limit; names the first row beyond it.
+            ConversionError: more rows failed than the limit; the error names the first row beyond
+                it.
         """
         for failure in failures.in_order():
             if self.dropped == self._limit:

@@ -1,4 +1,4 @@
-"""Makes the name of the file for the bytes of a response (rule U6)."""
+"""Names the file that holds the bytes of a response (rule U6)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class FileNames(Converter):
         """Yield the pieces with their names.
 
         Raises:
-            SourceContractError: the name that the values of this request make cannot be used.
+            SourceContractError: the name that results from the values of this request cannot be
+                used.
         """
         base = self._base(facts)
         numbered = self._final(f"{base}_{max(facts.number - 1, 0)}")
@@ -62,7 +63,7 @@ class FileNames(Converter):
         if found.missing:
             names = ", ".join(sorted(found.missing))
             raise SourceContractError(
-                f'{KEY} is "{self._template}", and {names} has no value',
+                f'{KEY} is "{self._template}", but {names} has no value',
                 "Name a parameter, a variable of the unit, or an authentication field.",
             )
         return self._checked(_through(self._before, found.text))
@@ -79,9 +80,9 @@ class FileNames(Converter):
         except ValueError as error:
             raise SourceContractError(
                 f"the file name {json.dumps(name, ensure_ascii=False)} {error}",
-                f"It comes from {KEY} with the values of this work unit. Files are written below"
-                " data.publisher.final.dir only. Put a text in front of the name, or leave such"
-                " files out (ms.source.files.pattern).",
+                f"It comes from {KEY} with the values of this work unit. DIL writes files only"
+                " below data.publisher.final.dir. Put a text in front of the name, or exclude"
+                " such files (ms.source.files.pattern).",
             ) from None
 
 

@@ -2,7 +2,8 @@
 
 A value fits if the known type holds it exactly, as in widening (rule F17): an int fits
 long, decimal, double and text. A text of a number fits a number type that a person
-declared. It fits an inferred one only if it is how DIL writes that number: "1.5", not "1.50".
+declared. It fits an inferred number type only if DIL writes the number in the same way: "1.5", not
+"1.50".
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ Unknown = Callable[[str, pa.Array, pa.Array], None]
 class Fitting:
     """Converts the columns of one batch, and records failures with their rows.
 
-    ``declared`` says that a person wrote the known types: numbers may be rounded into float and
-    double, and a text may be any form of its number. ``keys`` are columns that distinguish rows:
-    a text in them never becomes a number, because two texts, and so two rows, could become one.
+    If ``declared`` is true, a person wrote the known types: numbers may be rounded into float and
+    double, and a text may be any form of its number. ``keys`` are columns that distinguish rows: a
+    text in them never becomes a number, because two texts, and so two rows, could become equal.
     ``unknown`` is called with members of records that are not in the schema and hold values.
     """
 
@@ -141,7 +142,7 @@ def _pairs(data_type: pa.MapType) -> pa.DataType:
 
 
 def _short(data_type: pa.DataType) -> str:
-    """Return a type's word; for nested types only the word for their kind."""
+    """Return the word of a type; for a nested type only the word of its kind."""
     if pa.types.is_struct(data_type):
         return "record"
     if pa.types.is_list(data_type):

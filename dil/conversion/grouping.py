@@ -1,4 +1,4 @@
-"""Cuts rows into groups across pages: of a fixed size, or fewer rows if a value changes.
+"""Cuts rows into groups across pages: of a fixed size, or smaller if a value changes.
 
 See docs/rows.md.
 """
@@ -35,8 +35,8 @@ class Groups:
 class Grouping:
     """Cuts a stream of batches into groups of ``size`` rows; the last one may have fewer.
 
-    A group also ends where the value of a column in ``breaks_on`` changes. The rows of a group that
-    is not whole yet are held back, as the batches in which they came.
+    A group also ends where the value of a column in ``breaks_on`` changes. The rows of an
+    incomplete group are held back, in the batches in which they came.
     """
 
     def __init__(self, size: int, breaks_on: Sequence[str] = ()) -> None:
@@ -64,7 +64,7 @@ class Grouping:
             self._hold([*self._held, batch])
 
     def rest(self) -> Iterator[Groups]:
-        """Yield the last group, if there is one; called once."""
+        """Yield the last group, if there is one; call it once."""
         if self._held:
             rows = join_batches(self._held)
             self._hold([])

@@ -1,4 +1,4 @@
-"""Reads texts of ISO 8601 as microseconds if a column's type holds every digit.
+"""Reads ISO 8601 texts as microseconds if a column's type holds every digit.
 
 These texts are read in addition to the patterns of a job, so no part of a text may be lost: the
 digits of a fraction that the type does not hold must be zeros, and the time of a date midnight.
@@ -31,12 +31,12 @@ _HOURS_ONLY = 3
 
 
 def exact_instants(texts: pa.Array, zone: str, digits: int) -> pa.Array:
-    """Return epoch microseconds of dates, with a time or at midnight; null for any other text.
+    """Return epoch microseconds of dates with a time or at midnight; null for other texts.
 
     Args:
-        texts: Texts of ISO 8601; those that name no offset are in ``zone``.
+        texts: ISO 8601 texts; a text without an offset is in ``zone``.
         zone: A zone that ``find_zone`` knows; a time that its clocks skip is null.
-        digits: How many digits of a second's fraction the type holds, 3 or 6.
+        digits: The digits of a second's fraction that the type holds, 3 or 6.
     """
     return _instants(pc.extract_regex(texts, _MOMENT.replace("DIGITS", str(digits))), zone)
 
@@ -64,9 +64,10 @@ def exact_times(texts: pa.Array, zone: str, digits: int) -> pa.Array:
 
 
 def word_of_texts(texts: pa.Array, digits: int) -> str:
-    """Return ``date`` or ``timestamp`` if every whole text is one, else an empty word.
+    """Return ``date`` or ``timestamp`` if every whole text is one, else an empty text.
 
-    Nulls are skipped. A date with a time is no ``date`` here, and one without no ``timestamp``.
+    Nulls are skipped. A date with a time is no ``date`` here, and a date without a time is no
+    ``timestamp``.
     """
     values = texts.drop_null()
     if not len(values):
@@ -78,7 +79,7 @@ def word_of_texts(texts: pa.Array, digits: int) -> str:
 
 
 def exact_shapes(word: str, digits: int) -> re.Pattern[str]:
-    """Return a pattern for the shapes of texts that are read for ``word``, real dates or not."""
+    """Return a pattern for the shapes of texts that count as ``word``, real dates or not."""
     clock = rf"99:99(:99(\.9{{1,{digits}}})?)?"
     offset = r"(a|[+-]99(:?99)?)?"
     forms = {"time": clock, "date": "9999-99-99", "timestamp": rf"9999-99-99([a ]{clock}{offset})?"}

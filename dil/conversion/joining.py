@@ -1,7 +1,7 @@
 """Joins several batches into one, although inference widened the types in between.
 
-int widens to long, to decimal, to double, as in the writers later; flat types that have no common
-wider type become text. A column of nulls does not affect the type. No value changes.
+As in the writers, int widens to long, to decimal, to double; flat types without a common wider type
+become text. A column of nulls does not affect the type. No value changes.
 
 See rules F16 and F17.
 """
@@ -40,12 +40,12 @@ def join_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _joined(parts: Sequence[FieldArray], path: str) -> FieldArray:
-    """Return the parts of one column as one."""
+    """Return the parts of one column as one part."""
     telling = [part for part in parts if part[1].null_count < len(part[1])] or list(parts[:1])
     field = telling[0][0].with_nullable(any(field.nullable for field, _ in parts))
     types = {part[1].type for part in telling}
     if len(types) == 1:
-        # The types differ in the metadata of nested fields only: the first type is kept.
+        # The types differ only in the metadata of nested fields: the first type is kept.
         kind = field.type
         return field, pa.concat_arrays([_as(array, kind) for _, array in parts])
     if all(map(_is_record, telling)):

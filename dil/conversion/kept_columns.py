@@ -1,4 +1,4 @@
-"""Keeps columns of the dataset that the rows lack now, as nulls."""
+"""Keeps columns that the dataset has but the rows now lack, filled with null."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dil.types.schema_text import parse_schema
 class KeptColumns(Converter):
     """Adds the columns of the recorded schema that a batch lacks: nullable, and last.
 
-    Names are compared without letter case, because readers of files may not distinguish it.
+    Names are compared without regard to letter case, because readers of files may ignore it.
     """
 
     def __init__(self, context: ConverterContext) -> None:
         super().__init__(context)
         try:
             self._known = parse_schema(context.known_schema)
-        except ConversionError:  # as in KnownTypes, a schema that cannot be read is not known
+        except ConversionError:  # As in KnownTypes, an unreadable schema counts as unknown.
             self._known = pa.schema([])
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:

@@ -1,6 +1,6 @@
 """Writes columns in the dataset's types if their values fit these types exactly.
 
-Inference looks at the rows of one work unit: a column of 1.5 and 2 may be an int tomorrow. Under
+Inference sees only the rows of one work unit: a column of 1.5 and 2 may be an int tomorrow. Under
 the contract evolve such a column keeps its type, so that all files have one schema. A column whose
 values do not fit is drift, and keeps the inferred type.
 """
@@ -27,7 +27,7 @@ class KnownTypes(Converter):
         self._keys = context.job.extraction.primary_keys
         try:
             self._known = {field.name: field for field in parse_schema(context.known_schema)}
-        except ConversionError:  # it is of another version: then no type is known
+        except ConversionError:  # The schema is of another version: then no type is known.
             self._known = {}
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
@@ -48,7 +48,7 @@ class KnownTypes(Converter):
         yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, batch.schema.metadata))
 
     def _is_settled(self, field: pa.Field) -> bool:
-        """Return whether a column is not known, or has its known type already."""
+        """Return whether a column is unknown, or has its known type already."""
         known = self._known.get(field.name)
         return known is None or bool(known.type == field.type)
 

@@ -62,7 +62,7 @@ def as_maps(array: pa.StructArray, kind: MapType, *, keeps_nulls: bool) -> pa.Ar
     members = {name: column for name, (_, column) in members_of(array).items()}
     rows, width = len(array), len(members)
     columns = [_value(name, column, item.type) for name, column in members.items()]
-    # The values are column after column; entry k belongs to row k / width.
+    # The values come column after column; entry k belongs to row k / width.
     entries = positions(rows * width)
     of_row = pc.divide(entries, width) if width else entries
     of_member = pc.subtract(entries, pc.multiply(of_row, width))

@@ -36,19 +36,20 @@ class JsonNormalizer(Converter):
 
     @property
     def declared(self) -> Schema:
-        """Return the columns of the rows that it makes."""
+        """Return the columns of the rows that the normaliser makes."""
         return self._normaliser.settings.target
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return which columns were left out."""
+        """Return a note that names the columns left out."""
         return self._normaliser.notes
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the batches that are full.
+        """Yield a row for each full batch.
 
         Raises:
-            ConversionError: the rows have all columns of the target schema already, or no other.
+            ConversionError: the rows already have all columns of the target schema, or have no
+                other columns.
         """
         del facts
         return self._normaliser.add(batch)
@@ -70,16 +71,16 @@ class AvroNormalizer(Converter):
 
     @property
     def declared(self) -> Schema:
-        """Return the columns of the rows that it makes."""
+        """Return the columns of the rows that the normaliser makes."""
         return self._normaliser.settings.target
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return which columns were left out."""
+        """Return a note that names the columns left out."""
         return self._normaliser.notes
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the full batches; raises the errors of JsonNormalizer."""
+        """Yield a row for each full batch; raises the errors of JsonNormalizer."""
         del facts
         return self._normaliser.add(batch)
 
@@ -96,7 +97,7 @@ class _Settings:
 
 
 class _Normaliser:
-    """The common part of both; ``nest`` makes the new column's values of the moved columns."""
+    """The common part of both normalisers; ``nest`` makes the new column from the moved columns."""
 
     def __init__(
         self, settings: _Settings, nest: Callable[[Column, pa.StructArray, pa.Array], pa.Array]
@@ -145,7 +146,7 @@ class _Normaliser:
         if not fields:
             raise ConversionError(
                 f'{_TARGET} has every column of the rows, so nothing goes into "{new.name}"',
-                f'Leave the columns that belong into "{new.name}" out of {_TARGET}.',
+                f'Leave the columns that should move into "{new.name}" out of {_TARGET}.',
             )
         members = _members(new)
         if members:
@@ -171,7 +172,7 @@ def _new_column(target: Schema, names: list[str]) -> Column:
     ]
     if not lacking:
         raise ConversionError(
-            f"the rows have every column of {_TARGET}, so a normaliser has none to fill",
+            f"the rows have every column of {_TARGET}, so the normaliser has no column to fill",
             "Add the column that gets the values of other columns, of type array, map or record.",
         )
     return (holders or lacking)[0]
@@ -187,13 +188,13 @@ def _by_declaration(column: Column, moved: pa.StructArray, offsets: pa.Array) ->
         return as_lists(conformed(moved, items), offsets)
     if not isinstance(kind, MapType | RecordType):
         raise ConversionError(
-            f'"{column.name}" takes the values of other columns, so it has to be of type array, '
-            f"map or record in {_TARGET}",
+            f'"{column.name}" takes the values of other columns, so it has to be of type array,'
+            f" map or record in {_TARGET}",
             f'Write "dataType":{{"type":"array","name":"{column.name}"}}.',
         )
     if len(offsets) - 1 < len(moved):
         raise ConversionError(
-            f'"{column.name}" holds one row, and ms.normalizer.batch.size is more than 1',
+            f'"{column.name}" holds one row, but ms.normalizer.batch.size is more than 1',
             "Set ms.normalizer.batch.size=1, or use type array.",
         )
     return conformed(moved, kind)

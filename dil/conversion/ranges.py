@@ -1,4 +1,4 @@
-"""Turns rows into ranges over their first cell: the start and the end of each batch of rows.
+"""Turns rows into ranges of their first cell: the start and the end of each batch of rows.
 
 See docs/rows.md.
 """
@@ -17,10 +17,10 @@ from dil.spi.converter import Converter, ConverterContext, PageFacts
 
 
 class RangeGenerator(Converter):
-    """Makes one row of each ``ms.range.generator.batch.size`` rows, which the source has sorted.
+    """Makes one row of each ``ms.range.generator.batch.size`` rows, which must be sorted.
 
     A range ends with the first cell of its last row. The last range of the work unit ends with
-    ``ms.range.generator.max.value``, even if it has as many rows as the others.
+    ``ms.range.generator.max.value``, even if it is full.
     """
 
     def __init__(self, context: ConverterContext) -> None:
@@ -36,7 +36,7 @@ class RangeGenerator(Converter):
         self._last = pa.nulls(1, pa.string())
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
-        """Yield the ranges that are followed by another row."""
+        """Yield the ranges that another row follows."""
         del facts
         cells = text_of(batch.column(0))
         begins = pa.array(range(-self._rows % self._size, len(cells), self._size), pa.int64())

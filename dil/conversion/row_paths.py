@@ -23,7 +23,7 @@ class SearchError(ValueError):
 
 
 def find_column(batch: pa.RecordBatch, text: str) -> pa.Array | None:
-    """Return the column at a path inside rows, list items by index; None if there is none.
+    """Return the column at a path inside rows, list items by index; None if it does not exist.
 
     JSONPath that searches is applied row by row, and its results are text.
 
@@ -55,7 +55,8 @@ def _member(array: pa.Array, step: Step) -> pa.Array | None:
     kind = array.type
     if pa.types.is_list(kind) and (isinstance(step, int) or (step.isascii() and step.isdigit())):
         index = int(step)
-        # With a fixed size, Arrow fills a list that is too short with null, and does not refuse it.
+        # With a fixed size, Arrow would fill a list that is too short with null instead of refusing
+        # it.
         one = pc.list_slice(array, index, index + 1, return_fixed_size_list=True)
         return pc.list_element(one, 0)
     if isinstance(step, int):

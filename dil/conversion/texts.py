@@ -1,4 +1,4 @@
-"""Converts columns to text and texts to instants, vectorised; single values only if needed."""
+"""Converts columns to text and texts to instants, vectorised; value by value only if needed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def parse_pattern(texts: pa.Array, pattern: JodaPattern, zone: str) -> pa.Array:
 
 
 def parse_plain_pattern(texts: pa.Array, pattern: JodaPattern, zone: str) -> pa.Array:
-    """Return epoch milliseconds as ``parse_pattern``, vectorised; null for texts it cannot do."""
+    """Return epoch milliseconds as ``parse_pattern``, vectorised; null for texts it cannot read."""
     if pattern.strptime is None:
         return pa.nulls(len(texts), pa.int64())
     return _strptime(texts, pattern.strptime, zone)
@@ -123,7 +123,7 @@ def _with_fallback(
 
 def _instant(text: str, zone: str) -> int | None:
     if not _BEGINS_WITH_DATE.match(text):
-        return None  # durations and the like are for watermarks, not for rows
+        return None  # Durations and similar texts are for watermarks, not for rows.
     try:
         return parse_instant(text, now_ms=0, zone=zone, end=False).ms
     except InstantError:
@@ -132,15 +132,15 @@ def _instant(text: str, zone: str) -> int | None:
 
 def _strptime(texts: pa.Array, fields: str, zone: str) -> pa.Array:
     parsed = _parsed(texts, fields)
-    # Arrow accepts blanks before a number, the 30th of February, and dates without a required
-    # time: so the result is printed and compared with the text.
+    # Arrow accepts blanks before a number, the 30th of February, and dates without a required time.
+    # So the result is printed and compared with the text.
     is_exact = pc.equal(_printed(parsed, fields), texts)
     exact = pc.if_else(is_exact, parsed, pa.scalar(None, parsed.type))
     return _epoch_ms(_in_zone(exact.cast(pa.timestamp("us")), zone))
 
 
 def _parsed(texts: pa.Array, fields: str) -> pa.Array:
-    """Return whole seconds, null for texts that do not fit; by a fast cast if all texts fit."""
+    """Return whole seconds, null for unfit texts; with a fast cast if all texts fit."""
     if fields in _ARROWS_OWN:
         try:
             return texts.cast(pa.timestamp("s"))
@@ -150,7 +150,7 @@ def _parsed(texts: pa.Array, fields: str) -> pa.Array:
 
 
 def _printed(parsed: pa.Array, fields: str) -> pa.Array:
-    """Return whole seconds as text; by a cast if possible, which is ten times as fast."""
+    """Return whole seconds as text; with a cast if possible, which is ten times as fast."""
     if fields not in _ARROWS_OWN:
         return pc.strftime(parsed, format=fields)
     return parsed.cast(_ARROWS_OWN[fields]).cast(pa.string())
@@ -164,7 +164,7 @@ def _iso(texts: pa.Array, zone: str) -> pa.Array:
         local_times = local.cast(pa.timestamp("us"))
         instants = absolute.cast(pa.timestamp("us", tz="UTC"))
     except pa.ArrowInvalid:
-        return pa.nulls(len(texts), pa.int64())  # a text has a 13th month: read value by value
+        return pa.nulls(len(texts), pa.int64())  # A text has a 13th month: read value by value.
     return pc.coalesce(_epoch_ms(_in_zone(local_times, zone)), _epoch_ms(instants))
 
 
@@ -182,7 +182,7 @@ def _in_zone(local: pa.Array, zone: str) -> pa.Array:
 
 
 def _epoch_ms(instants: pa.Array) -> pa.Array:
-    """Return epoch milliseconds; digits after the third are cut, before 1970 too."""
+    """Return epoch milliseconds; digits after the third are cut, also before 1970."""
     micros = instants.cast(pa.int64())
     quotient = pc.divide(micros, _US_PER_MS)
     behind = pc.less(micros, pc.multiply(quotient, _US_PER_MS))

@@ -1,7 +1,7 @@
-"""The last step: rows in the source's form become rows in the typed form.
+"""The last step: converts rows from the source's form to the typed form.
 
-Text of dates and times is parsed, text of bytes encoded, enum symbols and not-null columns are
-checked, types of databases are converted to ours. ``ms.schema.contract`` decides about a row that
+It parses text of dates and times, encodes text of bytes, checks enum symbols and not-null columns,
+and converts types of databases to DIL's types. ``ms.schema.contract`` decides about a row that
 cannot be typed.
 
 See docs/rows.md, rule F19.
@@ -24,7 +24,7 @@ from dil.spi.converter import Converter, ConverterContext, PageFacts
 
 
 class _Newest:
-    """Keeps the newest targets of this process, because the attempts of a task need the same ones.
+    """Keeps the newest targets of this process, because all attempts of a task need the same ones.
 
     They are valid for the identical section objects of a job, which all attempts of a task share.
     """
@@ -33,7 +33,7 @@ class _Newest:
         self._kept: tuple[tuple[object, ...], tuple[pa.Schema, list[ColumnTarget]]] | None = None
 
     def of(self, context: ConverterContext) -> tuple[pa.Schema, list[ColumnTarget]] | None:
-        """Return the raw schema and the targets, None if they are of another job."""
+        """Return the raw schema and the targets; None if they belong to another job."""
         kept = self._kept
         if kept is None:
             return None
@@ -41,7 +41,7 @@ class _Newest:
         return kept[1] if is_same else None
 
     def keep(self, context: ConverterContext, found: tuple[pa.Schema, list[ColumnTarget]]) -> None:
-        """Keep these instead of the earlier schema and targets."""
+        """Keep the raw schema and the targets in place of earlier ones."""
         self._kept = (_origins(context), found)
 
 
@@ -54,10 +54,11 @@ def _origins(context: ConverterContext) -> tuple[object, ...]:
 
 
 class TypedRows(Converter):
-    """Types every column.
+    """Converts every column to its typed form.
 
-    Rows that cannot be typed are put aside up to ``max_failures``, under discard_row without
-    limit. Under discard_value the values are left out, and rows that require them are put aside.
+    Up to ``max_failures`` rows that cannot be converted are put aside, under discard_row any
+    number. Under discard_value the unfit values are left out, and rows that require them are put
+    aside.
     """
 
     def __init__(self, context: ConverterContext) -> None:
@@ -102,7 +103,7 @@ class TypedRows(Converter):
         yield keep_good(typed, failures)
 
     def _settled(self, failures: RowFailures) -> RowFailures:
-        """Return the failures whose rows are put aside; for the others only the value is null."""
+        """Return the failures whose rows are put aside; in other rows only the value is null."""
         if self._mode is not ContractMode.DISCARD_VALUE:
             return failures
         for column, values in failures.values().items():
@@ -120,7 +121,7 @@ class TypedRows(Converter):
         return self._known[1]
 
     def _declaration(self, field: pa.Field) -> Column | None:
-        """Return a column's declaration in the job's schema, None if a converter has changed it."""
+        """Return a column's declaration in the job's schema, None if a converter changed it."""
         declared = self._declared.get(field.name)
         if declared is None or not type_word(field):
             return declared

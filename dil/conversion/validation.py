@@ -1,4 +1,4 @@
-"""In-flow validation: rows are counted and not passed on; the final count passes or fails.
+"""In-flow validation: counts rows instead of writing them; the final count passes or fails.
 
 See docs/rows.md.
 """
@@ -30,7 +30,7 @@ _NUMBER = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?\s*")
 
 @dataclass(frozen=True, slots=True)
 class ValidationVerdict:
-    """The outcome: the counted and the expected number of rows, and whether it passes."""
+    """The outcome: the counted and the expected number of rows, and whether the count passes."""
 
     counted: int
     expected: Decimal
@@ -38,7 +38,7 @@ class ValidationVerdict:
 
     @property
     def percent(self) -> float:
-        """Return the counted rows in percent of the expected rows; 0 or 100 if none are."""
+        """Return the counted rows in percent of the expected rows; 0 or 100 if none is expected."""
         if not self.expected:
             return 100.0 if self.counted else 0.0
         return float(self.counted * 100 / self.expected)
@@ -49,7 +49,7 @@ class ValidationVerdict:
         threshold = self.attributes.threshold
         if self.attributes.criteria == "success":
             return self.percent >= threshold
-        # No rows expected and no rows counted is a pass, whatever the threshold.
+        # No rows expected and no rows counted pass, whatever the threshold is.
         is_nothing = not self.expected and not self.counted
         return is_nothing or self.percent < threshold
 
@@ -57,13 +57,13 @@ class ValidationVerdict:
         what = "success" if self.attributes.criteria == "success" else "failure"
         limit = "at least" if self.attributes.criteria == "success" else "less than"
         return (
-            f"{self.counted:,} of {self.expected:,} expected rows ({self.percent:.4g} %) count as "
-            f"{what}; {limit} {self.attributes.threshold:g} % was asked for"
+            f"{self.counted:,} of {self.expected:,} expected rows ({self.percent:.4g} %) count as"
+            f" {what}; {limit} {self.attributes.threshold:g} % was asked for"
         )
 
 
 class InFlowValidation(Converter):
-    """Counts rows, or the items of the only column, and compares with the expected count.
+    """Counts rows, or the items of the only column, and compares the count with the expected one.
 
     With ``errorColumn`` a row or item counts only if it has a value in this column, neither null
     nor blank. No row is passed on to the writer.
@@ -83,13 +83,13 @@ class InFlowValidation(Converter):
         return () if self._verdict is None else (f"in-flow validation passed: {self._verdict}",)
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
-        """Count the rows of a batch; yields none."""
+        """Count the rows of a batch; yield no batch."""
         del facts
         self._counted += _count(batch, self._attributes.error_column)
         return iter(())
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """Compare the count with the rule, also if no row came; yields nothing.
+        """Compare the count with the rule, even if no row came; yield no batch.
 
         Raises:
             ConversionError: the count breaks the rule of ms.validation.attributes.
@@ -100,7 +100,7 @@ class InFlowValidation(Converter):
         if not verdict.passes:
             raise ConversionError(
                 f"in-flow validation failed: {verdict}",
-                f"Look at the rows of the source, or correct the rule in {_ATTRIBUTES}.",
+                f"Check the rows of the source, or correct the rule in {_ATTRIBUTES}.",
             )
         self._verdict = verdict
         return iter(())
@@ -171,7 +171,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _present_items(array: pa.Array) -> pa.Array:
-    """Return the items of the lists that are not null; a null list may have hidden items."""
+    """Return the items of the lists that are not null; a null list may still store items."""
     return items_of(array.drop_null() if array.null_count else array)
 
 

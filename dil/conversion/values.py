@@ -1,4 +1,4 @@
-"""Converts flat values to the typed form; unfit values become null, and a reason is returned.
+"""Converts flat values to the typed form; unfit values become null and get a reason.
 
 See docs/rows.md, rule F19.
 """
@@ -32,7 +32,7 @@ from dil.types.typed_form import INSTANT, typed_form
 _MILLIS = pa.timestamp("ms", tz="UTC")
 _US_PER_MS = 1000
 _MILLI_DIGITS, _MICRO_DIGITS = 3, 6
-# Texts that fit one of these mean the same in ISO 8601, which is read vectorised.
+# Texts that fit one of these patterns mean the same in ISO 8601, which is read vectorised.
 _ISO_FORMS = frozenset({"yyyy-MM-dd", "yyyy-MM-dd HH:mm:ss", "yyyy-MM-dd'T'HH:mm:ss", "HH:mm:ss"})
 _TEMPORAL = frozenset({"date", "time", "timestamp"})
 _PATTERN_PROPERTIES = {
@@ -66,7 +66,7 @@ class Values:
     def leaf_type(
         self, word: str, stored: pa.DataType, declared: DataType | None, path: str
     ) -> pa.DataType:
-        """Return the typed form of a flat column, by its type word or, without one, Arrow type."""
+        """Return the typed form of a flat column: from its type word, else from its Arrow type."""
         if word in _TEMPORAL:
             is_text = pa.types.is_string(stored) or pa.types.is_integer(stored)
             return INSTANT if is_text and self._keeps_instants else TYPED_WORDS[word]
@@ -179,7 +179,7 @@ class Values:
 
 
 def _without_forms(texts: pa.Array, patterns: Sequence[JodaPattern]) -> pa.Array:
-    """Return the texts with null for those in the form of a pattern."""
+    """Return the texts with null in place of texts in the form of a pattern."""
     has_form = per_unique(
         texts, lambda text: any(pattern.has_form(text) for pattern in patterns), pa.bool_()
     )
@@ -187,7 +187,7 @@ def _without_forms(texts: pa.Array, patterns: Sequence[JodaPattern]) -> pa.Array
 
 
 def _compiled(pattern: str) -> JodaPattern | None:
-    """Return a pattern, None for the texts of ISO 8601."""
+    """Return a compiled pattern, None if the text means ISO 8601."""
     return None if pattern == ISO else compile_pattern(pattern)
 
 
@@ -246,7 +246,8 @@ def _cast(array: pa.Array, target: pa.DataType, zone: str) -> pa.Array:
 def _floats(array: pa.Array, target: pa.DataType) -> pa.Array:
     """Return the nearest floats; null for a number beyond their range.
 
-    Other numbers become floats only if a person declared the column so, which allows rounding.
+    Numbers that are no floats become floats only if a person declared the column as such, which
+    allows rounding.
     """
     made = fit_leaf(array, target, declared=True)
     if pa.types.is_floating(array.type):
@@ -255,7 +256,7 @@ def _floats(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _flags(array: pa.Array) -> pa.Array:
-    """Return booleans for 0 and 1 and the words for them; null for other values."""
+    """Return booleans for 0, 1 and the words for true and false; null for other values."""
     texts = array.cast(pa.string())
     known = pc.is_in(texts, pa.array(["0", "1", "false", "true"]))
     return pc.if_else(known, texts, None).cast(pa.bool_())
@@ -277,7 +278,7 @@ def _cast_time(array: pa.Array, target: pa.DataType, zone: str) -> pa.Array:
 def _instants(array: pa.Array, zone: str) -> pa.Array:
     """Return times without a zone as instants; null for a time that the zone's clocks skipped.
 
-    For a time that the clocks showed twice, it is the first instant.
+    A time that the clocks showed twice becomes the first instant.
     """
     local = array.cast(pa.timestamp("us"), safe=False)
     found = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest")
@@ -286,7 +287,7 @@ def _instants(array: pa.Array, zone: str) -> pa.Array:
 
 
 def _part_of(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return the dates of times at midnight; null for other parts and times, which lose digits."""
+    """Return the dates of times at midnight; null for other times, which would lose digits."""
     if not pa.types.is_date(target):
         return pa.nulls(len(array), target)
     moments = array.cast(pa.timestamp("us"), safe=False)

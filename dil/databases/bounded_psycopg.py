@@ -1,4 +1,4 @@
-"""psycopg with a limit to each wait for the server; importing this module imports psycopg."""
+"""psycopg with a limit on each wait for the server; importing this module imports psycopg."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class BoundedConnection(psycopg.Connection[tuple[Any, ...]]):
     answer_s: float
 
     def wait(self, gen: Generator[Any, Any, T], *args: Any, **named: Any) -> T:  # noqa: ANN401
-        """Wait for an exchange with the server."""
+        """Return the result of an exchange with the server, waiting no longer than ``answer_s``."""
         try:
             return super().wait(_bounded(gen, self.answer_s), *args, **named)
         except _SilentServerError as error:
@@ -26,13 +26,13 @@ class BoundedConnection(psycopg.Connection[tuple[Any, ...]]):
 
 
 def connect(given: Mapping[str, str], *, answer_s: float) -> BoundedConnection:
-    """Open a connection in autocommit mode; transactions are begun by statement.
+    """Return a connection in autocommit mode; transactions begin by statement.
 
     Args:
         given: Arguments for libpq.
         answer_s: The seconds of silence after which the server counts as gone.
     """
-    # A pooler on the way to the server may not know statements that another connection prepared.
+    # A pooler on the way may not know statements that another connection prepared.
     more: dict[str, Any] = {**given, "autocommit": True, "prepare_threshold": None}
     connection = BoundedConnection.connect("", **more)
     connection.answer_s = answer_s
@@ -44,7 +44,7 @@ class _SilentServerError(Exception):
 
 
 def _bounded(exchange: Generator[Any, Any, T], limit_s: float) -> Generator[Any, Any, T]:
-    """Pass an exchange on, and end it if no answer comes within ``limit_s`` seconds."""
+    """Pass an exchange on; raise if no answer comes within ``limit_s`` seconds."""
     deadline = time.monotonic() + limit_s
     try:
         wanted = next(exchange)

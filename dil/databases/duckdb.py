@@ -24,13 +24,13 @@ def driver() -> Any:  # noqa: ANN401 - a module that only some installations hav
 
 
 def connect(path: str, *, is_read_only: bool = False, **settings: str) -> Any:  # noqa: ANN401
-    """Open a database whose instants are read and written in UTC.
+    """Return an open database whose instants are read and written in UTC.
 
     Args:
         path: The file, which is created if it is missing, or ``:memory:``.
         is_read_only: The file is only read, and must exist.
         settings: Settings of the database. All connections of one process to one file must have the
-            same settings, so there are few.
+            same settings, so pass few.
     """
     connection = driver().connect(path, read_only=is_read_only, config=settings)
     connection.execute("SET TimeZone = 'UTC'")

@@ -23,29 +23,29 @@ class Fault(Enum):
     NO_ENTRY = auto()  # pg_hba.conf has no line for this user, database and address
     NO_DATABASE = auto()  # the server has no database of this name
     NO_DATABASE_RIGHT = auto()  # this user may not use the database
-    OPTIONS = auto()  # an option of the address is wrong, among them those of TLS
+    OPTIONS = auto()  # an option of the address is wrong, for example one of TLS
     NO_TLS = auto()  # the server does not encrypt
-    TLS_ONLY = auto()  # the server takes encrypted connections only
+    TLS_ONLY = auto()  # the server accepts only encrypted connections
     UNTRUSTED = auto()  # no authority that the client trusts has signed the server's certificate
     HOST_BLOCKED = auto()  # the server blocks this host after failed connections
 
     # Other transactions
-    CONFLICT = auto()  # the server undid the transaction because another one was in the way
+    CONFLICT = auto()  # the server undid the transaction because another transaction blocked it
     LOCKED = auto()  # another transaction held a lock for too long
-    CHANGED = auto()  # another transaction changed rows that this one had read
+    CHANGED = auto()  # another transaction changed rows that this transaction had read
     EXISTS = auto()  # a table, column or index of this name exists already
-    DUPLICATE = auto()  # a row of this key exists already
+    DUPLICATE = auto()  # a row with this key exists already
 
     # Limits
     TIMED_OUT = auto()  # a statement took too long, or was cancelled
     NO_RESOURCES = auto()  # the server lacks memory or another resource
     DISK_FULL = auto()
-    TOO_LARGE = auto()  # a statement or a row is larger than the server takes
+    TOO_LARGE = auto()  # a statement or a row is larger than the server accepts
     UNSAFE_BINLOG = auto()  # the binary log's format and the isolation level do not fit
 
     # Rights, names and values
     DENIED = auto()  # this user lacks a right
-    READ_ONLY = auto()  # the server, the file or the transaction takes no writes
+    READ_ONLY = auto()  # the server, the file or the transaction accepts no writes
     NO_SCHEMA = auto()
     NO_TABLE = auto()
     NO_COLUMN = auto()
@@ -66,7 +66,7 @@ AWAY = frozenset({Fault.LOST, Fault.UNREACHABLE, Fault.STARTING})
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """An error in words: the database's message on one line, and the fix."""
+    """An error in words: the database's message on one line, and the advice."""
 
     fault: Fault
     text: str
@@ -75,7 +75,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class LoginProperties:
-    """The names of the properties of an address, a user and a password, for advice."""
+    """The names of the properties with address, user and password, for advice."""
 
     url: str
     user: str
@@ -92,7 +92,7 @@ def server_advice(names: LoginProperties) -> Mapping[Fault, str]:
         Fault.TOO_MANY: "Raise the server's max_connections, or run fewer jobs at a time.",
         Fault.LOGIN: f"Check {names.user} and {names.password}.",
         Fault.NO_DATABASE: f"Create it: CREATE DATABASE name. Or correct {names.url}.",
-        Fault.READ_ONLY: f"This server takes no writes. Name the primary in {names.url}.",
-        Fault.DISK_FULL: "The server's disk is full.",
+        Fault.READ_ONLY: f"This server accepts no writes. Name the primary server in {names.url}.",
+        Fault.DISK_FULL: "The server's disk is full: free space there.",
         Fault.OTHER: "Check the server's log; then run the job again.",
     }

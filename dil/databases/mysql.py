@@ -1,10 +1,10 @@
-"""MySQL and MariaDB through PyMySQL: connections, transactions, what errors mean.
+"""MySQL and MariaDB through PyMySQL: connections, transactions, the meaning of errors.
 
 ``ssl-mode`` in an address has the same meaning as in MySQL's own client (MySQL manual, "Command
-Options for Encrypted Connections"): without it, connections are encrypted if the server can.
-``preferred``, even with ``ssl-cert``, and ``required`` verify nothing of the server; ``verify_ca``,
-the default with ``ssl-ca``, verifies its certificate; ``verify_identity`` also verifies the host's
-name in the certificate.
+Options for Encrypted Connections"): without it, connections are encrypted if the server supports
+that. ``preferred``, even with ``ssl-cert``, and ``required`` do not verify the server;
+``verify_ca``, the default with ``ssl-ca``, verifies its certificate; ``verify_identity`` also
+verifies the host's name in the certificate.
 """
 
 from __future__ import annotations
@@ -58,8 +58,10 @@ _CODES: Mapping[Fault, tuple[int, ...]] = {
 _FAULTS = {code: fault for fault, codes in _CODES.items() for code in codes}
 # Classes of SQLSTATE for wrong statements and wrong values.
 _REFUSED = ("0A", "21", "22", "23", "3D", "42")
-HOST_BLOCKED = "The server blocks this host after failed connections: FLUSH HOSTS on the server."
-_GRANT = "Give the user the right: GRANT ALL ON name.* TO user."
+HOST_BLOCKED = (
+    "The server blocks this host after failed connections: run FLUSH HOSTS on the server."
+)
+_GRANT = "Grant the user the right: GRANT ALL ON name.* TO user."
 
 
 class TlsFilesError(OSError):
@@ -85,7 +87,7 @@ def arguments(address: DatabaseAddress, *, connect_s: int) -> dict[str, Any]:
 
     Args:
         address: The database's place, and the user that logs in.
-        connect_s: The seconds to wait for a connection if the address does not say.
+        connect_s: The seconds to wait for a connection if the address gives none.
 
     Raises:
         TlsFilesError: a file that the TLS options name cannot be used.
@@ -113,11 +115,11 @@ def arguments(address: DatabaseAddress, *, connect_s: int) -> dict[str, Any]:
 def connect(
     address: DatabaseAddress, *, connect_s: int, settings: Iterable[str] = (), **facts: object
 ) -> pymysql.Connection[Any]:
-    """Open a connection and run the statements that set up its session.
+    """Return an open connection after running the statements that set up its session.
 
     Args:
         address: The database's place, and the user that logs in.
-        connect_s: The seconds to wait for a connection if the address does not say.
+        connect_s: The seconds to wait for a connection if the address gives none.
         settings: Statements; if one fails, the connection is closed.
         facts: More arguments of ``pymysql.connect``.
 
@@ -158,7 +160,7 @@ class MysqlSession:
             return list(cursor.fetchall())
 
     def stream(self, statement: str, *values: Value) -> Generator[Row, None, None]:
-        """Yield rows as the server sends them; this connection can do nothing else meanwhile."""
+        """Yield rows as the server sends them; meanwhile this connection can do nothing else."""
         cursor = self.connection.cursor(driver().cursors.SSCursor)
         try:
             cursor.execute(*_bound(statement, values))
@@ -189,7 +191,7 @@ class MysqlSession:
         connection._read_timeout = connection._write_timeout = None  # noqa: SLF001 - no other way
 
     def commit(self) -> None:
-        """Commit; the transaction is then in the log, as durable as the server is set up."""
+        """Commit; then the transaction is in the log, as durable as the server is set up."""
         self.connection.query("COMMIT")
 
     def rollback(self) -> None:
@@ -203,7 +205,7 @@ class MysqlSession:
 
 
 def leave_rest(cursor: Any) -> None:  # noqa: ANN401 - PyMySQL's
-    """Let an unbuffered cursor be closed early, without reading the rows that are left."""
+    """Let an unbuffered cursor be closed early, without reading the remaining rows."""
     result = getattr(cursor, "_result", None)
     if result is not None:
         result.unbuffered_active = False
@@ -225,7 +227,7 @@ def _tls(options: Mapping[str, str]) -> dict[str, Any]:
     if mode == "preferred" and "ssl-cert" not in options:
         return {}
     context = ssl.create_default_context(cafile=options.get("ssl-ca"))
-    # Strict checks require extensions that certificates made by the server itself lack.
+    # Strict checks require extensions, which certificates made by the server itself lack.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.check_hostname = mode == "verify_identity"
     if mode not in {"verify_ca", "verify_identity"}:
@@ -242,13 +244,13 @@ def code_of(error: Exception) -> int | None:
 
 
 def text_of(error: Exception) -> str:
-    """Return the server's message, on one line."""
+    """Return the server's message on one line."""
     said = error.args[1] if len(error.args) > 1 else error
     return " ".join(str(said).split()) or "the connection is closed"
 
 
 def fault_of(error: Exception) -> Fault:
-    """Return the meaning of an error of PyMySQL: by its number, its SQLSTATE, its class."""
+    """Return the meaning of an error of PyMySQL, from its number, its SQLSTATE or its class."""
     err, code = driver().err, code_of(error)
     if "CERTIFICATE_VERIFY_FAILED" in str(error):  # an unreachable server has the same number
         return Fault.UNTRUSTED

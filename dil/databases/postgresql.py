@@ -1,7 +1,7 @@
-"""PostgreSQL through ADBC or psycopg: makes connections, and translates errors.
+"""PostgreSQL through ADBC or psycopg: opens connections, and translates errors.
 
-Rows are moved by ADBC, whose COPY is Arrow's own. The state store uses psycopg, which returns the
-number of rows that a statement matched, and whose waits can be limited (``bounded_psycopg``).
+ADBC moves rows, because its COPY reads and writes Arrow. The state store uses psycopg, which
+returns the number of rows that a statement matched, and can limit waits (``bounded_psycopg``).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from dil.model.database_address import DatabaseAddress
 # Keepalive packets detect a peer that vanished silently.
 _KEEPALIVES = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "6"}
 
-# By the beginning of the SQLSTATE; longer ones come before shorter ones (PostgreSQL manual,
-# Appendix A). If two transactions change the catalogue at the same moment, one of them gets XX000.
+# By the beginning of the SQLSTATE; longer beginnings come first (PostgreSQL manual, Appendix A). If
+# two transactions change the catalogue at the same moment, one of them gets XX000.
 _STATES: tuple[tuple[str, Fault], ...] = (
     ("08", Fault.LOST),
     ("22001", Fault.DOES_NOT_FIT),
@@ -45,11 +45,11 @@ _STATES: tuple[tuple[str, Fault], ...] = (
     ("57014", Fault.TIMED_OUT),
     ("57P", Fault.LOST),
     ("XX000", Fault.CHANGED),
-    # These are about the statement and its values.
+    # These faults concern the statement and its values.
     *((state, Fault.REFUSED) for state in
       ("0A", "21", "22", "23", "2F", "34", "38", "39", "3D", "3F", "42", "44")),
 )  # fmt: skip
-# A connection that broke; TLS reports this in its own words, which do not concern its options.
+# Texts of a broken connection; TLS reports it in its own words, which do not concern TLS options.
 _CUT = re.compile(
     r"closed the connection|terminating connection|no connection to the server|Connection reset"
     r"|SSL connection has been closed|SSL SYSCALL error|could not (?:receive|send) data"
@@ -57,7 +57,7 @@ _CUT = re.compile(
     r"|connection not open|lost synchronization|the connection is (?:closed|lost)",
     re.IGNORECASE,
 )
-# The reasons why no connection was made, in libpq's words or, after FATAL:, in the server's.
+# The reasons why no connection was made, in libpq's words or, after FATAL:, in the server's words.
 _NO_SERVER = re.compile(
     r"translate host name|connection refused|timeout expired|no route", re.IGNORECASE
 )
@@ -121,12 +121,12 @@ def driver() -> Any:  # noqa: ANN401 - a module, which ships no types
 
 
 def errors() -> tuple[type[Exception], ...]:
-    """Return the base class of the ADBC drivers' errors."""
+    """Return the base class of the ADBC drivers' errors, in a tuple."""
     return (_manager().Error,)
 
 
 def is_refused_by_driver(error: Exception) -> bool:
-    """Return whether ADBC itself refused, and not the server."""
+    """Return whether ADBC itself refused the request, and not the server."""
     codes = _manager().AdbcStatusCode
     refusals = {codes.NOT_FOUND, codes.ALREADY_EXISTS, codes.INVALID_ARGUMENT, codes.INVALID_DATA}
     return getattr(error, "status_code", None) in refusals
@@ -180,15 +180,15 @@ def fault_of_state(state: str) -> Fault:
 
 
 def is_cut(text: str) -> bool:
-    """Return whether an error's text says that a connection broke."""
+    """Return whether an error's text means that a connection broke."""
     is_of_tls = "SSL error" in text and "connection to server" not in text
     return is_of_tls or _CUT.search(text) is not None
 
 
 def fault_of_connecting(text: str) -> Fault:
-    """Return why no connection was made; such errors have no SQLSTATE.
+    """Return why no connection was made, from the text: such errors have no SQLSTATE.
 
-    If there are several hosts, one may be down: then the answer of a running server is the reason.
+    If one of several hosts is down, the answer of a running server is the reason.
     """
     if "FATAL:" not in text and _NO_SERVER.search(text):
         return Fault.UNREACHABLE
@@ -207,7 +207,7 @@ def fault_of_statement(state: str | None, text: str) -> Fault:
 
 
 def fault_of(state: str | None, text: str) -> Fault:
-    """Return the meaning of an error of connecting, or of a statement.
+    """Return the meaning of an error, of connecting or of a statement.
 
     If two transactions create the same table at once, one of them may get a duplicate key of the
     catalogue, which means that the table exists.
@@ -222,7 +222,7 @@ def fault_of(state: str | None, text: str) -> Fault:
 def advice(names: LoginProperties) -> Mapping[Fault, str]:
     """Return the advice for the faults of a server, by the names of the job's properties."""
     login = f"Check {names.user} and {names.password}, and the server's pg_hba.conf."
-    options = f"Check the options in {names.url}; they are those of libpq."
+    options = f"Check the options in {names.url}; they must be options of libpq."
     return {
         **server_advice(names),
         Fault.LOGIN: login,

@@ -25,13 +25,13 @@ _CODES = {
     sqlite3.SQLITE_TOOBIG: Fault.REFUSED,
     sqlite3.SQLITE_MISUSE: Fault.REFUSED,
 }
-# By extended code: other constraints, such as NOT NULL, share the primary code of keys.
+# By extended code, because other constraints, such as NOT NULL, share the primary code of keys.
 _DUPLICATES = {
     sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY,
     sqlite3.SQLITE_CONSTRAINT_UNIQUE,
     sqlite3.SQLITE_CONSTRAINT_ROWID,
 }
-# For SQLITE_ERROR only the text distinguishes these.
+# For SQLITE_ERROR only the text distinguishes these faults.
 _WORDS = (
     ("no such table", Fault.NO_TABLE),
     ("no such column", Fault.NO_COLUMN),
@@ -49,14 +49,14 @@ def connect(
     is_durable: bool = False,
     is_shared: bool = False,
 ) -> sqlite3.Connection:
-    """Open a database; statements begin its transactions.
+    """Return an open database; statements begin its transactions.
 
     Args:
         path: The file, None for a database in memory.
-        mode: Whether the file is only read, written, or also created if it is missing.
+        mode: Whether the file is only read, also written, or also created if it is missing.
         busy_s: The seconds to wait for another process's lock.
-        is_durable: A commit is on disk when it returns.
-        is_shared: Other threads use or close the connection, too.
+        is_durable: Whether a commit is on disk when it returns.
+        is_shared: Whether other threads also use or close the connection.
     """
     place = "file::memory:" if path is None else f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(

@@ -1,4 +1,4 @@
-"""The form of values and names in statements, for all engines.
+"""Writes values and names in statements, for all engines.
 
 A value's place in a statement is ``MARK``, which cannot occur in a name or a text of a statement;
 the driver's own placeholder replaces it when the statement is run.
@@ -26,6 +26,6 @@ def with_numbers(statement: str) -> str:
 
 
 def quoted(name: str, opening: str = '"', closing: str = "") -> str:
-    """Return a quoted name for a statement, whatever characters the name has."""
+    """Return a name in quotes for a statement, whatever characters the name has."""
     end = closing or opening
     return opening + name.replace(end, end * 2) + end

@@ -1,9 +1,8 @@
 """A class-data-sharing archive of the JVM in the user's cache, which saves seconds per start.
 
 The first local run's JVM writes it when it exits, after the run is over; later runs map it. It is
-bound to the Java version and to Spark's jars, so that a change of either makes a new archive, and
-unused old archives are deleted. A JVM that cannot use an archive ignores it and starts as without
-one.
+bound to the Java version and to Spark's jars, so a change of either makes a new archive, and unused
+old archives are deleted. A JVM that cannot use an archive ignores it and starts without one.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 Watch = Callable[[Sequence[TaskReport]], "Failure | None"]
-"""Looks at the reports so far, several times a second; a failure stops what has not started.
+"""Looks at the reports so far, several times a second; a failure stops the remaining work units.
 
 Reports come in the order in which work units end, so each call sees the earlier reports first.
 """
@@ -39,7 +39,7 @@ class Executor(Protocol):
     """Runs tasks, each once or more; attempts without a received report do not count."""
 
     def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
-        """Run all work units and return what their tasks reported; a failed task never raises."""
+        """Run all work units and return the reports of their tasks; a failed task never raises."""
 
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Call a function for each item, in one task each; return results in the items' order.

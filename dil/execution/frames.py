@@ -67,7 +67,7 @@ class Frames:
         self._clean = redactor((*secrets_of(self._run.job), *self._run.secondary.secrets))
 
     def execute(self, units: Sequence[WorkUnit]) -> Execution:
-        """Run all work units; a failed one does not affect the others."""
+        """Run all work units; a failed work unit does not affect other ones."""
         waiting = deque(units)
         threads = [
             threading.Thread(target=self._work, args=(waiting,), daemon=True, name="dil-frames")
@@ -198,7 +198,7 @@ def unmarked(batches: Iterator[pa.RecordBatch], names: tuple[str, ...]) -> Itera
     Without the mark, a worker could not distinguish rows that broke off from complete rows.
 
     Raises:
-        TransientSourceError: there is no mark, so rows are missing.
+        TransientSourceError: the mark is missing, so rows are missing, too.
     """
     is_whole = False
     for batch in _received(batches):
@@ -250,7 +250,7 @@ def _result_type() -> Any:  # noqa: ANN401 - pyspark comes late
 
 
 def mapped_in_arrow(frame: Any, body: Callable[..., Any], result: Any) -> Any:  # noqa: ANN401
-    """Do what ``mapInArrow`` does, without its needless check for pandas.
+    """Map as ``mapInArrow`` does, without its needless check for pandas.
 
     ``frame`` and the returned value are DataFrames; ``result`` is the type of the latter.
     """

@@ -121,7 +121,7 @@ def require_metastore(context: Any, spec: CatalogSpec | None) -> None:  # noqa: 
 
 
 def look_for_metastore(spec: CatalogSpec, settings: SparkSettings) -> None:
-    """Do as ``require_metastore`` before a run.
+    """Refuse a missing metastore, as ``require_metastore`` does, before a run.
 
     Raises:
         ConfigError: no metastore is named.
@@ -261,7 +261,7 @@ def _is_same_place(one: str, other: str) -> bool:
 
 @contextmanager
 def _hive_errors(name: str, place: str = "") -> Iterator[None]:
-    """Translate what Spark and the JVM raise; the place is that of the metastore."""
+    """Translate exceptions of Spark and the JVM; ``place`` is the place of the metastore."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -272,6 +272,7 @@ def _hive_errors(name: str, place: str = "") -> Iterator[None]:
             f"the table {name} cannot be registered in the Hive metastore{place and f' {place}'}:"
             f" {last_line(error)}",
             "Check the metastore, ms.catalog.hive.metastore and permissions, then run again: the "
-            "run registers first what is missing. If the metastore refuses to change the table's "
+            "run first registers missing tables and partitions. If the metastore refuses to change "
+            "the table's "
             "columns, you may drop the table: the files of an external table stay.",
         ) from error

@@ -119,6 +119,6 @@ def _signal_behind(error: BaseException) -> BaseException | None:
 
 
 def _broken(error: BaseException) -> Failure:
-    log.error("the run cannot go on", exc_info=error)
+    log.error("the run cannot continue", exc_info=error)
     why = f"{type(error).__name__}: {last_line(error)}"
-    return Failure(ExecutionError.code, f"the run could not go on: {why}")
+    return Failure(ExecutionError.code, f"the run could not continue: {why}")

@@ -20,7 +20,7 @@ from dil.observe.redaction import shortened
 _LONGEST = 300
 _MOST_CAUSES = 20
 _NO_DRIVER = "No suitable driver"
-# Classes of SQLSTATE (SQL:2016 part 2, table 38; vendors' own) that may pass.
+# Classes of SQLSTATE (SQL:2016 part 2, table 38; vendors' own) of temporary failures.
 _LOGIN = ("28",)
 _CONNECTION = ("08", "57P")
 _BUSY = ("40", "53", "57", "HYT")
@@ -53,7 +53,7 @@ def last_line(error: BaseException) -> str:
 
 
 def stopping_error(error: Exception) -> DilError:
-    """Return the error that stopped a Spark job: our own error unchanged, others translated.
+    """Return the error that stopped a Spark job: dil's own unchanged, others translated.
 
     If a Python task broke off outside of its work unit, its exception is named as the cause.
     """
@@ -75,9 +75,9 @@ def stopping_error(error: Exception) -> DilError:
         return ExecutionError(f"Spark failed: {last_line(error)}")
     if isinstance(error, PicklingError):
         return ExecutionError(
-            f"what tasks need cannot be sent to them: {last_line(error)}",
-            "A class that the job names keeps something that does not pickle, such as a lock or a"
-            " connection: make it where the task runs.",
+            f"an object cannot be sent to the tasks: {last_line(error)}",
+            "A class that the job names keeps an object that does not pickle, such as a lock or a "
+            "connection: create the object in the task.",
         )
     if isinstance(error, OSError):
         return ExecutionError(f"the machine that drives the run refused: {error}")
@@ -90,7 +90,7 @@ def stopping_error(error: Exception) -> DilError:
 def _python_cause(error: Exception) -> str:
     """Return the last line of a traceback that a task in Python left, empty text without one."""
     text = ""
-    with suppress(Exception):  # as for last_line
+    with suppress(Exception):  # the JVM may be gone, as in last_line
         text = str(error)
     match = _TRACEBACK.search(text)
     lines = match[1].splitlines() if match else []
@@ -100,7 +100,7 @@ def _python_cause(error: Exception) -> str:
 
 @contextmanager
 def source_errors(location: str) -> Iterator[None]:
-    """Translate errors of Spark and the JVM while they read a source; others pass unchanged.
+    """Translate errors of Spark and the JVM while they read a source; other errors pass unchanged.
 
     Args:
         location: The source, without secrets.
@@ -171,8 +171,8 @@ def no_driver(what: str) -> ConfigError:
     return ConfigError.single(
         "ms.jdbc.driver.jar",
         f"{what}: Spark does not find the JDBC driver",
-        "Name the driver's jar, or give it to spark-submit --jars; ms.jdbc.driver.class names its"
-        " class where the jar does not name it.",
+        "Name the driver's jar, or give it to spark-submit --jars; ms.jdbc.driver.class names its "
+        "class if the jar does not name it.",
     )
 
 

@@ -52,8 +52,8 @@ class SparkSettings:
 
     ``threads`` is for a local one. ``plugins`` are modules of the user's own, to be shipped.
     ``cache`` is a folder that survives the run. ``reads``: Spark itself reads rows of the source.
-    ``given`` is a SparkContext of the caller, which is used and left as it is. ``is_embedded``
-    says that this process goes on after the run, so that a local session and its JVM are stopped.
+    ``given`` is a SparkContext of the caller, which is used and left as it is. ``is_embedded`` says
+    that this process continues after the run, so a local session and its JVM are stopped.
     """
 
     app_name: str
@@ -167,7 +167,7 @@ _own = _OwnContext()
 
 @contextmanager
 def _borrowed(context: Any, settings: SparkSettings) -> Iterator[Any]:  # noqa: ANN401
-    """Yield a SparkContext of others; restore the job group of this thread afterwards."""
+    """Yield a SparkContext of other code; restore the job group of this thread afterwards."""
     if context.getConf().get(_SPECULATION, "false").lower() == "true":
         raise ConfigError.single(
             "spark",
@@ -307,7 +307,7 @@ def _archive(settings: SparkSettings, java: Java) -> ClassArchive | None:
 
 def _jvm_options(archive: ClassArchive | None) -> list[str]:
     quiet = Path(str(resources.files("dil.execution") / "log4j2-quiet.properties")).as_uri()
-    # The client compiler alone: a local driver lives for seconds and never gets hot.
+    # Only the client compiler: a local driver lives for seconds and never gets hot.
     options = ["-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={quiet}"]
     return [*options, *(archive.jvm_options() if archive else ())]
 

@@ -33,7 +33,7 @@ def overlaps(job: Job) -> bool:
 def local_slots(job: Job, units: int) -> int:
     """Return how many tasks a local session runs at a time.
 
-    Where work units overlap, a process for each core is enough for all of them.
+    If work units overlap, a process for each core is enough for all of them.
     """
     at_once = min(job.running.threads, units)
     return max(1, at_once // _lanes(at_once, cores())) if overlaps(job) else at_once

@@ -16,7 +16,7 @@ _OURS = frozenset({"dil", "connectors"})
 
 
 def plugin_modules(job: Job) -> tuple[str, ...]:
-    """Return the top-level modules of the classes that the job names and that are not ours.
+    """Return the top-level modules of classes that the job names and that dil does not have.
 
     A destination's class is not among them: tasks publish nothing, and need only its properties.
     """

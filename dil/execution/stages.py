@@ -25,8 +25,8 @@ class Executors:
     """The executors of one run: the caller's own, or Spark, whose session lives until ``close``.
 
     ``cache`` is a folder that survives the run. ``spark`` is a SparkContext of the caller;
-    ``is_embedded`` says that this process goes on after the run. A session that ``is_kept`` serves
-    one stage of work units after the other, with as many tasks at a time as the job allows.
+    ``is_embedded`` says that this process continues after the run. A session that ``is_kept``
+    serves one stage of work units after the other, with as many tasks at a time as the job allows.
     """
 
     def __init__(

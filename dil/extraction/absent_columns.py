@@ -15,19 +15,21 @@ import pyarrow as pa
 from dil.errors import SourceContractError
 from dil.model.messages import shortened
 
-MORE = "the first rows had none of some more columns of ms.output.schema, which are null in them"
+MORE = (
+    "in the first rows some columns of ms.output.schema were missing; they are null in these rows"
+)
 _SHOWN = 10
 _CHARACTERS = 40
 WRONG_NAMES = "Correct the names in ms.output.schema, or ms.data.field, which leads to the rows."
 
 
 class AbsentColumns:
-    """Compares the given columns with those of the first rows, once in an attempt.
+    """Compares the given columns with the columns of the first rows, once in an attempt.
 
     ``is_settled`` is true when there is nothing (more) to compare. ``notes`` are sentences for the
     run's report about columns that the rows do not have. ``left_out`` are the names of columns that
-    the rows have and the schema lacks. ``made_up`` are names of columns, in lower case, that come
-    from derived fields: the rows need not have these columns.
+    the rows have and the schema lacks. ``made_up`` are the names, in lower case, of columns that
+    derived fields make: the rows need not have these columns.
     """
 
     def __init__(self, columns: Iterable[str], made_up: Collection[str] = ()) -> None:
@@ -48,13 +50,13 @@ class AbsentColumns:
         """Compare the columns with the first rows; later calls do nothing.
 
         Args:
-            known: Columns that the rows have for sure.
-            names: Gives all names that the rows have.
+            known: Columns that the rows certainly have.
+            names: Returns all names in the rows.
             fix: The advice of the error when the rows have none of the columns.
-            below: Gives the paths of those members of records that the schema leaves out.
+            below: Returns the paths of the members of records that the schema leaves out.
 
         Raises:
-            SourceContractError: the rows have members, and none is a column.
+            SourceContractError: the rows have members, but none of them is a column.
         """
         if self.is_settled:
             return
@@ -81,7 +83,7 @@ def left_out_below(
 ) -> list[str]:
     """Return the paths of members of records, at any depth, that a schema leaves out.
 
-    ``clean`` gives the names that members have as columns.
+    ``clean`` returns the column name of a member's name.
 
     >>> a = pa.schema([("rec", pa.list_(pa.struct([("a", pa.int64())])))])
     >>> left_out_below([{"rec": [{"a": 1, "b": 2}], "c": 3}], a)
@@ -102,7 +104,7 @@ def _unknown(
 ) -> Iterator[str]:
     """Yield the paths of members that a value has and its type lacks."""
     if pa.types.is_list(kind):
-        for item in value if isinstance(value, list) else [value]:  # one element of XML
+        for item in value if isinstance(value, list) else [value]:  # one element of an XML document
             yield from _unknown(item, kind.value_type, f"{path}[]", clean)
     elif isinstance(value, dict) and pa.types.is_map(kind):
         for item in value.values():

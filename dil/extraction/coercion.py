@@ -24,7 +24,7 @@ from dil.model.arrow import type_word
 from dil.types.number_texts import plain
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_MAX_EXPONENT = 400  # more digits than any type holds, few enough to calculate with
+_MAX_EXPONENT = 400  # More digits than any type holds, but few enough to calculate with.
 _FLOAT32_MAX = 3.4028235677973366e38
 _BITS = {pa.int32(): 31, pa.int64(): 63}
 _NATIVE: dict[pa.DataType, set[type]] = {
@@ -68,13 +68,13 @@ class _UnfitError(ValueError):
         self.path = path
 
     def below(self, segment: str) -> _UnfitError:
-        """Return this error with a segment put in front of its path."""
+        """Return this error with a segment added at the front of its path."""
         self.path = f"{segment}.{self.path}" if self.path else segment
         return self
 
 
 def coerced_batch(
-    rows: Sequence[Mapping[str, Any]], schema: pa.Schema, place: RowPosition
+    rows: Sequence[Mapping[str, Any]], schema: pa.Schema, position: RowPosition
 ) -> pa.RecordBatch:
     """Return rows as a batch of exactly this schema; missing members are null.
 
@@ -85,29 +85,31 @@ def coerced_batch(
         ConversionError: a value has no form in its column's type. The message names the column,
             the row and the page, the value's kind, and a sample of it that shows only its form.
     """
-    arrays = [_column(member_values(rows, field.name), field, place) for field in schema]
+    arrays = [_column(member_values(rows, field.name), field, position) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _column(values: Sequence[Any], field: pa.Field, place: RowPosition) -> pa.Array:
-    """Return a column of one value a row; nested columns are made member by member."""
+def _column(values: Sequence[Any], field: pa.Field, position: RowPosition) -> pa.Array:
+    """Return a column with one value for each row; nested columns are made member by member."""
     kinds = set(map(type, values)) - {type(None)}
     kind = field.type
     if _is_native(kinds, kind, values):
         try:
             return pa.array(values, type=kind)
         except (pa.ArrowInvalid, OverflowError):
-            pass  # out of range: look for the row below
+            pass  # A value is out of range: the loop below finds its row.
     if pa.types.is_struct(kind) and kinds <= {dict}:
         members = [
             _column(
-                [None if v is None else v.get(f.name) for v in values], f, place.below(field.name)
+                [None if v is None else v.get(f.name) for v in values],
+                f,
+                position.below(field.name),
             )
             for f in kind
         ]
         is_null = pa.array([value is None for value in values], type=pa.bool_())
         return pa.StructArray.from_arrays(members, fields=list(kind), mask=is_null)
-    return pa.array(_coerced(values, field, place), type=kind)
+    return pa.array(_coerced(values, field, position), type=kind)
 
 
 def _is_native(kinds: set[type], kind: pa.DataType, values: Sequence[Any]) -> bool:
@@ -118,16 +120,16 @@ def _is_native(kinds: set[type], kind: pa.DataType, values: Sequence[Any]) -> bo
     return kinds <= _NATIVE.get(kind, set())
 
 
-def _coerced(values: Sequence[Any], field: pa.Field, place: RowPosition) -> list[object]:
+def _coerced(values: Sequence[Any], field: pa.Field, position: RowPosition) -> list[object]:
     coerce = _coercion(field)
     fitting: list[object] = []
-    for number, value in enumerate(values, place.first_row):
+    for number, value in enumerate(values, position.first_row):
         try:
             fitting.append(coerce(value))
         except _UnfitError as unfit:
-            path = f"{place.path}{unfit.below(field.name).path}"
+            path = f"{position.path}{unfit.below(field.name).path}"
             raise ConversionError(
-                f'column "{path}", row {number} of page {place.page}:'
+                f'column "{path}", row {number} of page {position.page}:'
                 f" {unfit.kind}{unfit.sample} is no {unfit.wanted}",
                 "Correct the column's type in ms.output.schema, or the data at the source.",
             ) from None
@@ -135,7 +137,7 @@ def _coerced(values: Sequence[Any], field: pa.Field, place: RowPosition) -> list
 
 
 def _coercion(field: pa.Field) -> Coerce:
-    """Return the function that fits values into a field's type; null stays null."""
+    """Return the function that converts values to a field's type; null stays null."""
     inner = _coercion_of_type(field.type, type_word(field))
 
     def coerce(value: object) -> object:

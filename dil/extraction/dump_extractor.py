@@ -19,7 +19,7 @@ ENOUGH_BYTES = 1024 * 1024
 
 
 class FileDumpExtractor(Extractor):
-    """Makes one page of each response: its rows are pieces of the body, and it counts as one row.
+    """Makes one page of each response, whose batches are pieces of the body; it counts as one row.
 
     An empty response is one empty piece; with ``ms.pagination`` it counts as no row and is the
     end of the pages. Content types are not checked, look-ups find nothing.
@@ -31,7 +31,7 @@ class FileDumpExtractor(Extractor):
 
     @property
     def schema(self) -> pa.Schema:
-        """Return the one column, at any time."""
+        """Return the schema with its one column, at any time."""
         return self._schema
 
     def extract(self, response: Response) -> Page:

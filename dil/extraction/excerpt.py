@@ -1,4 +1,4 @@
-"""Shortens what a source sent for messages, and masks everything that could be a secret."""
+"""Shortens texts of a source for messages, and masks everything that could be a secret."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _LONG_WORD = re.compile(r"[A-Za-z0-9+/_=.~-]{20,}")
 _MEMBER = re.compile(r'("[^"\\]*")?(\s*:\s*)("(?:[^"\\]|\\.)*"?|-?[0-9][0-9.eE+-]*)')
 # Bodies that may be shown as an excerpt: HTML, and JSON objects.
 _SHOWN = re.compile(r"<!doctype html|<html|\{|\[\s*\{", re.IGNORECASE)
-# The text between and in the tags of XML.
+# The text between and inside the tags of XML.
 _CONTENT = re.compile(r"""<!\[CDATA\[.*|(>)[^<]*[^<\s][^<]*|(=\s*)(?:"[^"]*"?|'[^']*'?)""")
-# Members in which answers explain errors (RFC 9457, RFC 6749 section 5.2), for people.
+# Members in which answers explain errors for people (RFC 9457, RFC 6749 section 5.2).
 _TELLING = re.compile(
     r'"(?:error|message|detail|title|reason|code|status|type|description)', re.IGNORECASE
 )
@@ -30,9 +30,10 @@ def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
     """Return the beginning of a body, at most 200 characters of one line.
 
     Values of JSON members are masked, and words of 20 and more characters, which may be tokens.
-    In the body of a refusal the members that say what is wrong are shown.
+    In the body of a refusal the members that explain the error are shown.
     """
-    # Secrets first: a part of one that the masks below, or a cut, leave would not be recognized.
+    # Known secrets come first: the masks below, or the cut, could leave a part of one that no mask
+    # recognizes.
     clean = masked(body[: 16 * _LIMIT].decode("utf-8", "replace"))
     text = _BLANKS.sub(" ", clean)[: 4 * _LIMIT].strip()
     hidden = _LONG_WORD.sub(
@@ -44,7 +45,7 @@ def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
 def glimpse(body: bytes) -> str:
     r"""Return the part of an unexpected body that may be shown: one line without values of rows.
 
-    It is an excerpt of HTML and JSON objects, the names in XML, and of other bodies the kinds of
+    For HTML and JSON objects it is an excerpt, for XML the names, and for other bodies the kinds of
     their characters, as in ``bracketed_form``.
 
     >>> glimpse(b"id,name\n7,Zoe"), glimpse(b'<a k="v">Zoe</a>')
@@ -73,7 +74,7 @@ def _masked_unless_telling(match: re.Match[str]) -> str:
 
 
 def kind_of(value: object) -> str:
-    """Return words for the kind and size of a JSON value, without the value."""
+    """Return words for the type and size of a JSON value, without the value."""
     if value is None:
         return "null"
     if isinstance(value, bool):

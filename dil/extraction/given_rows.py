@@ -1,4 +1,4 @@
-"""The source of a job that reads datasets: Spark runs its query and passes the rows in."""
+"""The source of a job that reads datasets: Spark runs its query and passes the rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class GivenRows(Connector):
-    """A connector whose rows are in the context, so that it asks no source."""
+    """A connector whose rows are in the context, so that it needs no source."""
 
     reads_window = False
 
@@ -29,9 +29,9 @@ class _Rows(RowSession):
         if rows is None:
             raise ConfigError.single(
                 "ms.query.inputs",
-                "names datasets, which only a run reads",
-                "`dil run` runs the query; `dil plan` shows what it would take. What it published"
-                ' is read from Spark by .option("dataset", "orders.conf").',
+                "names datasets, and only a run reads datasets",
+                "Use `dil run` to run the query; `dil plan` shows the rows that it would read."
+                ' Spark reads the published rows by .option("dataset", "orders.conf").',
             )
         self._rows = rows
 
@@ -39,7 +39,7 @@ class _Rows(RowSession):
         """Yield the rows.
 
         Raises:
-            ExecutionError: the rows broke off; the Spark job that makes them reports the cause.
+            ExecutionError: the rows broke off; the Spark job that runs the query reports the cause.
         """
         import pyarrow as pa
 

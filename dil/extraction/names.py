@@ -1,4 +1,4 @@
-"""Cleansing of column names (docs/formats.md)."""
+"""Cleanses column names (docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class NameCleansing:
         return changes
 
     def register_levels(self, levels: Iterable[tuple[str, list[str]]]) -> bool:
-        """Record the names of many levels, each with its path; see ``register`` for the result."""
+        """Record the names of many levels, each with its path; return the same as ``register``."""
         changes = [self.register(names, path) for path, names in levels]
         return any(changes)
 
@@ -84,7 +84,7 @@ class NameCleansing:
             names: set[str] = set().union(*objects)
             items = (item for value in objects for item in value.values())
             changes = self.register(names, path)
-            # The names inside the values are another level than the keys.
+            # The names inside the values are on another level than the keys.
             return self.register_known(items, kind.item_type, f"{path}*.") or changes
         if pa.types.is_list(kind):
             elements = (item for value in values if isinstance(value, list) for item in value)

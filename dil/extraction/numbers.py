@@ -1,11 +1,11 @@
-"""JSON numbers without loss."""
+"""Keeps JSON numbers without loss."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 
-EXACT_IN_DOUBLE = 2**53  # every integer up to here has a double of its own
-_SHORT = 16  # a number text of at most 15 digits, a point included, survives a double
+EXACT_IN_DOUBLE = 2**53  # Every integer up to here has an exact double.
+_SHORT = 16  # A number text of at most 15 characters, including the point, survives a double.
 
 
 class NumberText(str):

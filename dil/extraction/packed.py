@@ -71,7 +71,7 @@ class _Joined(ReadStream):
             return self._rest.read(size)
         end = len(self._begin) if size < 0 else size
         data, self._begin = self._begin[:end], self._begin[end:]
-        # Readers treat the result of a read as a piece of its own, so the read is completed.
+        # Readers treat each result as a piece of its own, so the read is completed.
         left = size if size < 0 else size - len(data)
         return data + self._rest.read(left) if left else data
 

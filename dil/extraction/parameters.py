@@ -1,4 +1,4 @@
-"""``ms.parameters`` evaluated for one request (rules G31 to G35)."""
+"""Evaluates ``ms.parameters`` for one request (rules G31 to G35)."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from dil.model.work_unit import WorkUnit
 from dil.spi.connector import RequestValues
 from dil.text.variables import substitute
 
-# The types whose value is in the job file; an object is a list of parameters.
+# The types whose value is in the job file; the value of an object is a list of parameters.
 _DECLARED = {"list", "primitive", "jsonarray", "jsonobject"}
 _SECONDS = {"epoc-second", "epoch-second"}
 
 
 @dataclass(frozen=True, slots=True)
 class PageValues:
-    """The page values for the next request; None means that there is no value.
+    """The page values for the next request; None means no value.
 
-    ``session`` is the session key. An empty session key is a value, too (rule G27): it replaces its
-    placeholder, but is not sent as a parameter.
+    ``session`` is the session key. An empty session key is a value too (rule G27): it replaces its
+    placeholder, but it is not sent as a parameter.
     """
 
     start: int | None = None
@@ -54,7 +54,7 @@ class ParameterScope:
         full_extract: bool,
         secondary: SecondaryVariables | None = None,
     ) -> ParameterScope:
-        """Return the scope of a work unit: pruned low, partition end, values of its unit."""
+        """Return the scope of a work unit: pruned low, partition end, and values of its unit."""
         given = secondary or SecondaryVariables()
         return cls(work_unit.low, work_unit.high, full_extract, given.over(work_unit.unit))
 
@@ -68,11 +68,11 @@ def evaluate(
 ) -> RequestValues:
     """Return the values of one request: all parameters, evaluated.
 
-    Variables in each text that the job file declares, at any depth, are replaced once: variables in
-    a replaced value are not. Values that are not from the job file are no templates: units,
-    activation rows, authentication fields, session keys, watermarks. Temporaries (names that begin
-    with ``tmp``) can be used, also in the URI and in headers, and are never sent (rule G32).
-    Secrets are revealed here: the result must not be printed.
+    Variables in each text of the job file, at any depth, are replaced once; variables in a replaced
+    value stay. Values from elsewhere are no templates: units, activation rows, authentication
+    fields, session keys, watermarks. Temporaries (names that begin with ``tmp``) can be used, also
+    in the URI and in headers, and are never sent (rule G32). Secrets are revealed here: the result
+    must not be printed.
 
     Raises:
         ConfigError: a primitive without a value, a datetime without pattern, or a parameter that
@@ -83,7 +83,7 @@ def evaluate(
         for name, value in _members(parameters, scope, pages).items()
         if name not in scope.variables
     }
-    # A unit variable of a declared name takes that parameter's place, and is sent (rule G32).
+    # A unit variable replaces the parameter of its name, and is sent (rule G32).
     order = dict.fromkeys(parameter.name for parameter in parameters)
     known: dict[str, JsonValue] = {
         name: scope.variables.get(name, declared.get(name))
@@ -144,7 +144,7 @@ def _value(
             return True, _list_text(parameter.value, full=scope.full_extract)
         case "primitive":
             if parameter.value is None:
-                raise _wrong(parameter, "is of type primitive and has no value")
+                raise _wrong(parameter, "is of type primitive but has no value")
             return True, _plain(parameter.value)
         case "object":
             return True, _members(inner_parameters(parameter), scope, pages)
@@ -198,7 +198,7 @@ def _watermark(parameter: Parameter, scope: ParameterScope) -> tuple[bool, JsonV
     if parameter.format != "datetime":
         return True, instant
     if not parameter.pattern:
-        raise _wrong(parameter, "has format datetime and no pattern")
+        raise _wrong(parameter, "has format datetime but no pattern")
     from dil.text.joda import compile_pattern
 
     return True, compile_pattern(parameter.pattern).format(instant, parameter.timezone)
@@ -212,14 +212,15 @@ class _Filling:
     known: Mapping[str, JsonValue]
 
     def fill(self, value: JsonValue) -> JsonValue:
-        """Return a declared value with the variables of all its texts."""
+        """Return a declared value after replacing the variables in all its texts."""
         if isinstance(value, str):
             found = substitute(value, self.known)
             if self.name in found.used:
                 raise ConfigError.single(
                     "ms.parameters",
                     f'parameter "{self.name}" refers to itself',
-                    "A parameter may refer to other parameters, one level deep.",
+                    "Remove the reference: a parameter may refer only to other parameters, one"
+                    " level deep.",
                 )
             return found.text
         if isinstance(value, Mapping):

@@ -27,7 +27,7 @@ class PayloadRows:
 
     @property
     def left(self) -> int:
-        """Return 0 after the last row, else 1, because the number of rows left is not known."""
+        """Return 0 after the last row, else 1, because the number of remaining rows is unknown."""
         return 0 if self._next is None else 1
 
     @property
@@ -36,7 +36,7 @@ class PayloadRows:
         return self._sent.hexdigest()
 
     def take(self) -> tuple[JsonObject, str]:
-        """Return the next row and its key; call it only if a row is left."""
+        """Return the next row and its key; call it only if ``left`` is not 0."""
         row = self._next
         assert row is not None  # noqa: S101 - a mistake of the caller
         self._next = next(self._rows, None)
@@ -49,7 +49,7 @@ class PayloadRows:
         return row, hashlib.sha256(named.encode()).hexdigest()
 
     def skip(self, count: int, sent: str, seen: Seen | None = None) -> bool:
-        """Take ``count`` rows that were sent before; return whether they are the same, in order.
+        """Skip ``count`` rows that were sent before; return whether they are the same, in order.
 
         ``seen`` is called for each row, with the number of its request, from 1, and its key.
         """

@@ -1,6 +1,6 @@
 """Finds the types of columns by looking at values (rule F17).
 
-Values are looked at column by column, all rows of a page. A shape only ever widens.
+Values are examined column by column, over all rows of a page. A shape only widens.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _DOUBLE_SCALE = 15
 class FoundNumbers:
     """The facts about the numbers of one column.
 
-    ``scale`` and ``digits`` count decimal places and integer digits; they are counted only from
-    the first value that a double cannot hold, because only decimals need them.
+    ``scale`` and ``digits`` count decimal places and integer digits; counting starts at the first
+    value that a double cannot hold, because only decimals need them.
     """
 
     low: int = 0
@@ -64,7 +64,7 @@ class FoundNumbers:
                     self._measure(Decimal(str(value)))
 
     def widen(self, other: FoundNumbers) -> None:
-        """Add the facts about another page's numbers; see ``FoundShape.holds_decimals``."""
+        """Add the facts about the numbers of another page; see ``FoundShape.holds_decimals``."""
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
         self._note(fractions=other.has_fractions, decimals=other.needs_decimal)
         self.scale, self.digits = max(self.scale, other.scale), max(self.digits, other.digits)
@@ -91,14 +91,14 @@ class FoundNumbers:
         return self.high > EXACT_IN_DOUBLE or self.low < -EXACT_IN_DOUBLE
 
     def _note(self, *, fractions: bool, decimals: bool) -> None:
-        """Record whether new numbers have fractions, and whether doubles hold all exactly."""
+        """Record whether new numbers have fractions, and whether doubles hold them exactly."""
         had_doubles = self.has_fractions and not self.needs_decimal
         self.has_fractions = self.has_fractions or fractions
         if decimals or (self.has_fractions and self._is_wide):
             self.needs_decimal = True
         if had_doubles and self.needs_decimal:
-            # Doubles of earlier pages were not measured; they have about this many exact decimal
-            # places.
+            # The doubles of earlier pages were not measured; they have about this many exact
+            # decimal places.
             self.scale = max(self.scale, _DOUBLE_SCALE)
 
     def _measure(self, number: Decimal) -> None:
@@ -110,9 +110,9 @@ class FoundNumbers:
 
 @dataclass(slots=True)
 class FoundShape:
-    """The facts about one column; a column in which all values were null has no kinds.
+    """The facts about one column; a column whose values are all null has no kinds.
 
-    ``width`` counts the columns of all shapes of the same rows.
+    ``width`` counts the columns of all shapes for the same rows.
     """
 
     kinds: set[str] = field(default_factory=set)
@@ -155,7 +155,7 @@ class FoundShape:
             self.items.widen(other.items)
 
     def holds_decimals(self) -> bool:
-        """Return whether a column, here or below, needs decimals, so that doubles are measured too.
+        """Return whether a column, here or below, needs decimals, so that doubles must be measured.
 
         Then a page whose facts ``widen`` added must be observed again, because its doubles were
         not measured.
@@ -201,7 +201,7 @@ class FoundShape:
         return (*first, *found)
 
     def completed(self, given: DataType, defaults: Mapping[str, str], path: str) -> DataType:
-        """Return a given type, completed by the members that were found and it does not name."""
+        """Return a given type, completed by the members that it lacks and the rows have."""
         if isinstance(given, RecordType):
             return replace(given, columns=self.columns(defaults, f"{path}.", given.columns))
         if isinstance(given, ArrayType) and self.items is not None:
@@ -216,7 +216,7 @@ class FoundShape:
         if len(self.kinds) > 1:
             raise SourceContractError(
                 f'column "{path}" holds {" and ".join(sorted(self.kinds))} values',
-                "All rows must have the same kind; correct the source, or describe the column in"
+                "Let all rows have the same kind at the source, or describe the column in"
                 " ms.output.schema.",
             )
         if "array" in self.kinds:

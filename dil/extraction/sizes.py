@@ -1,4 +1,4 @@
-"""Limits of length and width for data of a source: a part that is read whole has to fit memory.
+"""Limits length and width of a source's data: a part that is read whole must fit in memory.
 
 All limits of readers are here. The limit of the process is ``ExtractionSpec.memory_bytes``.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _MIB = 1024 * 1024
-# These parts are read as a whole; ``longest`` lowers the limits if there is little memory.
+# These parts are read as a whole; with little memory ``longest`` lowers the limits.
 JSON_VALUE_BYTES = 256 * _MIB
 XML_ROW_BYTES = 256 * _MIB
 XML_TAG_BYTES = 32 * _MIB
@@ -25,12 +25,12 @@ CSV_RECORD_BYTES = 64 * _MIB
 ORC_TAIL_BYTES = 64 * _MIB
 # These parts are read as a whole, too; their limits do not depend on memory.
 JSONPATH_FOUND_BYTES = 256 * _MIB
-JSONPATH_SEARCHED_BYTES = 64 * _MIB  # decoding takes several times the memory of the text
-AGGREGATED_BODY_BYTES = 128 * _MIB  # the whole body is in memory while its rows are written
+JSONPATH_SEARCHED_BYTES = 64 * _MIB  # Decoding takes several times the memory of the text.
+AGGREGATED_BODY_BYTES = 128 * _MIB  # The whole body is in memory while its rows are written.
 INPUT_LINE_BYTES = 64 * _MIB
-ZIP_LIST_BYTES = 16 * _MIB  # takes ten times as much memory when it is read
+ZIP_LIST_BYTES = 16 * _MIB  # It takes ten times as much memory when it is read.
 TAR_HEADER_BYTES = 1 * _MIB
-XZ_MEMORY_BYTES = 128 * _MIB  # the memory that xz data may need; xz -9 needs 65 MiB
+XZ_MEMORY_BYTES = 128 * _MIB  # The memory that xz data may need; xz -9 needs 65 MiB.
 # Text or blocks that become one batch.
 BATCH_BYTES = 32 * _MIB
 MOST_COLUMNS = 20_000
@@ -42,12 +42,12 @@ _BATCH_CELLS = 16 * 1024 * 1024
 
 
 def longest(spec: ExtractionSpec, usual: int) -> int:
-    """Return how many bytes a part that is read as a whole may have, by the job's memory."""
+    """Return the most bytes of a part that is read as a whole, given the job's memory."""
     return share_of(spec.memory_bytes, usual)
 
 
 def share_of(memory: int | None, usual: int) -> int:
-    """Return how many bytes a part that is read as a whole may have, by ``memory`` in bytes."""
+    """Return the most bytes of a part that is read as a whole, given ``memory`` in bytes."""
     return min(usual, memory // _SHARE) if memory else usual
 
 
@@ -61,7 +61,7 @@ def memory_words(memory: int | None, whose: str) -> str:
 
 
 def too_long(what: str) -> SourceContractError:
-    """Return the error for a part that has to be read as a whole and is too long."""
+    """Return the error for a part that must be read as a whole but is too long."""
     return SourceContractError(
         what,
         "The source's answer may be damaged, or made to exhaust memory. If it is sound, raise"
@@ -86,16 +86,17 @@ class Width:
         self.count += count
         if self.most and self.count > self.most:
             raise SourceContractError(
-                f"the rows have {self.count:,} columns or more, members of records counted, and"
+                f"the rows have {self.count:,} columns or more, counting members of records, and"
                 f" ms.extract.columns.max is {self.most:,}",
-                "Often names are values, such as dates or ids: name the columns that you need in"
-                " ms.output.schema, or ask the source for another form. If the rows really have so"
-                " many columns, raise ms.extract.columns.max; each column costs time and memory.",
+                "Often names are really values, such as dates or ids: name the columns that you"
+                " need in ms.output.schema, or ask the source for another form. If the rows"
+                " really have so many columns, raise ms.extract.columns.max; each column costs"
+                " time and memory.",
             )
 
 
 def rows_at_once(columns: int) -> int:
-    """Return how many rows one batch may have with a number of columns.
+    """Return the most rows of one batch with a number of columns.
 
     >>> rows_at_once(100), rows_at_once(20_000)
     (65536, 838)

@@ -46,7 +46,8 @@ def read_up_to(stream: BinaryIO, size: int) -> bytes:
     chunks = [stream.read(min(_CHUNK, size))]
     taken = len(chunks[0])
     while chunks[-1] and taken < size:
-        # One read for all the rest: joining many pieces would take most of the time of a long page.
+        # One read fetches all of the rest: joining many pieces would take most of the time of a
+        # long page.
         chunks.append(stream.read(size - taken))
         taken += len(chunks[-1])
     return b"".join(chunks)
@@ -54,7 +55,7 @@ def read_up_to(stream: BinaryIO, size: int) -> bytes:
 
 @contextmanager
 def located_errors(where: str) -> Iterator[None]:
-    """Put ``where``, the origin of an answer, in front of the messages of errors about it."""
+    """Put ``where``, the origin of an answer, before the messages of errors about it."""
     try:
         yield
     except SourceContractError as error:
@@ -76,7 +77,7 @@ def temporary_file_errors(what: str) -> Iterator[None]:
         raise WriteError(
             f"{what} is too long for memory and cannot be kept in {tempfile.gettempdir()}:"
             f" {error.strerror or error}",
-            "Make room there, or name another folder in the environment variable TMPDIR.",
+            "Free space there, or name another folder in the environment variable TMPDIR.",
         ) from None
 
 

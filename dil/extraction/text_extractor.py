@@ -17,7 +17,10 @@ from dil.spi.connector import Response
 from dil.spi.extractor import Extractor, Page, nothing_found
 
 MOST_CHARACTERS = 1_048_576
-CUT = f"a text was longer than {MOST_CHARACTERS:,} characters and was cut there"
+CUT = (
+    f"a text was longer than {MOST_CHARACTERS:,} characters; only the characters up to there were"
+    " kept"
+)
 ONE_PAGE = "only the first response of a work unit is a row of text; later ones were not read"
 _CHUNK = 64 * 1024
 
@@ -36,7 +39,7 @@ class TextExtractor(Extractor):
 
     @property
     def schema(self) -> pa.Schema:
-        """Return the one column, at any time."""
+        """Return the schema with its one column, at any time."""
         return self._schema
 
     def extract(self, response: Response) -> Page:
@@ -60,7 +63,7 @@ class TextExtractor(Extractor):
         return page
 
     def _text(self, response: Response) -> str:
-        """Return the text, with one character more than is kept if the text is longer."""
+        """Return the text; if it is longer than allowed, with one character too many."""
         charset = "utf-8" if is_utf8(self.spec.charset) else self.spec.charset
         decoder = codecs.getincrementaldecoder(charset)()
         text, position = "", 0

@@ -10,7 +10,7 @@ from dil.observe.progress import counted
 
 
 def answer_notes(published: Iterable[TaskReport], folder: str) -> tuple[str, ...]:
-    """Return a note for rows that were refused, and one for those answered with a warning.
+    """Return a note for refused rows, and a note for rows that got a warning.
 
     Args:
         published: The reports of the work units that the run published.
@@ -24,8 +24,8 @@ def answer_notes(published: Iterable[TaskReport], folder: str) -> tuple[str, ...
     notes = []
     if refused:
         notes.append(
-            f"REFUSED ROWS: the receiver took {counted(refused.total(), 'row')} less than were"
-            f" sent ({_by_status(refused)}); they are kept in {folder}"
+            f"REFUSED ROWS: the receiver took {counted(refused.total(), 'row')} fewer than were "
+            f"sent ({_by_status(refused)}); the refused rows are kept in {folder}"
         )
     if warned:
         notes.append(

@@ -14,7 +14,7 @@ from dil.model.task import TaskReport
 from dil.types.schema_lines import column_types
 
 LEFT_OUT = "left out"
-_DECLARE = "declare it in ms.output.schema to keep it; ms.schema.contract sets the other choices"
+_DECLARE = "declare it in ms.output.schema to keep it; ms.schema.contract has other choices"
 
 
 # Rows that are read again are not judged, so that reading them again fills neither column.
@@ -28,8 +28,8 @@ def drift(
 
     The result is empty if no schema was known before.
 
-    ``before`` and ``after`` are the dataset's recorded schemas, one line a column; ``published``
-    are the reports of the published work units.
+    ``before`` and ``after`` are the dataset's recorded schemas, one line for each column;
+    ``published`` are the reports of the published work units.
     """
     published = tuple(published)
     left_out = dict.fromkeys(name for report in published for name in report.left_out or ())
@@ -89,4 +89,4 @@ def _refill(job: Job) -> str:
     command = f"dil run {shlex.quote(job.path)} -D ms.backfill=true"
     if mode is PublishMode.APPEND:
         command += " -D ms.publish.mode=window_replace"
-    return f"rows published before lack it; to read them again: {command}"
+    return f"rows that were published before lack it; to read them again: {command}"

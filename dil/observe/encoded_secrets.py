@@ -3,8 +3,8 @@ r"""Masks secrets that escapes hide: JSON, HTML, percent, base64, hex, letter ca
 Servers and libraries quote the data that they were sent in forms of their own: PHP writes ``\/``, a
 page ``&amp;``, a proxy encodes twice, a database doubles quotes, a mail has ``=5A``, a program
 prints its bytes as numbers. Escapes of a text are undone layer by layer, and a secret that is found
-is masked in place. If no pattern matches its place, the whole text is withheld: better no message
-than a secret.
+is masked in place. If no pattern matches the place, the whole text is withheld: no message is
+better than a secret.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
 # Bytes of UTF-8 that were taken for characters.
 _BYTES = re.compile("[\x80-\xff]{2,}")
 _SEPARATORS = re.compile(r"\\x|0x|[\s:\-,;]")
-# Four numbers of a list, and what separates them.
+# Four numbers of a list, and the text between them.
 _NUMBERS = re.compile(r"(?:[0-9]{1,3}[\s,;]{1,3}){3}[0-9]")
 _BETWEEN_NUMBERS = re.compile(r"[^0-9]+")
-# A private character that no search is for.
+# A private character that no search looks for.
 _BETWEEN_LAYERS = "\ue0d3"
 _BLANKS = re.compile(r"\s+")
 _CUT = re.compile(r"\.\.\.|…|\Z")
@@ -142,7 +142,7 @@ def _is_any_in(needles: Iterable[tuple[str, ...]], texts: Iterable[str]) -> bool
 def _needles(secret: str) -> tuple[tuple[str, ...], ...]:
     """Return the forms of a secret.
 
-    The forms are: as it is, in small letters, as base64 and base32 without blanks, as hex digits
+    The forms are: unchanged, in small letters, as base64 and base32 without blanks, as hex digits
     and as decimal numbers.
     """
     forms = tuple(dict.fromkeys((secret, _meant(secret))))
@@ -174,7 +174,7 @@ def _base32(secret: str) -> tuple[str, ...]:
 
 
 def _layers(text: str) -> Iterator[str]:
-    """Yield a text, and its forms after undoing one layer of escapes after the other."""
+    """Yield a text, and the text after each layer of escapes that is undone."""
     yield text
     yield from _variants(text)
     for _ in range(_LAYERS):
@@ -191,7 +191,7 @@ def _layers(text: str) -> Iterator[str]:
 
 
 def _variants(text: str) -> Iterator[str]:
-    """Yield other readings of a text, in which a rarely used escape character counts."""
+    """Yield other readings of a text, in which rarely used escape characters count."""
     if "+" in text:
         yield text.replace("+", " ")
     if "\0" in text:  # UTF-16

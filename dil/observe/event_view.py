@@ -48,7 +48,7 @@ def _strategy_text(found: EventSummary) -> str:
 
 
 def judging_line(found: EventSummary) -> str:
-    """Return a line on the watermark that judges the next run's rows, and the fate of late rows."""
+    """Return a line on the watermark that judges the next run's rows, and on late rows."""
     fate = {
         "": "late rows are counted",
         "flag": "late rows are marked",

@@ -31,7 +31,7 @@ _LOG = logging.getLogger(__name__)
 OUR_LOGGERS = ("dil", "connectors")
 # These loggers log every request or message to the JVM; no reader needs that below WARNING.
 _CHATTY = ("pyspark", "urllib3", "botocore", "paramiko", "azure", "google", "msal")
-# These loggers log, with a traceback, every error that they also raise, and Ctrl-C.
+# These loggers log every error that they also raise, and Ctrl-C, with a traceback.
 _SILENT = ("py4j", "SQLQueryContextLogger")
 _DIGITS = re.compile(r"[0-9]+(?:[.][0-9]+)?")
 _COMPARED, _REMEMBERED = 500, 1_000
@@ -251,7 +251,7 @@ class _Handler(logging.Handler):
                     record = _counted_again(record, count)
             line = self.format(record)
         except Exception as error:  # noqa: BLE001 - arguments may be of any class and raise anything
-            # The standard library would print the raw arguments here.
+            # The standard library would print the raw arguments.
             line = self._redact(
                 f"{record.pathname}:{record.lineno}: cannot format log message "
                 f"{record.msg!r}: {type(error).__name__}"
@@ -266,7 +266,7 @@ class _Handler(logging.Handler):
 def _is_of_library(record: logging.LogRecord) -> bool:
     """Return whether a record is of an installed package or Python, and below ERROR.
 
-    Our errors say all that a user has to know. Packages with plug-ins count as ours.
+    Our own errors say everything that a user has to know. Packages with plug-ins count as ours.
     """
     if record.levelno >= logging.ERROR or _is_ours(record.name):
         return False
@@ -302,11 +302,11 @@ def _is_ours(logger: str) -> bool:
 
 
 def _counted_again(record: logging.LogRecord, count: int) -> logging.LogRecord:
-    """Return a copy of a record that says how often its like came; the original stays."""
+    """Return a copy of a record that says how often such records came; the original stays."""
     found = copy.copy(record)
     found.msg = f"{record.getMessage()} (seen {count:,} times here; -v shows each)"
     found.args = None
-    found.exc_info = found.exc_text = None  # the first of them came with it
+    found.exc_info = found.exc_text = None  # the first record came with its advice
     return found
 
 

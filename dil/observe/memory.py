@@ -8,7 +8,7 @@ import resource
 import sys
 from pathlib import Path
 
-# The sizes are at the beginning; the lines after them grow with the machine's cores.
+# The sizes are at the beginning; more cores only mean more lines after them.
 _STATUS_BYTES = 4096
 _SIZE = re.compile(r"^(Vm\w+|RssAnon):\s*(\d+) kB$", re.MULTILINE)
 
@@ -17,7 +17,7 @@ _agreed: dict[int, int] = {}
 
 
 def peak_rss_bytes() -> int:
-    """Return the most resident memory that this process ever had, in bytes.
+    """Return the peak of this process's resident memory, in bytes.
 
     Linux's own record of the process is preferred: ``ru_maxrss`` of a process that a large process
     started begins with the size of that process.

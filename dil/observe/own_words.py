@@ -1,7 +1,7 @@
 """Our own words, which a secret may equal by chance: names of properties, phrases of advice.
 
 If a password is the word ``password``, our advice with that word reveals nothing, but a mask there
-would spoil the advice and show what the secret is. So such places are put aside while secrets that
+would spoil the advice and show what the secret is. So these places are left out while secrets that
 are a single word are masked. All other text is masked as usual.
 """
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-# Only a single word of at most so many letters may be one of ours.
+# Only a single word of at most this length may be a word of ours.
 _WORD = re.compile(r"[A-Za-z]{1,16}", re.ASCII)
-# Whole names of properties and options; a test holds those of the reference that have such words.
+# Whole names of properties and options; a test compares them with the reference.
 NAMES = frozenset(
     {
         "encrypt.key.fs.uri", "encrypt.key.loc", "encrypt.use.strong.encryptor",

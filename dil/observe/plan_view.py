@@ -25,11 +25,11 @@ _GAP = 2
 
 
 def plan_json(plan: Plan, job: Job) -> dict[str, object]:
-    """Return the plan as JSON members; times are epoch milliseconds UTC, and ISO 8601 beside them.
+    """Return the plan as JSON members; times are epoch milliseconds UTC, and also ISO 8601.
 
     Some members are optional. ``skips`` is present if the plan was made with a full explanation;
     ``skipped_timelabels`` and ``before_first`` if the run leaves out periods; ``closed_timelabels``
-    if it leaves out closed ones; ``reopened_timelabels`` if it reopens any; ``grace_ms`` and
+    if it leaves out closed timelabels; ``reopened_timelabels`` if it reopens any; ``grace_ms`` and
     ``grace_why`` if the grace period is not simply the configured one.
     """
     members: dict[str, object] = {
@@ -143,7 +143,7 @@ def _head(plan: Plan, job: Job, notes: Sequence[str]) -> Iterator[str]:
 
 
 def _kind(job: Job) -> str:
-    """Return a text on whether history counts, which DIL's word "full" leaves open."""
+    """Return a text that says whether history counts, which DIL's word "full" does not say."""
     if job.planning.backfill:
         return "backfill: reads its range again"
     if job.planning.ignore_history:
@@ -260,7 +260,7 @@ def _table(
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield rows as lines: the first column aligned to the right, the others to the left.
+    """Yield rows as lines: the first column aligned to the right, other columns to the left.
 
     Lines are never folded: a terminal does that better than a table.
     """

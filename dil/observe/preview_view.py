@@ -35,7 +35,7 @@ def rows_json(rows: pa.Table) -> list[JsonObject]:
 
 
 def rows_text(rows: pa.Table) -> str:
-    """Return one line a column: name, type, and its value in each row."""
+    """Return one line for each column: name, type, and its value in each row."""
     from rich import box
     from rich.console import Console
     from rich.table import Table

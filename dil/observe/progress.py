@@ -1,4 +1,4 @@
-"""Progress of a run: a bar on a terminal, a line now and then under cron."""
+"""Progress of a run: a bar on a terminal, else a log line every 30 seconds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Progress(Protocol):
         """Begin; ``total`` is the number of work units to run."""
 
     def update(self, *, done: int, failed: int, running: int, rows: int, bytes: int) -> None:  # noqa: A002 - the contract's word
-        """Report the progress of the run; may be called as often as the caller likes."""
+        """Report the progress of the run; may be called any number of times."""
 
     def finish(self) -> None:
         """End, also after a failure or an interruption; may be called twice or without start."""
@@ -72,7 +72,7 @@ class LineProgress:
         _LOG.info("%s to run", counted(total, "work unit"), extra={"event": "progress.start"})
 
     def update(self, *, done: int, failed: int, running: int, rows: int, bytes: int) -> None:  # noqa: A002
-        """Remember the numbers; write a line when the last one is old enough."""
+        """Keep the numbers; write a line if the last line is old enough."""
         self._state = (done, failed, running, rows, bytes)
         if self._clock() - self._last_line >= self._every_s:
             self._write("progress")
@@ -104,7 +104,7 @@ class LineProgress:
 
 
 class RichProgress:
-    """A bar at the foot of a terminal; log lines written to ``sys.stderr`` appear above it."""
+    """A bar at the bottom of a terminal; log lines written to ``sys.stderr`` appear above it."""
 
     def __init__(self, stream: TextIO) -> None:
         # Imported here: a run under cron, and every other command, does not need it.

@@ -11,9 +11,11 @@ from dil.model.report import ReportedFailure
 
 Places = Callable[[str], Origin | None]
 
-# A name, and a value to set it to, which is not torn from it.
+# A name, and a value to set it to, which is not torn from it. One behind -D is part of a command,
+# which people copy as it is.
 _NAMED = re.compile(
-    r"(?<![\w.])((?:ms|source|job|task|taskexecutor|writer|data|extract|state|converter|encrypt|fs)"
+    r"(?<![\w.])(?<!-D )"
+    r"((?:ms|source|job|task|taskexecutor|writer|data|extract|state|converter|encrypt|fs)"
     r"(?:\.[A-Za-z0-9_]+)+)(?:=[^\s,;]*[\w\]}\"'])?"
 )
 # The properties of a source's request, for failures that name no property.
@@ -47,7 +49,7 @@ def located_advice(code: str, error: str, fix: str, places: Places) -> str:
         if origin is not None and str(origin) not in f"{error} {fix}":
             end = "" if not fix or fix.endswith((".", "?", "!", ":")) else "."
             place = "-D" if origin.path == f"-D {name}" else str(origin)
-            return f"{fix}{end} It was asked as {name} says ({place}).".strip()
+            return f"{fix}{end} The request was made as {name} says ({place}).".strip()
     return located
 
 

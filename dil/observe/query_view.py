@@ -85,7 +85,7 @@ def _lines(view: QueryPlanView) -> Iterator[str]:
     elif not view.runs:
         new = "the new blocks, which have no rows"
         new = "the new blocks, which close no window" if view.mode == "windowed" else new
-        yield f"  Due: to remember {new}; the query is not run."
+        yield f"  Due: only to record {new}; the query is not run."
     else:
         yield f"  Due: the query over {counted(view.rows, 'row')}."
     for each in view.inputs:
@@ -99,7 +99,7 @@ def _lines(view: QueryPlanView) -> Iterator[str]:
 def _mode(mode: str) -> str:
     if mode == "windowed":
         return "windows, each once, when it is closed"
-    return "what is new" if mode == "append" else "everything, which replaces the dataset"
+    return "new rows" if mode == "append" else "all rows, which replaces the dataset"
 
 
 def _taken(line: InputLine) -> str:
@@ -115,7 +115,7 @@ def _taken(line: InputLine) -> str:
 
 
 def blocks_text(after: int, last: int) -> str:
-    """Return the blocks behind ``after`` up to ``last``, for people."""
+    """Return a text on the blocks after ``after`` up to ``last``."""
     return f"block {last}" if after + 1 == last else f"blocks {after + 1} to {last}"
 
 

@@ -27,12 +27,12 @@ _ADDRESSES = ("state.store.db.url", "ms.warehouse.url", "ms.iceberg.catalog.uri"
 _PRIVATE_KEY = "source.conn.private.key"
 _SHOWN = frozenset({*_ADDRESSES, "state.store.db.user", "ms.warehouse.user"})
 
-# Shorter texts occur in ordinary words; they are masked only where they stand alone.
+# Shorter texts occur in ordinary words; they are masked only as whole words.
 _SHORT = 4
 # One line of a private key or certificate is secret too, its first and last line are not.
 _MIN_KEY_LINE = 16
 
-# The value of a header goes on to the end of its line, with blanks and separators of its own.
+# The value of a header extends to the end of its line, with its blanks and separators.
 _HEADER = re.compile(
     r"""(?ix)
     (?P<head> \b (?: (?:proxy-)? authorization | (?:set-)? cookie ) (?: \\? ["'] )? \s* [:=] \s* )
@@ -61,7 +61,7 @@ _WELL_KNOWN = (_HEADER, _KEY_HEADER, _QUERY, _USER_INFO, _BEARER)
 
 
 def secrets_of(job: Job) -> tuple[Secret, ...]:
-    """Return every distinct secret of a job, wherever a property or model holds one.
+    """Return every distinct secret of a job, in whatever property or model.
 
     For addresses of databases, only the passwords are secrets.
     """
@@ -98,9 +98,9 @@ class _Known:
 def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
     """Return a function that masks the secrets in a text, however they were encoded.
 
-    Masked are each secret as it is, URL-encoded, base64-encoded (also as part of a longer text,
-    such as ``user:password``) and JSON-escaped, the password inside a secret URL, single lines of
-    keys; besides, without knowing any secret, values of credential headers and query parameters,
+    It masks each secret as it is, URL-encoded, base64-encoded (also as part of a longer text, such
+    as ``user:password``) and JSON-escaped, the password inside a secret URL, and single lines of
+    keys. Without knowing a secret, it also masks values of credential headers and query parameters,
     bearer tokens, and passwords in URLs. Texts below four characters are masked as whole words.
     Secrets that this process learns later (``dil.secrets.learn``), such as fetched tokens, are
     masked, too.
@@ -110,7 +110,7 @@ def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
     secret that is a single word stays where our own texts have that word (``own_words``).
     """
     known = tuple(secrets)
-    # Compiled anew only when this process has learned another secret.
+    # Compiled again only when this process has learned another secret.
     compiled: list[tuple[tuple[Secret, ...], _Known, _Known]] = []
 
     def current() -> tuple[tuple[Secret, ...], _Known, _Known]:
@@ -189,7 +189,7 @@ def _url_forms(text: str) -> Iterator[str]:
 
 
 def _base64_forms(raw: bytes) -> Iterator[str]:
-    """Yield the base64 of the bytes alone, with and without padding, and as part of more."""
+    """Yield the base64 of the bytes alone, with and without padding, and inside of longer texts."""
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         whole = encode(raw).decode()
         yield from (whole, whole.rstrip("="))

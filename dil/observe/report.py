@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TypeAlias
 
+from dil.errors import QueryError
 from dil.model.report import ReportedFailure, RunReport, RunStatus
 from dil.observe import drift_view, event_view
 from dil.observe.progress import counted, human_bytes, human_seconds
@@ -29,7 +30,7 @@ _WORDS = {
     RunStatus.NOTHING_DUE: "NOTHING DUE",
 }
 _AGAIN = "Run the job again."
-_KEPT = "Run the job again: what succeeded is kept."
+_KEPT = "Run the job again: successful work units are kept."
 _MENDED = "Run the job again when the cause is fixed."
 # What to do next, by error code; the first that applies is shown. Other failures have their own
 # advice, and so do those in _OWN_ADVICE as a rule: a store that is away wants something else than
@@ -40,15 +41,16 @@ _NEXT = {
     "DIL-PLUGIN-CLASS": "Correct the class name, or install the package that has the class.",
     "DIL-PLAN": "Look at `dil plan JOB.conf --all` and at the properties named above.",
     "DIL-LEASE": "Wait for the other run, or give --wait-lease SECONDS.",
-    "DIL-LEASE-LOST": "Another run took over; look at its report before running again.",
+    "DIL-LEASE-LOST": "Another run took over: read its report before you run the job again.",
     "DIL-SRC-AUTH": "Check the credentials of the source, then run the job again.",
-    "DIL-QUOTA": "Run the job again when the source's quota is renewed; what is done is kept.",
+    "DIL-QUOTA": "Run the job again when the source's quota is renewed; finished work units are "
+    "kept.",
     "DIL-COMMIT-CONFLICT": "Nothing was published. Run the job again: it makes a new plan.",
     "DIL-COMMIT-UNKNOWN": (
         "Nothing was deleted. Run the job again: it first checks what was published, and finishes"
         " it."
     ),
-    "DIL-STATE": "Mend the state store first; `dil state verify JOB.conf` says what is wrong.",
+    "DIL-STATE": "Repair the state store first; `dil state verify JOB.conf` says what is wrong.",
     "DIL-INTERNAL": "This is a defect of dil: run with -v and report the traceback.",
 }
 _OWN_ADVICE = frozenset({"DIL-STATE"})
@@ -192,9 +194,13 @@ def note_label(note: str) -> str:
 
 def _result(report: RunReport) -> Iterator[str]:
     units = report.units
-    counts = [f"{units.planned} planned", f"{units.succeeded} succeeded", f"{units.failed} failed"]
+    # A query that fails leaves its work unit without a report of its own.
+    has_failed_query = any(one.code == QueryError.code for one in report.failures)
+    counts = [f"{units.planned} planned", f"{units.succeeded} succeeded"]
+    counts += ["the query failed"] if has_failed_query else [f"{units.failed} failed"]
     counts += [f"{units.adopted} adopted from an earlier run"] if units.adopted else []
-    counts += [f"{units.not_started} not finished"] if units.not_started else []
+    is_unfinished = units.not_started and not has_failed_query
+    counts += [f"{units.not_started} not finished"] if is_unfinished else []
     yield _row("work units", ", ".join(counts))
     if report.requests or report.rows_read:
         read = [counted(report.rows_read, "row")]

@@ -1,4 +1,4 @@
-"""Requests as people and machines read them, without secrets: text, JSON, a line for curl."""
+"""Shows requests without secrets to people and machines: as text, as JSON, as a curl command."""
 
 from __future__ import annotations
 

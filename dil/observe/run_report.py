@@ -33,7 +33,7 @@ def unit_counts(planned: int, reports: Iterable[TaskReport]) -> UnitCounts:
 
 
 def failures(reports: Iterable[TaskReport], stopped: Failure | None) -> tuple[ReportedFailure, ...]:
-    """Return the failures of work units, and last the reason why others did not finish."""
+    """Return the failures of work units, then the reason why other work units did not finish."""
     found = [
         ReportedFailure(
             report.signature,
@@ -78,7 +78,7 @@ def zero_rows(status: RunStatus, rows: int, usual: int | None, *, late: int = 0)
     if rows or late or usual is None or status is RunStatus.FAILED:
         return ()
     return (
-        "NO ROWS: this run published nothing, the last one that did published "
+        "NO ROWS: this run published nothing, but the last run with rows published "
         f"{counted(usual, 'row')}. Check the source; ms.work.unit.min.records=1 makes this a "
         "failure.",
     )
@@ -102,7 +102,7 @@ def nothing_new(waits: Sequence[str]) -> str:
 
 def taken(waits: Sequence[str]) -> tuple[str, ...]:
     """Return a note for the inputs of a query that had nothing new, unlike other inputs."""
-    return (f"ran without news of all inputs: {'; '.join(waits)}",) if waits else ()
+    return (f"not all inputs had new rows: {'; '.join(waits)}",) if waits else ()
 
 
 def left_out(plan: Plan, *, is_recorded: bool) -> tuple[str, ...]:
@@ -112,7 +112,10 @@ def left_out(plan: Plan, *, is_recorded: bool) -> tuple[str, ...]:
     """
     found = left_out_of(plan if plan.cutoff is None else replace(plan, before_first=0))
     if found and plan.missed and not is_recorded:
-        return (*found, "nothing was published, so what is skipped is not recorded as skipped yet")
+        return (
+            *found,
+            "nothing was published, so the skipped work units are not recorded as skipped yet",
+        )
     return found
 
 
@@ -139,18 +142,18 @@ def no_progress(plan: Plan) -> tuple[str, ...]:
     if not plan.left or any(unit.reason is not Reason.INCREMENTAL for unit in plan.work_units):
         return ()
     return (
-        f"NO PROGRESS: the grace period alone fills ms.work.unit.parallelism.max, {plan.left} due "
-        "work units wait behind it. Raise the limit or shorten the grace period.",
+        f"NO PROGRESS: the grace period alone fills ms.work.unit.parallelism.max, so {plan.left} "
+        "due work units wait. Raise the limit or shorten the grace period.",
     )
 
 
 def remainders(units: Sequence[WorkUnit]) -> tuple[str, ...]:
-    """Return a note for unread remainders that are older than what a backfill published."""
+    """Return a note for unread remainders that are older than the rows of a backfill."""
     if not units:
         return ()
     return (
         f"this backfill is newer than the unread rest of {counted(len(units), 'work unit')}, for "
-        f"example {units[0].signature}: the rest is kept due, the next ordinary run reads it",
+        f"example {units[0].signature}: that rest stays due, and the next ordinary run reads it",
     )
 
 
@@ -159,7 +162,8 @@ def failed_and_missing(signatures: Sequence[str]) -> tuple[str, ...]:
     if not signatures:
         return ()
     return (
-        "failed earlier and no longer at the source, or only in another version: "
+        "failed earlier, and not tried again, because the source has them no more, or only in "
+        "another version: "
         f"{counted(len(signatures), 'file')}, for example {signatures[0]} (`dil state show "
         "--failed` lists them; `dil state forget --signature ...` ends this note)",
     )
@@ -170,7 +174,7 @@ def unchanged_labels(labels: Sequence[str]) -> tuple[str, ...]:
     if not labels:
         return ()
     return (
-        "read again with the same rows, and left as they are: "
+        "read again with the same rows, so not changed: "
         f"{counted(len(labels), 'timelabel')}, the newest {labels[-1]}",
     )
 
@@ -181,7 +185,7 @@ def foreign_files(uris: Sequence[str]) -> tuple[str, ...]:
         return ()
     return (
         f"REPLACED {counted(len(uris), 'file')} that no run of this job had published, for example "
-        f"{uris[0]}: ms.publish.mode=replace takes the place of all files in the dataset's folder",
+        f"{uris[0]}: ms.publish.mode=replace replaces all files in the dataset's folder",
     )
 
 
@@ -205,7 +209,8 @@ def mixed_files(before: Iterable[PublishedFile], commit: Commit, base: str) -> t
         notes.append(
             f"MIXED: {counted(len(others), 'live file')} of earlier runs in"
             f" {_listed(others).upper()}, and this run's in {_listed(formats).upper()}"
-            " (writer.output.format): who reads the folder as one format cannot read all of it."
+            " (writer.output.format): a reader that opens the folder as one format cannot read all "
+            "of it."
             f" {_ONE}"
         )
     folders = [_apart(base, file.uri) for file in stay]
@@ -214,7 +219,8 @@ def mixed_files(before: Iterable[PublishedFile], commit: Commit, base: str) -> t
         notes.append(
             f"MIXED: {counted(len(apart), 'live file')} of earlier runs in folders by"
             f" {_listed(apart)}, and this run's by {_listed(layouts)} (ms.publish.layout,"
-            " ms.table.partition.fields): Spark and others do not read such a folder as one."
+            " ms.table.partition.fields): Spark and other readers do not read such a folder as one "
+            "dataset."
             f" {_ONE}"
         )
     return tuple(notes)

@@ -60,7 +60,7 @@ def query_stream_line(spec: StreamSpec, query: QuerySpec, known: StreamState | N
     limited = [counted(most, noun) for most, noun in limits if most is not None]
     cut = "one micro-batch takes all new rows"
     if limited:
-        cut = f"a micro-batch takes {' and '.join(limited)} of each input at most"
+        cut = f"a micro-batch takes at most {' and '.join(limited)} of each input"
     return _line(spec, cut, known)
 
 

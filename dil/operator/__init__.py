@@ -1,1 +1,1 @@
-"""What people do by hand: preview a source, amend state, backfill, compact, drop timelabels."""
+"""Commands that operators give by hand: previews, amendments, backfills, compaction, timelabels."""

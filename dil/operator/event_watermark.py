@@ -40,7 +40,7 @@ def event_spec(job: Job) -> EventTimeSpec:
         raise ConfigError.single("ms.event.column", what, "Set it, and set ms.event.watermark.")
     if job.events.strategy is Strategy.NONE:
         what = f"is none, so {job.name} has no event watermark"
-        raise ConfigError.single("ms.event.watermark", what, "Set it, such as manual.")
+        raise ConfigError.single("ms.event.watermark", what, "Set it to manual, for example.")
     return job.events
 
 

@@ -60,7 +60,7 @@ def find_gaps(
         store: Its state.
         now_ms: The one value of now, epoch ms UTC.
         low: Where the window begins, by default at the watermark's from.
-        high: Where it ends, by default at the watermark's to.
+        high: Where the window ends, by default at the watermark's to.
 
     Raises:
         ConfigError: the window is empty, the watermark cannot be understood, or the job reads each
@@ -70,9 +70,9 @@ def find_gaps(
     if job.planning.once:
         raise ConfigError.single(
             "ms.source.files.once",
-            f"is {job.planning.once}: each file is read once, whenever it comes, so that no stretch"
-            " of time can be missing",
-            "`dil state show` lists the files that were read or failed, `dil plan` lists those "
+            f"is {job.planning.once}: each file is read once, whenever it comes, so no stretch of "
+            "time can be missing",
+            "`dil state show` lists the files that were read or failed, `dil plan` lists the files "
             "that are due.",
             job.properties.origin("ms.source.files.once"),
         )

@@ -59,8 +59,8 @@ class TracedUnit:
 class TracedInput:
     """The rows of an input that a query took for a block: offsets ``(after, last]``, None for none.
 
-    ``is_narrowed``: ``blocks`` are only the blocks with the value that was looked for; else all
-    blocks that the query read.
+    With ``is_narrowed``, ``blocks`` are only the blocks with the wanted value, else all blocks that
+    the query read.
     """
 
     dataset: str
@@ -289,7 +289,7 @@ def _transform_at(chain: StoredInput, sequence: int) -> JsonObject:
 
 
 def _refuse_nested(known: pa.Schema, key: Key) -> None:
-    """Refuse to look for rows by a column whose values cannot be written as text.
+    """Refuse to search rows by a column whose values cannot be written as text.
 
     Raises:
         ConfigError: the column holds records, lists or maps.
@@ -298,8 +298,8 @@ def _refuse_nested(known: pa.Schema, key: Key) -> None:
         plain = [field.name for field in known if not pa.types.is_nested(field.type)]
         raise ConfigError.single(
             "--row",
-            f"names {key.column}, a column of {known.field(key.column).type}: rows are looked for"
-            " by plain values",
+            f"names {key.column}, a column of {known.field(key.column).type}: rows can only be "
+            "searched by plain values",
             f"Name one of {', '.join(plain)}, or an offset.",
         )
 
@@ -349,7 +349,7 @@ def trace_lines(block: TracedBlock, depth: int = 0) -> Iterator[str]:
         count = "" if unit.requests is None else f", requests {unit.requests:,}"
         yield f"{pad}  work unit {unit.signature}{count}"
     for each in block.inputs:
-        how = "rows with that value" if each.is_narrowed else "rows that the query had"
+        how = "rows with that value" if each.is_narrowed else "rows that the query read"
         yield f"{pad}  from {each.dataset}, {how}:"
         if not each.blocks:
             yield f"{pad}    none"

@@ -96,7 +96,7 @@ def replay(
     """Run the queries of all blocks from ``first`` on again; yield the outcome of each.
 
     Raises:
-        ConfigError: rows were merged by key, so that blocks do not hold what queries gave.
+        ConfigError: rows were merged by key, so blocks do not hold the results of queries.
         ExecutionError: Spark failed.
     """
     if job.publishing.mode is PublishMode.MERGE:

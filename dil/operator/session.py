@@ -132,7 +132,7 @@ def open_session(
     if not job.state.enabled:
         raise ConfigError.single(
             "state.store.enabled",
-            f"is off, so that no state of {job.name} is kept",
+            f"is off, so {job.name} keeps no state",
             "There is no state to change.",
             job.properties.origin("state.store.enabled"),
         )
@@ -159,7 +159,7 @@ def refuse_unfinished_publish(job: Job, store: StateStore) -> None:
 def unfinished_publish(job: Job, run_id: str) -> StateError:
     """Return the refusal to change state that an unfinished publish is about to change."""
     return StateError(
-        f"job {json.dumps(job.name)}: {run_id} began to publish and has not finished, so that the "
-        "state will still change",
+        f"job {json.dumps(job.name)}: {run_id} began to publish and has not finished, so the state "
+        "will still change",
         "Run `dil run`, which finishes the publish; then try again.",
     )

@@ -231,7 +231,7 @@ class _PageGate:
     is_closed: bool = False
 
     def let_through(self, position: PagingPosition) -> None:
-        """Let the walk go on to its next page, or end it."""
+        """Let the walk continue to its next page, or end it."""
         del position
         if self.is_closed:
             raise _GateClosedError
@@ -251,7 +251,7 @@ def _refuse_sending(job: Job, *, may_send: bool) -> None:
     with translated_plugin_errors(job.source.connector.qualname):
         problem = connector.changes(job) if issubclass(connector, Connector) else None
     if problem is not None:
-        raise ConfigError([replace(problem, fix="Give --send when that is harmless.")])
+        raise ConfigError([replace(problem, fix="Give --send if that is harmless.")])
 
 
 def _batches(

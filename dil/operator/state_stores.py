@@ -80,7 +80,7 @@ def preview_backup(job: Job, file: Path, clock: Clock) -> TransferPreview:
     """
     if file.exists():
         raise ConfigError.single(
-            "FILE", f"{file} is there already", "Name a new file: backups are never overwritten."
+            "FILE", f"{file} exists already", "Name a new file: backups are never overwritten."
         )
     with closing(open_database(job.state, job.name, clock=clock)) as database:
         found = _holdings(database, job.name)
@@ -107,7 +107,7 @@ def preview_restore(job: Job, file: Path, clock: Clock) -> TransferPreview:
     """
     if not file.is_file():
         raise ConfigError.single(
-            "FILE", f"{file} is not there", "`dil state backup` writes such a file."
+            "FILE", f"{file} does not exist", "`dil state backup` writes such a file."
         )
     with (
         closing(SqliteDatabase(file)) as saved,
@@ -182,7 +182,8 @@ def preview_copy(job: Job, other: Job, clock: Clock) -> TransferPreview:
         if not there.is_empty:
             raise ConfigError.single(
                 "--to", f"{target.place} already has state of {job.name}",
-                "Name a store without it. To replace that state, use `dil state backup` here"
+                "Name a store without state of the job. To replace that state, use `dil state "
+                "backup` here"
                 " and `dil state restore` there.",
             )  # fmt: skip
         return TransferPreview(database.place, target.place, found, there)
@@ -192,7 +193,7 @@ def copy(job: Job, other: Job, clock: Clock) -> None:
     """Copy the state of a job to the store that ``other``, the same job, names.
 
     Raises:
-        LeaseHeldError: a run is under way in one of them.
+        LeaseHeldError: a run is active in one of the stores.
         StateError: nothing was copied.
     """
     with (

@@ -28,15 +28,15 @@ def run_stream(
 
     Args:
         job: A job with a stream.
-        options: What the caller decided.
+        options: The caller's decisions.
         stops: Returns whether the stream should end between two micro-batches.
         has_now: Whether the caller gave the now of planning, so that it is not the clock's.
-        forces_new_epoch: Whether it begins a new epoch despite a checkpoint of another chain.
+        forces_new_epoch: Whether to begin a new epoch despite a checkpoint of another chain.
 
     Raises:
         LeaseHeldError: another run of the job is under way.
         ConfigError: the configuration is wrong, or state shows that it would double rows.
-        DilError: planning, state or publishing failed; what is staged is kept for the next run.
+        DilError: planning, state or publishing failed; staged files are kept for the next run.
     """
     spec = job.stream
     if spec is None:

@@ -129,7 +129,7 @@ class LabelTable:
             raise ConfigError.single(
                 "ms.warehouse.table.kind",
                 "is timeseries, and its table is always empty",
-                "Runs load its labels; rotate is for tables that others write into.",
+                "Runs load its labels; rotate is for tables that other programs write into.",
             )
         mode = self.job.publishing.mode
         if mode is not PublishMode.APPEND:
@@ -189,8 +189,8 @@ def no_labels() -> ConfigError:
     return ConfigError.single(
         "ms.timelabel.schedule",
         "is not set, so the job has no timelabels",
-        "Set it, or ms.timelabel.every or ms.timelabel.unit, to give its data a label for each"
-        " period.",
+        "Set it, or ms.timelabel.every or ms.timelabel.unit, to give each period of its data a "
+        "label.",
     )
 
 

@@ -27,7 +27,7 @@ _MOST_ROWS = 10
 
 @dataclass(frozen=True, slots=True)
 class TracedFile:
-    """Rows of one file: those with offsets ``first`` to ``last``.
+    """The rows of one file with offsets ``first`` to ``last``.
 
     Both are None for a file of the side table, whose rows have no offsets.
     """
@@ -39,7 +39,7 @@ class TracedFile:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A column and a value, as text, by which rows are looked for."""
+    """A column and a value, as text, by which rows are searched."""
 
     column: str
     text: str

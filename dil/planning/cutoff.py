@@ -77,15 +77,15 @@ class CutoffRule:
         return CutoffDecision(low if is_due else None, reason, cutoff, waits=record.failed)
 
     def overall(self, highs: Iterable[int | None]) -> int | None:
-        """Return O(u): the newest successful high of one unit, shifted; None without any."""
+        """Return O(u): the newest successful high of one unit, shifted; None without a success."""
         newest = max((high for high in highs if high is not None), default=None)
         return None if newest is None else newest + self.shift_ms
 
     def first_after(self, overall: int, ends: Sequence[int]) -> int:
         """Return the index of the first partition that ends after O(u); ``ends`` ascend.
 
-        Of the partitions that succeeded, those from this index on are due again, and none before:
-        O(u) is the newest cutoff of the unit, so that ``decide`` says the same of each of them.
+        Succeeded partitions from this index on are due again, and no partition before it: O(u) is
+        the newest cutoff of the unit, so ``decide`` gives the same result for each of them.
         """
         return len(ends) if self.once else bisect_right(ends, overall)
 

@@ -53,7 +53,7 @@ def chosen_grace(spec: PlanningSpec, measure: GraceMeasure) -> ChosenGrace:
         return ChosenGrace(
             grace.high_ms,
             f"grace period {longest}: a probe, one run in {grace.probe_every}, which looks for "
-            "rows that came later than other runs read back",
+            "rows that other runs do not read far enough back to find",
         )
     if measure.recommended_ms is None:
         return ChosenGrace(

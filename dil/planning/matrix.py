@@ -21,7 +21,7 @@ Candidate: TypeAlias = int
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The candidates that a run takes, in order, and the start of the earliest one left over."""
+    """The candidates that a run takes, in order, and the start of the earliest remaining one."""
 
     taken: Sequence[Candidate]
     left_low: int | None
@@ -48,10 +48,10 @@ class Matrix:
     def choose(self, limit: int | None) -> Choice:
         """Choose which due candidates a run takes, at most ``limit``, in matrix order.
 
-        Candidates whose last attempt failed take at most half of the limit while others are due, so
-        that candidates that can never succeed do not hold up the rest. Those with the fewest
-        attempts go first, because they have waited longest (rule P27). Under a limit of 1, a first
-        reading goes before retries.
+        Candidates whose last attempt failed take at most half of the limit while other candidates
+        are due, so that candidates that can never succeed do not hold up the rest. Those with the
+        fewest attempts go first, because they have waited longest (rule P27). Under a limit of 1, a
+        first reading goes before retries.
         """
         due = self.due_count()
         if limit is None or due <= limit:
@@ -165,7 +165,7 @@ class Matrix:
         return [retry for retry in retries if retry < rests[retry % step]]
 
     def _first_rest(self, number: int, taken: set[Candidate]) -> Candidate:
-        """Return the first partly read partition of a unit that is left over; else the end."""
+        """Return a unit's first partly read partition that remains, or else the end."""
         view, ends = self.views[number], self.partitions.ends
         rests = (
             candidate

@@ -35,7 +35,7 @@ class _LabelGrid:
         return bisect_right(self.partitions.ends, ms)
 
     def latest(self) -> Interval | None:
-        """Return the window of the newest label that the run is for, None without one.
+        """Return the window of the run's newest label, None if there is none.
 
         It is the window of the run's now; if the range ends earlier, the newest with partitions.
         """
@@ -55,7 +55,7 @@ class MissedPeriods:
 
     @property
     def partitions(self) -> Partitions:
-        """Return the partitions that are left."""
+        """Return the remaining partitions."""
         return self.grid.partitions
 
     def after_first_run(self, lowest: Callable[[], int | None]) -> MissedPeriods:
@@ -79,7 +79,7 @@ class MissedPeriods:
     def skip_missed(
         self, views: Sequence[UnitHistory], shift_ms: int
     ) -> tuple[Sequence[UnitHistory], list[int]]:
-        """Return the views without missed partitions, and the matrix places of the missed.
+        """Return the views without missed partitions, and the matrix places of missed ones.
 
         A partition is missed if its period is over without a run, and no run has tried it.
         Nothing is missed before the first run.

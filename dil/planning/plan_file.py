@@ -19,8 +19,8 @@ class SavedPlan:
     """A plan, with the conditions that must still hold when it is run.
 
     ``digest`` is that of the job's configuration and ``backfill`` its switch, which the digest
-    leaves out. ``head`` is the hash of the newest block that the plan was made on, None for an
-    empty chain. ``checksum`` is the SHA-256 of all this; it is only set in the file.
+    leaves out. ``head`` is the hash of the newest block when the plan was made, None for an empty
+    chain. ``checksum`` is the SHA-256 of all this; it is only set in the file.
     """
 
     job: str
@@ -44,7 +44,7 @@ def encode_plan(saved: SavedPlan) -> bytes:
 
 
 def decode_plan(content: bytes, name: str) -> SavedPlan:
-    """Read what ``encode_plan`` wrote; ``name`` is the file's, for messages.
+    """Decode the file's content of ``encode_plan``; ``name`` names the file in messages.
 
     Raises:
         ConfigError: the file is no plan, or has another format.
@@ -76,7 +76,7 @@ def decode_plan(content: bytes, name: str) -> SavedPlan:
 
 
 def is_plan(content: bytes) -> bool:
-    """Return whether a file is one that ``encode_plan`` wrote, of whatever format."""
+    """Return whether ``encode_plan`` wrote a file, in any format."""
     try:
         return msgspec.json.decode(content, type=_Named).checksum != ""
     except (msgspec.MsgspecError, ValueError):

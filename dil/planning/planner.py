@@ -41,17 +41,17 @@ def plan(
 ) -> Plan:
     """Return the plan of a run; pure: no clock, no files, no state but ``history``.
 
-    Candidates are walked partition by partition, within each unit by unit. The cost grows with
-    the units and with what is due, not with the history, unless ``explain`` is on.
+    Candidates are walked partition by partition, within each unit by unit. The cost grows with the
+    units and the due work units, not with the history, unless ``explain`` is on.
 
     Args:
         spec: The parsed planning properties.
         now_ms: The run's one value of now, epoch ms UTC.
-        history: What earlier runs recorded.
-        activation: Activation rows as compact JSON, in order; needed where ``spec.units`` is None.
+        history: The records of earlier runs.
+        activation: Activation rows as compact JSON, in order; required if ``spec.units`` is None.
         explain: Whether the plan also lists the candidates that are not due.
-        attendance: The instants for which runs planned. None if unknown: then the runs that history
-            has records of count.
+        attendance: The instants for which runs planned. None if unknown: then the runs in the
+            history's records count.
         books: The closed timelabels, None if the job never closes any.
 
     Raises:
@@ -214,7 +214,7 @@ def _refuse_too_many(spec: PlanningSpec, size: int) -> None:
     if spec.limit is not None and size > spec.limit:
         kind = "backfill" if spec.backfill else "replacing the dataset"
         raise PlanningError(
-            f"{kind} plans {size} work units at once, ms.work.unit.parallelism.max allows "
+            f"{kind} plans {size} work units at once, but ms.work.unit.parallelism.max allows "
             f"{spec.limit}",
             "Raise ms.work.unit.parallelism.max (-1 is no limit), or choose a smaller range or "
             "longer partitions",
@@ -224,7 +224,7 @@ def _refuse_too_many(spec: PlanningSpec, size: int) -> None:
 def _refuse_too_few(spec: PlanningSpec, size: int) -> None:
     if size < spec.min_units:
         raise PlanningError(
-            f"{size} work units are planned, ms.work.unit.min.units asks for {spec.min_units}",
+            f"{size} work units are planned, but ms.work.unit.min.units asks for {spec.min_units}",
             "Run again when more is due, or lower ms.work.unit.min.units",
         )
 

@@ -38,8 +38,8 @@ def plan_window(
         spec: The job's planning properties.
         window: The range, epoch ms UTC.
         now_ms: The one value of now, epoch ms UTC.
-        history: What the job's runs recorded.
-        activation: The units as compact JSON where ``spec.units`` is None.
+        history: The records of the job's runs.
+        activation: The units as compact JSON if ``spec.units`` is None.
         only: The wanted units as compact JSON; all units if empty.
 
     Raises:
@@ -75,7 +75,7 @@ def plan_window(
     if not work_units:
         raise ConfigError.single(
             f"{LOW} and {HIGH}",
-            "name a range in which no run has read anything yet",
+            "name a range of which no run has read anything yet",
             "The next `dil run` reads the due work units of the range; a backfill only reads "
             "again what runs have read. `dil state show` shows how far runs have read.",
         )
@@ -110,7 +110,7 @@ def _within(all_of_them: Partitions, window: Interval) -> Partitions:
     if not starts:
         raise ConfigError.single(
             "ms.watermark",
-            "has an empty range, so that there is nothing to read again",
+            "has an empty range, so no rows can be read again",
             "Let from be before to.",
         )
     reach = f"the range of ms.watermark is {moment(starts[0], zone)} .. {moment(ends[-1], zone)}"

@@ -1,4 +1,4 @@
-"""A publish that cannot be finished as it was decided, because staged files are gone.
+"""Gives up or shortens a publish that cannot be finished as decided, because files are gone.
 
 An operator may finish such a publish without the work units that lost files (rule C26). Those work
 units then count as failed and are read again.
@@ -36,20 +36,21 @@ log = logging.getLogger(__name__)
 def finish_without_lost(
     store: StateStore, lease: Lease, intent: Intent, spec: PublishingSpec, filesystem: Filesystem
 ) -> Intent:
-    """Finish a publish without the work units that lost files; return what was published.
+    """Finish a publish without the work units that lost files; return the intent of the rest.
 
     The other files of these work units are deleted, staged or moved, so that no driver that wakes
-    up later can publish them; the work units are read again. Files that an operator's act was to
+    up later can publish them; the work units are read again. Files that an operator's act should
     publish are not deleted: copies of withdrawn files, files of a backfill, and rows that were put
-    aside go back to where they were. A dumped file that replaced an earlier one stays and is
+    aside go back to their earlier places. A dumped file that replaced an earlier one stays and is
     listed, because the earlier one is gone; the next reading replaces it. A replace, a merge or a
-    compaction needs all its files, so it is given up as a whole: the files that it was to replace
-    are still there, because they are deleted only after all moves. An act of which nothing is left
-    is not recorded, so that it can be requested again.
+    compaction needs all its files, so it is given up as a whole: the files that it should replace
+    still exist, because they are deleted only after all moves. If no work unit of an act remains,
+    the act is not recorded, so that it can be requested again.
 
     Raises:
         LeaseLostError: another run took over.
-        CommitUnknownError: the publish goes elsewhere, or names files that are not the job's.
+        CommitUnknownError: the publish has another destination, or names files outside of the job's
+            folders.
     """
     refuse_other_destination(intent, spec, filesystem)
     refuse_outside_intent(intent, spec, lease.job, filesystem)
@@ -63,8 +64,8 @@ def finish_without_lost(
     if not (rest.commit.moves or rest.commit.removes):
         _fence(intent, destination)
     rest = _with_event_time_of_before(rest, store)
-    # This comes before the intent changes: a repeat after a crash here finds the same work units
-    # lost.
+    # This comes before the intent changes, so that a repeat after a crash here finds the same lost
+    # work units.
     for move in withdrawal.keep_copies(filesystem, spec, _dropped(intent, rest)):
         if _is_kept(move, intent.commit, spec, filesystem):
             _return(move, filesystem)
@@ -78,12 +79,12 @@ def finish_without_lost(
 
 @dataclass(frozen=True, slots=True)
 class OmittedFromPublish:
-    """What ``finish_without_lost`` would leave out of a publish.
+    """The work units and files that ``finish_without_lost`` would leave out of a publish.
 
-    ``work_units`` lost a file, or share a file with work units that did. ``kept`` are their files
-    that would stay where they were before the publish, and ``deleted`` their files that would be
-    deleted; the lost files are in neither. If ``is_all``, nothing of the publish is left, and no
-    act is recorded.
+    ``work_units`` lost a file, or share a file with work units that lost one. ``kept`` are their
+    files that would be in their places from before the publish, and ``deleted`` are their files
+    that would be deleted; neither contains the lost files. If ``is_all`` is true, no part of the
+    publish remains, and no act is recorded.
     """
 
     work_units: tuple[str, ...]
@@ -95,7 +96,7 @@ class OmittedFromPublish:
 def left_out(
     intent: Intent, lost: Sequence[Move], spec: PublishingSpec, filesystem: Filesystem
 ) -> OmittedFromPublish:
-    """Return what finishing a publish without these lost moves would leave out."""
+    """Return the work units and files that a publish without these lost moves would leave out."""
     rest = _rest_of(intent, lost, spec, filesystem)
     dropped = _dropped(intent, rest)
     gone = {move.source for move in lost}
@@ -116,14 +117,15 @@ def abandon(
 ) -> Intent:
     """Give up a begun publish that cannot be finished; return the intent of the rest.
 
-    If readers see its files already, the publish is committed, and the files that it replaced are
+    If readers see the publish's files already, it is committed, and the files that it replaced are
     deleted. Otherwise its work units count as failed and are read again; its files are deleted,
-    staged or moved. Copies of withdrawn files and files of a backfill stay, so that either act can
-    be repeated. Files outside of the job's folders are not touched.
+    staged or moved. Copies of withdrawn files and files of a backfill stay, so that the act can be
+    repeated. Files outside of the job's folders are not touched.
 
     Raises:
         LeaseLostError: another run took over.
-        CommitUnknownError: the job's destination was changed, so it is unknown what readers see.
+        CommitUnknownError: the job's destination was changed, so DIL cannot know which files
+            readers see.
     """
     refuse_other_destination(recorded, spec, filesystem)
     # The record may name another folder; only files in the job's own folder are given up.
@@ -142,7 +144,8 @@ def abandon(
     aside = [each for each in commit.quarantine if not {each.source, each.target.uri} & strange]
     going = [uri for uri in commit.quarantine_removes if uri not in strange]
     if destination.has_landed(intent):
-        # Put-aside rows are placed first; the chain learns which late rows came and which went.
+        # Put-aside rows are placed first, because the chain records the late rows that came and
+        # went.
         placed = tuple(each for each in aside if _is_placed(each, filesystem))
         own = replace(own, quarantine=placed, quarantine_removes=tuple(going))
         if not set(commit.changelog_moves) <= set(placed):
@@ -171,7 +174,7 @@ def abandon(
         own = replace(own, removes=tuple(file for file in own.removes if file.uri in kept))
         rest = _without(replace(intent, commit=own), lost, spec.mode, kept)
         rest = _with_event_time_of_before(rest, store)
-        # A publish of put-aside rows alone may have deleted the older ones.
+        # A publish of only put-aside rows may have deleted their older files.
         gone = [uri for uri in going if not filesystem.exists(filesystem.path_of(uri))]
         rest = replace(rest, commit=replace(rest.commit, act=None, quarantine_removes=tuple(gone)))
         store.replace_intent(lease, rest)
@@ -182,9 +185,9 @@ def abandon(
 
 
 def _with_event_time_of_before(rest: Intent, store: StateStore) -> Intent:
-    """Return the rest of a publish with the checkpoints of event time from before it.
+    """Return the rest of a publish with the event-time checkpoints from before the publish.
 
-    Rows that are read again would be late for a watermark that they moved themselves.
+    Otherwise rows that are read again would be late by a watermark that they moved themselves.
     """
     checkpoints = {
         kind: members if kind == STREAM else store.checkpoint(kind)
@@ -194,10 +197,10 @@ def _with_event_time_of_before(rest: Intent, store: StateStore) -> Intent:
 
 
 def _fence(intent: Intent, destination: Destination) -> None:
-    """Keep a driver that wakes up later from publishing files that are given up.
+    """Prevent a driver that wakes up later from publishing files that are given up.
 
-    Some dumped files may stay, and their commit takes the number of the intent. A publish of
-    put-aside rows alone takes no number, and its files are gone when the driver looks for them.
+    Some dumped files may stay; their commit takes the number of the intent. A publish of only
+    put-aside rows takes no number, but its files are gone when the driver looks for them.
     """
     if not (intent.commit.moves or intent.commit.removes):
         return
@@ -216,10 +219,10 @@ def _all_units(files: Iterable[PublishedFile]) -> set[str]:
 
 
 def _with_sharers(lost: set[str], commit: Commit) -> set[str]:
-    """Return the lost work units and the work units that share a file with them.
+    """Return the lost work units and all work units that share a file with them.
 
-    A published file has the rows of all its work units or of none. A live file that was to be
-    rewritten without some of them stays as it is.
+    A published file has the rows of all its work units or of none. A live file that should be
+    rewritten without some of them stays unchanged.
     """
     files = (*(move.target for move in commit.moves), *commit.removes)
     shared = [file.signatures for file in files if file.is_shared]
@@ -232,7 +235,7 @@ def _with_sharers(lost: set[str], commit: Commit) -> set[str]:
 def _rest_of(
     intent: Intent, lost: Sequence[Move], spec: PublishingSpec, filesystem: Filesystem
 ) -> Intent:
-    """Return a publish without the work units of lost moves; the same publish if none is lost."""
+    """Return a publish without the work units of lost moves; unchanged if no move is lost."""
     units = _all_units(move.target for move in lost)
     if not units:
         return intent
@@ -241,15 +244,15 @@ def _rest_of(
 
 
 def _dropped(intent: Intent, rest: Intent) -> list[Move]:
-    """Return the moves of a publish that its rest does not have."""
+    """Return the moves of a publish that its rest lacks."""
     sources = {move.source for move in rest.commit.all_moves}
     return [move for move in intent.commit.all_moves if move.source not in sources]
 
 
 def _is_kept(move: Move, commit: Commit, spec: PublishingSpec, filesystem: Filesystem) -> bool:
-    """Return whether a file that is not published goes back to where it was.
+    """Return whether a file that is not published goes back to its earlier place.
 
-    No run reads again what an operator's act brings in: files of a backfill, copies of withdrawn
+    No run reads the files of an operator's act again: files of a backfill, copies of withdrawn
     files, and rows that were put aside.
     """
     if commit.act is None:
@@ -261,20 +264,20 @@ def _is_kept(move: Move, commit: Commit, spec: PublishingSpec, filesystem: Files
 
 
 def _delete(move: Move, spec: PublishingSpec, filesystem: Filesystem) -> None:
-    """Delete a file of a publish that is given up, staged or moved."""
-    # A dumped file's name may still hold the file that an earlier run put there.
+    """Delete a staged or moved file of a publish that is given up."""
+    # At a dumped file's name there may still be the file of an earlier run.
     is_new = not move.target.is_dump or is_in_place(move, filesystem)
     filesystem.delete_file(move.source)
-    if is_new and spec.keeps_files:  # a database has all of a commit or nothing
+    if is_new and spec.keeps_files:  # A database has all of a commit or no part of it.
         filesystem.delete_file(filesystem.path_of(move.target.uri))
 
 
 def _forget(move: Move, spec: PublishingSpec, filesystem: Filesystem) -> None:
-    """Delete a file of a publish that is given up; one that cannot be deleted is logged."""
+    """Delete a file of a publish that is given up; log the file if it cannot be deleted."""
     try:
         _delete(move, spec, filesystem)
     except (OSError, ValueError, RecursionError, WriteError) as error:
-        log.warning("%s cannot be deleted and stays: %s", move.target.uri, error)
+        log.warning("%s cannot be deleted and remains: %s", move.target.uri, error)
 
 
 def _is_placed(move: Move, filesystem: Filesystem) -> bool:
@@ -296,11 +299,11 @@ def _delete_paths(uris: Iterable[str], filesystem: Filesystem) -> None:
         try:
             filesystem.delete_file(filesystem.path_of(uri))
         except (OSError, ValueError, WriteError) as error:
-            log.warning("%s cannot be deleted and stays: %s", uri, error)
+            log.warning("%s cannot be deleted and remains: %s", uri, error)
 
 
 def _return(move: Move, filesystem: Filesystem) -> None:
-    """Move a file of a backfill back to where it was read to, so that it can be published again."""
+    """Move a file of a backfill back to its place before, so that it can be published again."""
     path = filesystem.path_of(move.target.uri)
     if filesystem.exists(move.source):
         if not move.target.is_dump:
@@ -310,7 +313,7 @@ def _return(move: Move, filesystem: Filesystem) -> None:
 
 
 def _put_back(asides: Iterable[Move], strange: Collection[str], filesystem: Filesystem) -> None:
-    """Move rows that an act put aside or brought back to where they were before the act."""
+    """Move rows that an act put aside or brought back to their places before the act."""
     for move in asides:
         if {move.source, move.target.uri}.isdisjoint(strange):
             path = filesystem.path_of(move.target.uri)
@@ -321,18 +324,18 @@ def _put_back(asides: Iterable[Move], strange: Collection[str], filesystem: File
 def _delete_replaced(
     files: Sequence[PublishedFile], spec: PublishingSpec, filesystem: Filesystem
 ) -> None:
-    """Delete files that are no longer live: a reader of the folder would find their rows twice."""
+    """Delete replaced files, because a reader of the folder would find their rows twice."""
     live = {file.uri for file in destination_for(spec, filesystem).live()}
     for file in files:
         try:
             if file.uri not in live:
                 filesystem.delete_file(filesystem.path_of(file.uri))
         except (OSError, ValueError, WriteError) as error:
-            log.warning("%s stays, although its rows were replaced: %s", file.uri, error)
+            log.warning("%s remains, although its rows were replaced: %s", file.uri, error)
 
 
 def _overwriting(commit: Commit, lost: set[str], filesystem: Filesystem) -> frozenset[str]:
-    """Return the URIs where dumped files of lost work units replaced live files."""
+    """Return the URIs at which dumped files of lost work units replaced live files."""
     replaced = {file.uri for file in commit.removes}
     return frozenset(
         move.target.uri
@@ -348,7 +351,7 @@ def _without(
 ) -> Intent:
     commit = intent.commit
     is_whole = mode is PublishMode.MERGE or (mode is PublishMode.REPLACE and commit.act is None)
-    # A query says that all rows of its inputs were taken.
+    # The record of a query claims that all rows of its inputs were read.
     gives_up = is_whole or commit.is_compaction or commit.query is not None
     if gives_up:
         # Files of rewritten rows belong to no work unit.
@@ -376,7 +379,7 @@ def _without(
             for move in commit.moves
             if _units(move.target).isdisjoint(lost) or move.target.uri in overwriting
         ),
-        # The old files of lost work units stay, unless their names hold other files by now.
+        # The old files of lost work units stay, unless other files have their names by now.
         removes=tuple(
             file
             for file in commit.removes
@@ -384,7 +387,7 @@ def _without(
             or (not gives_up and not _is_of(file, lost) and file.uri not in dumped)
         ),
         quarantine=tuple(move for move in commit.quarantine if move.target.signature not in lost),
-        # A changelog would name rows that are not there: the next merge begins it again.
+        # A changelog would name rows that do not exist, so the next merge starts it again.
         changelog_dir="",
         begins_changelog=False,
         quarantine_removes=()
@@ -393,7 +396,7 @@ def _without(
         run=replace(commit.run, outcomes=outcomes, left_low=min(starts, default=None)),
     )
     if commit.query is not None:
-        # The next run takes the same of its inputs: their places and the watermark stay.
+        # The next run reads the same part of its inputs: their positions and the watermark stay.
         rest = replace(rest, query=None, checkpoints={}, run=RunWork(watermarks=False))
     act = None if commit.act is None or gives_up else _act_without(commit.act, lost)
     has_files = bool(rest.moves or rest.removes or rest.quarantine)
@@ -402,7 +405,7 @@ def _without(
 
 
 def _is_of(file: PublishedFile, lost: Collection[str]) -> bool:
-    """Return whether a published file is of one of these work units.
+    """Return whether a published file belongs to one of these work units.
 
     A file that no manifest knows has no signature; its name shows its work unit.
     """
@@ -415,7 +418,7 @@ def _is_of(file: PublishedFile, lost: Collection[str]) -> bool:
 def _act_without(act: OperatorAct, lost: set[str]) -> OperatorAct:
     """Return an operator's act without the rows of lost work units.
 
-    The dataset's watermark does not pass rows that are still to be read.
+    The dataset's watermark must not pass rows that a run still has to read.
     """
     lows = [row.low for row in act.changed if row.signature in lost]
     watermark = act.watermark

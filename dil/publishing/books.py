@@ -1,4 +1,4 @@
-"""How a run's commit changes the books of timelabels (rules T31 and T32); pure."""
+"""Decides how a run's commit changes the books of timelabels (rules T31 and T32); pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dil.text.windows import Windows, label_start, windows_of
 
 @dataclass(frozen=True, slots=True)
 class CommitWithBooks:
-    """A commit that keeps the books, and the number of rows that it leaves out per closed label."""
+    """A commit that keeps the books, and for each closed label the number of rows left out."""
 
     commit: Commit
     rejected: dict[str, int]
@@ -26,8 +26,8 @@ class CommitWithBooks:
 class LabelMark:
     """The new state of a label for the registry; window and ``at`` are epoch ms UTC.
 
-    ``state`` is CLOSED or REOPENED, since ``at``. If ``waits``, the next run that reads the label
-    loads it again, also the rows that it has.
+    ``state`` is CLOSED or REOPENED, since ``at``. If ``waits`` is true, the next run that reads the
+    label loads all its rows again.
     """
 
     label: str
@@ -41,20 +41,20 @@ class LabelMark:
 def keep_books(
     job: Job, books: Books | None, commit: Commit, own: Collection[str], *, grace_ms: int
 ) -> CommitWithBooks:
-    """Return a commit with its changes to the books, without the rows that are rejected.
+    """Return a commit with its changes to the books, and without the rejected rows.
 
-    Rows for closed labels that belong beside the dataset are there already: tasks took them out of
-    the files to publish, and the published files of these labels stay. A label that was closed
-    after such rows were staged is reopened for them if no run reads them again because they were
-    sent.
+    Rows for closed labels that belong beside the dataset are already there: tasks took them out of
+    the files to publish, and the published files of these labels stay. If a label was closed after
+    rows for it were staged, and no run can read these rows again because they were sent, the label
+    is reopened.
 
     Args:
         job: The job.
         books: The closed labels, None if the job keeps no books.
         commit: The commit to publish.
-        own: The staged files of the work units that were read, by their paths: other files of the
-            commit hold rows that are published already.
-        grace_ms: How many milliseconds before its watermark the next run begins to read.
+        own: The paths of the staged files of the work units that were read; other files of the
+            commit hold rows that are already published.
+        grace_ms: The next run begins to read this many milliseconds before its watermark.
     """
     spec = job.planning.timelabel
     if books is None or spec is None:
@@ -94,7 +94,7 @@ def keep_books(
 
 
 def waits_for_events(job: Job) -> bool:
-    """Return whether an event-time watermark says when a label has all its rows."""
+    """Return whether an event-time watermark decides when a label has all its rows."""
     return job.events is not None and job.events.strategy is not Strategy.NONE
 
 
@@ -105,7 +105,7 @@ def keeps_registry(job: Job) -> bool:
 
 
 def window_of(label: str, windows: Windows) -> LabelWindow:
-    """Return the window of a label.
+    """Return the time window of a label.
 
     Raises:
         ValueError: the text is not a timelabel.
@@ -123,7 +123,7 @@ def _is_read(move: Move, own: Collection[str], read: Collection[str]) -> bool:
 def _without(
     commit: Commit, labels: Collection[str], own: Collection[str], read: Collection[str]
 ) -> tuple[Commit, dict[str, int]]:
-    """Return a commit without changes to these labels, and the rows that it leaves out."""
+    """Return a commit without changes to these labels, and the number of its left-out rows."""
 
     def stays(move: Move) -> bool:
         return not (move.source in own and move.target.timelabel in labels)

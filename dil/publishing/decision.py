@@ -1,4 +1,4 @@
-"""What a run's results mean for the dataset and for state; pure."""
+"""Decides how a run's results change the dataset and the state; pure."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class SharedFile:
-    """A staged file with rows of several work units (pieces), and its absolute target folder.
+    """A staged file with rows of several work units, and its absolute target folder.
 
-    ``units`` say which rows belong to which work unit, in the order of the rows; it is empty if
-    that is unknown.
+    ``units`` are the pieces of the file: which rows belong to which work unit, in the order of the
+    rows. They are empty if that is unknown.
     """
 
     file: StagedFile
@@ -68,14 +68,14 @@ class SharedFile:
 
 @dataclass(frozen=True, slots=True)
 class PublishableResults:
-    """A run's results in the form in which they are published.
+    """A run's results in the form for publishing.
 
-    ``rewritten`` are staged files that hold the rows of live files which stay, and ``replaced`` are
-    live files that are removed: when rows are merged, when live files get other types, and when
-    some of their rows are replaced. ``shared`` are files that several work units share: the files
-    that these staged are no longer among the files of ``finished``. ``merged`` counts what a merge
-    did to rows, and ``changelog`` are staged files with the changed rows, None if no changelog is
-    kept.
+    ``rewritten`` are staged files with the remaining rows of live files, and ``replaced`` are live
+    files to remove. Both occur if rows are merged, if live files get other types, and if some of
+    their rows are replaced. ``shared`` are files that several work units share; the files of
+    ``finished`` no longer include the files that these work units staged. ``merged`` counts the
+    rows that a merge changed, and ``changelog`` are staged files with the changed rows, None
+    without a changelog.
     """
 
     finished: Sequence[Finished]
@@ -88,13 +88,13 @@ class PublishableResults:
 
 @dataclass(frozen=True, slots=True)
 class PublishTarget:
-    """Where a run publishes: its id, its folder, the live files there, and the clocks.
+    """The destination of a run: its id, its folder, the live files there, and the clocks.
 
     ``untracked`` are ``publisher.untracked_files``. ``system_time`` and ``horizon`` are epoch ms
     UTC, see Commit. ``known_schema`` is the dataset's recorded schema, ``quarantined`` are
     ``publisher.quarantined_files``, ``late`` are ``late_files.late_rows_there``. ``missed`` are
-    work units that the run only records. ``is_whole`` says that the run read everything that the
-    source has. ``begins_changelog`` says that the changelog begins with all rows that are live.
+    work units that the run only records. ``is_whole`` is true if the run read all rows of the
+    source. ``begins_changelog`` is true if the changelog starts with all live rows.
     """
 
     run_id: str
@@ -113,22 +113,22 @@ class PublishTarget:
 
 
 def decide(
-    job: Job, target: PublishTarget, shaped: PublishableResults, filesystem: Filesystem
+    job: Job, target: PublishTarget, results: PublishableResults, filesystem: Filesystem
 ) -> Commit:
-    """Return a run's commit: files of work units that succeeded, outcomes of all that ran.
+    """Return a run's commit: files of successful work units, and outcomes of all that ran.
 
     With mode ``window_replace`` the files of each successful work unit replace all files that
     earlier runs published for its signature; with ``replace`` they replace all live files. Files
-    that a destination has already are left out, if the destination knows them.
+    that the destination already has, and knows, are left out.
     """
-    finished = shaped.finished
+    finished = results.finished
     destination = destination_for(job.publishing, filesystem)
     uri = destination.uri
     good = [each for each in finished if each.report.failure is None]
     moves = (
         *(move for each in good for move in _moves(job, target, each, uri)),
-        *_rewritten_moves(job, target, shaped.rewritten, uri),
-        *shared_moves(job, target.run_id, shaped.shared, uri),
+        *_rewritten_moves(job, target, results.rewritten, uri),
+        *shared_moves(job, target.run_id, results.shared, uri),
     )
     keys: dict[str, str] = {}
     late_removes = _late_removes(job.publishing.mode, target, good)
@@ -143,7 +143,7 @@ def decide(
                 (
                     *_removes(job.publishing, target, good),
                     *_replaced(target, moves),
-                    *shaped.replaced,
+                    *results.replaced,
                     *_expired(destination, target),
                     *_missing(job.publishing, destination, target, finished),
                 )
@@ -167,22 +167,22 @@ def decide(
         ),
         late_dir=filesystem.uri(late_dir(job.publishing)) if touches_late else "",
     )
-    return destination.spared(_with_changelog(job, target, shaped, commit, filesystem))
+    return destination.spared(_with_changelog(job, target, results, commit, filesystem))
 
 
 def _with_changelog(
     job: Job,
     target: PublishTarget,
-    shaped: PublishableResults,
+    results: PublishableResults,
     commit: Commit,
     filesystem: Filesystem,
 ) -> Commit:
     """Return a commit with the rows that it changes, if it changes any file."""
-    if shaped.changelog is None or not (commit.moves or commit.removes):
+    if results.changelog is None or not (commit.moves or commit.removes):
         return commit
     folder = changelog_dir(job.publishing)
     moves = []
-    for number, file in enumerate(shaped.changelog):
+    for number, file in enumerate(results.changelog):
         extension = file.path.rpartition(".")[2]
         name = final_name(target.run_id, CHANGES, number, rows=None, extension=extension)
         moves.append(_move(file, filesystem.uri(f"{folder}/{name}"), target, None))
@@ -222,7 +222,7 @@ def _skipped(unit: WorkUnit) -> WorkUnitOutcome:
 
 
 def _schema(mode: PublishMode, target: PublishTarget, good: Sequence[Finished]) -> str:
-    """Return the schema that all live files fit, also files of earlier runs that stay."""
+    """Return a schema that all live files fit, including files of earlier runs that stay."""
     texts = [each.report.schema for each in good if each.report.schema]
     known = "" if mode is PublishMode.REPLACE else target.known_schema
     if not texts or {known, *texts} == {known}:
@@ -232,14 +232,16 @@ def _schema(mode: PublishMode, target: PublishTarget, good: Sequence[Finished]) 
     try:
         return merged_text(known, texts)
     except ConversionError as error:
-        log.warning("the dataset's schema is recorded as this run has it: %s", error.message)
+        log.warning(
+            "the dataset's schema is recorded with the schema of this run only: %s", error.message
+        )
         return texts[0]
 
 
 def _quarantine_moves(
     job: Job, target: PublishTarget, each: Finished, filesystem: Filesystem
 ) -> Iterable[Move]:
-    """Move rows that broke the contract, that the receiver refused, or that came late."""
+    """Yield the moves of rows that broke the contract, were refused, or came late."""
     for folder, files in (
         (quarantine_dir(job.publishing), each.report.quarantined),
         (refused_dir(job.publishing), each.report.refused),
@@ -271,8 +273,8 @@ def _late_removes(
 ) -> tuple[str, ...]:
     """Return the older files of late rows that this run read again, never its own files.
 
-    Under merge and append, a work unit may be read from where an earlier run ended: then the late
-    rows beside the dataset were not read again, and stay.
+    Under merge and append, a reading may begin at the end of an earlier run's reading. Then the
+    late rows beside the dataset were not read again, and stay.
     """
     older = (uri for uri in target.late if f"/part-{target.run_id}-" not in uri)
     if mode is PublishMode.REPLACE:
@@ -298,7 +300,7 @@ def _moves(
 def check_paths(
     run: RunContext, unit: WorkUnit, files: Sequence[StagedFile], filesystem: Filesystem
 ) -> None:
-    """Refuse files of one work unit whose final paths would be too long; for tasks.
+    """Raise if a final path of a work unit's files would be too long; for tasks.
 
     Raises:
         WriteError: a path would be too long.
@@ -317,14 +319,14 @@ def _path(job: Job, run_id: str, output: str, unit: WorkUnit, number: int, file:
 
 
 def folder_of(job: Job, output: str, unit: WorkUnit, file: StagedFile) -> str:
-    """Return the absolute folder to which a work unit's file of rows goes."""
+    """Return the absolute folder for a work unit's file of rows."""
     return join(output, file.folder or _label_folder(job, file.timelabel or unit.timelabel))
 
 
 def _rewritten_moves(
     job: Job, target: PublishTarget, rewritten: Iterable[StagedFile], uri: Callable[[str], str]
 ) -> Iterable[Move]:
-    """Return the moves of files that hold rows of many work units; they belong to none."""
+    """Return the moves of files that hold rows of many work units and belong to none of them."""
     for number, file in enumerate(rewritten):
         name = _name(job, target.run_id, MERGED, number, file)
         path = join(target.output_dir, file.folder, name)
@@ -338,7 +340,7 @@ def shared_moves(
 
     Args:
         job: The job.
-        publisher_id: The run or act that publishes them.
+        publisher_id: The run or act that publishes the files.
         files: The files, in an order that is the same at each call.
         uri: Returns the destination's name for a file at a path.
     """
@@ -418,7 +420,7 @@ def _missing(
     target: PublishTarget,
     finished: Sequence[Finished],
 ) -> tuple[PublishedFile, ...]:
-    """Return the files that make a database remove the rows that the run did not read."""
+    """Return the files by which a database removes the rows that the run did not read."""
     is_whole = target.is_whole and all(each.report.failure is None for each in finished)
     is_wanted = spec.merge is not None and spec.merge.deletes_missing and is_whole
     missing = destination.missing() if is_wanted else None
@@ -426,7 +428,7 @@ def _missing(
 
 
 def _expired(destination: Destination, target: PublishTarget) -> tuple[PublishedFile, ...]:
-    """Return the files that are removed because their retention ended, if the run has any."""
+    """Return the files that are removed because their retention ended."""
     return destination.expired(target.system_time) if target.live else ()
 
 
@@ -442,7 +444,7 @@ def _names_one(uri: str, hashes: tuple[str, ...]) -> bool:
 
 
 def _outcome(each: Finished, keys: dict[str, str]) -> WorkUnitOutcome:
-    """Return the outcome for state; ``keys`` are texts that several outcomes share."""
+    """Return a work unit's outcome for state; ``keys`` are texts that several outcomes share."""
     unit, report = each.work_unit, each.report
     return WorkUnitOutcome(
         signature=unit.signature,

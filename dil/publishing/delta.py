@@ -1,4 +1,4 @@
-"""A Delta table at the dataset's folder."""
+"""Publishes to a Delta table in the dataset's folder."""
 
 from __future__ import annotations
 

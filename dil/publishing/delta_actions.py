@@ -1,4 +1,4 @@
-"""Parquet files as actions of a Delta transaction.
+"""Converts Parquet files to actions of a Delta transaction.
 
 Source: the Delta transaction protocol, "Add File and Remove File", "Partition Value Serialization".
 """
@@ -24,9 +24,9 @@ def add_action(
     values: Mapping[str, str | None],
     commit: Commit,
 ) -> AddAction:
-    """Return the action that adds a file; ``path`` is relative to the table, without escapes.
+    """Return the action that adds a file; ``path`` is relative to the table and not escaped.
 
-    ``stats`` is the text that ``delta_statistics`` makes.
+    ``stats`` is a text of ``delta_statistics``.
     """
     return AddAction(
         path=path,
@@ -39,19 +39,20 @@ def add_action(
 
 
 def remove_action(path: str, commit: Commit) -> RemoveAction:
-    """Return the action that removes a file from the table; the file stays on disk."""
+    """Return the action that removes a file from the table; the file itself stays."""
     return RemoveAction(
         path, data_change=not commit.is_compaction, deletion_timestamp=commit.system_time
     )
 
 
 def partition_values(table: Schema, texts: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return the values of partition columns as Delta writes them.
+    """Return the values of partition columns in Delta's own text form.
 
     A value that a reader cannot parse as the column's type would make the whole table unreadable.
 
     Raises:
-        WriteError: the column's type cannot distinguish files, or the text is no value of it.
+        WriteError: the column's type cannot distinguish files, or the text is not a value of that
+            type.
     """
     kinds = {field.name: field.type for field in pa.schema(table.to_arrow())}
     return {name: _value(name, kinds[name], text) for name, text in texts.items()}

@@ -1,9 +1,9 @@
 """The log of a Delta table: one transaction for each publish.
 
 The transaction carries an application transaction: the job, and the sequence of the intent (rule
-U13). A table that has the application transaction has the publish. The application is the job and
+U13). If a table has the application transaction, it has the publish. The application is the job and
 not the dataset, because several jobs may append to one dataset. New columns are added by an earlier
-transaction of their own; they are null until rows come.
+transaction of their own; until rows arrive they are null.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class DeltaLog:
         self._listed: tuple[object, Sequence[TableFile]] = (None, ())
 
     def partition_fields(self) -> Sequence[str] | None:
-        """Return the columns that the table is partitioned by.
+        """Return the columns by which the table is partitioned.
 
         Raises:
             ConfigError: the table has properties that a job cannot obey.
@@ -88,7 +88,7 @@ class DeltaLog:
         return table is not None and _has(table, intent) and not _is_given_up(table, intent)
 
     def fence(self, intent: Intent) -> None:
-        """Write the application transaction of an intent with the note that it was given up."""
+        """Write the application transaction of an intent, with the note that it was given up."""
         for _ in range(ATTEMPTS):
             table = self._table()
             if table is None or _has(table, intent):
@@ -111,12 +111,12 @@ class DeltaLog:
         raise gave_up(self._spec)
 
     def is_given_up(self, intent: Intent) -> bool:
-        """Return whether the table says that an intent was given up."""
+        """Return whether the table records that an intent was given up."""
         table = self._table()
         return table is not None and _is_given_up(table, intent)
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
-        """Refuse staged files whose columns or partition values the table cannot take."""
+        """Raise if the table cannot take the columns or partition values of staged files."""
         from dil.types import delta as columns
 
         table = self._table()
@@ -124,7 +124,7 @@ class DeltaLog:
             self._refuse_append_only(table, commit)
             refuse_marked(self._spec, self._stuck(table, commit))
         after = self._schema_after(None if table is None else table.schema(), commit, live)
-        fitting: list[pa.Schema] = []  # the files of a run mostly have one schema
+        fitting: list[pa.Schema] = []  # The files of a run mostly have the same schema.
         for move in commit.moves:
             file = self._columns(move.source)
             if not any(file.equals(each) for each in fitting):
@@ -157,7 +157,7 @@ class DeltaLog:
         make_durable(self._filesystem, paths)
 
     def marks_deleted_rows(self) -> bool:
-        """Return whether the table's protocol knows deletion vectors."""
+        """Return whether the table's protocol allows deletion vectors."""
         from dil.publishing.delta_vacuum import marks_deleted_rows
 
         table = self._table()
@@ -169,7 +169,7 @@ class DeltaLog:
         return frozenset() if table is None else self._marked(table)
 
     def unremovable(self, files: Collection[str]) -> frozenset[str]:
-        """Return the files with a deletion vector that is missing or cannot be removed."""
+        """Return the files whose deletion vector is missing, or that cannot be removed."""
         table = self._table()
         if table is None:
             return frozenset()
@@ -177,7 +177,7 @@ class DeltaLog:
         return marked.difference(self._removable(table, marked))
 
     def vacuum(self, hours: int, now_ms: int, *, is_look: bool) -> tuple[str, ...]:
-        """Delete files that only old versions need; the library uses its own clock."""
+        """Delete files that only old versions need, by the library's clock; return their paths."""
         from dil.publishing.delta_vacuum import vacuum
 
         del now_ms
@@ -197,16 +197,16 @@ class DeltaLog:
             if is_mapped or is_kept or name.startswith("delta.constraints."):
                 raise ConfigError.single(
                     FORMAT_KEY,
-                    f'is "delta", and the table at {self._folder} has the property {name}={value},'
+                    f'is "delta", but the table at {self._folder} has the property {name}={value},'
                     " which this job cannot obey",
                     "Publish to another extract.table.name, or drop the property.",
                 )
 
     def _step(self, intent: Intent) -> bool:
-        """Do one step of a commit; return whether the table has the commit.
+        """Do one step of a commit; return whether the table now has the commit.
 
         Raises:
-            CommitFailedError: another writer was first.
+            CommitFailedError: another writer committed first.
         """
         from dil.types import delta as columns
 
@@ -275,7 +275,7 @@ class DeltaLog:
         write_removal(table, self._folder, self._filesystem, adds, intent)
 
     def _explain(self, intent: Intent, error: Exception) -> None:
-        """Log or raise why a commit failed, if the reason is not another writer's commit.
+        """Log or raise why a commit failed; the reason is not another writer's commit.
 
         Raises:
             WriteError: the table does not have the commit.
@@ -287,19 +287,19 @@ class DeltaLog:
             raise CommitUnknownError(
                 f"a commit to the Delta table at {self._folder} failed, and the table cannot be"
                 f" read now: {words(error)}",
-                "Nothing was deleted. Run again when the table can be read: the next run checks"
-                " whether the commit is there.",
+                "Nothing was deleted. Run the job again when the table can be read: the next run"
+                " checks whether the table has the commit.",
             ) from unread
         if not is_there:
             raise WriteError(
                 f"the Delta table at {self._folder} refused a commit: {words(error)}",
-                "Run again: the publish is finished first.",
+                "Run the job again: it finishes the publish first.",
             ) from error
         what = "the Delta table has the commit; a step after it failed: %s"
         log.warning(what, words(error))
 
     def _schema_after(self, known: Schema | None, commit: Commit, live: frozenset[str]) -> Schema:
-        """Return the columns that the table has after a commit, and only these.
+        """Return exactly the columns that the table has after a commit.
 
         Raises:
             WriteError: a column's type would change while files with the old type stay, or its name
@@ -372,10 +372,10 @@ class DeltaLog:
         return frozenset(uri for uri in every if uri.rpartition("/")[2] in names)
 
     def _stuck(self, table: DeltaTable, commit: Commit) -> frozenset[str]:
-        """Return the files of a commit with a deletion vector that cannot be removed.
+        """Return the files of a commit that have a deletion vector and cannot be removed.
 
-        The library cannot remove them, and a transaction that we write without it can only remove
-        files.
+        The library cannot remove such files. A transaction that DIL writes without the library can
+        only remove files.
         """
         removed = uris(commit.removes)
         marked = removed & self._marked(table)
@@ -394,13 +394,13 @@ class DeltaLog:
         is_taken_out = bool(commit.removes) and not commit.is_compaction
         if is_taken_out and table.metadata().configuration.get("delta.appendOnly") == "true":
             raise StateError(
-                f"the Delta table at {self._folder} has the property delta.appendOnly=true, so that"
-                " no rows may leave it",
-                "Nothing was published. Drop the property, or leave these rows alone.",
+                f"the Delta table at {self._folder} has the property delta.appendOnly=true, which"
+                " forbids removing rows",
+                "Nothing was published. Drop the property, or do not remove rows from this table.",
             )
 
     def _uri(self, path: str) -> str:
-        """Return the URI of a file that the log names; a file outside the table has one already."""
+        """Return the URI of a file in the log; a file outside the table has one already."""
         return path if "://" in path else self._filesystem.uri(f"{self._folder}/{path}")
 
     def _relative(self, uri: str) -> str:
@@ -420,10 +420,10 @@ def _is_given_up(table: DeltaTable, intent: Intent) -> bool:
 def _properties(
     commit: Commit, sequence: int | None = None, *, gives_up: bool = False
 ) -> CommitProperties:
-    """Return our properties in the log.
+    """Return the job's own properties for the log.
 
-    The library does not retry by itself: meanwhile another driver may have finished the same
-    intent, so the table is read again.
+    The library must not retry by itself: another driver may have finished the same intent
+    meanwhile, so DIL reads the table again first.
     """
     done = [] if sequence is None else [Transaction(commit.source_name, sequence)]
     if gives_up and sequence is not None:

@@ -2,8 +2,8 @@
 
 The log distinguishes a path with a deletion vector from the same path without it, and the library's
 remove action cannot name the vector. So this module writes a transaction that only removes files,
-with the vectors that the log's add actions name. If the log, or a rule that its writers must obey,
-is of a kind that this module does not know, it removes no such file.
+with the vectors that the log's add actions name. If the module does not know the form of the log,
+or a rule for its writers, it removes no such file.
 
 Source: the Delta transaction protocol, "Delta Log Entries", "Checkpoints", "Add File and Remove
 File", "Transaction Identifiers", "Commit Provenance Information", "Table Features".
@@ -26,7 +26,7 @@ from dil.model.dataset import Commit, Intent
 from dil.model.json import JsonObject
 from dil.storage import Filesystem
 
-# Features that ask nothing of a writer who only removes files and keeps the add actions' members.
+# Features without duties for a writer that only removes files and keeps the members of add actions.
 _KNOWN = frozenset(
     {
         "appendOnly", "changeDataFeed", "checkConstraints", "clustering", "columnMapping",
@@ -48,14 +48,14 @@ def removable(
     wanted: Collection[str],
     uri_of: Callable[[str], str],
 ) -> Mapping[str, JsonObject]:
-    """Return the add actions of the wanted live files that can be removed, by URI.
+    """Return, by URI, the add actions of the wanted live files that can be removed.
 
     Args:
         table: The table at its newest version.
         folder: The folder of the table.
         filesystem: The filesystem of the folder.
         wanted: The URIs of files.
-        uri_of: Makes the URI of a path in the log, given without its escapes.
+        uri_of: Returns the URI of an unescaped path of the log.
     """
     if not _KNOWN.issuperset(table.protocol().writer_features or ()):
         return {}
@@ -74,8 +74,8 @@ def removable(
     for number in range(base + 1, version + 1):
         actions = _actions(filesystem, f"{log}/{number:020}.json")
         if actions is None:
-            return {}  # the log begins later, with a checkpoint of another kind
-        # A transaction that changes the vector of a file takes it out and adds it again.
+            return {}  # The log starts later, with a checkpoint of another kind.
+        # A transaction that changes the vector of a file removes the file and adds it again.
         for action in actions:
             if remove := action.get("remove"):
                 found.pop(uri_in(remove), None)
@@ -92,11 +92,11 @@ def write_removal(
     adds: Iterable[Mapping[str, Any]],
     intent: Intent,
 ) -> None:
-    """Write the next version of a table, which removes these files and has an intent's publish.
+    """Write the table's next version, which removes these files and has the publish of an intent.
 
     Raises:
-        CommitFailedError: another writer was first.
-        DeltaError: the store refused, or its answer was lost.
+        CommitFailedError: another writer committed first.
+        DeltaError: the store refused to write, or its answer was lost.
     """
     path = f"{folder}/_delta_log/{table.version() + 1:020}.json"
     content = "\n".join(json.dumps(action) for action in _removal(adds, intent)) + "\n"
@@ -143,7 +143,7 @@ def _remove(add: Mapping[str, Any], commit: Commit) -> JsonObject:
 
 
 def _newest_checkpoint(filesystem: Filesystem, log: str, version: int) -> tuple[int, list[str]]:
-    """Return the version of the newest whole checkpoint and its files; -1 without one.
+    """Return the version of the newest whole checkpoint and its files; -1 without a checkpoint.
 
     A checkpoint whose name has a UUID does not count.
     """
@@ -157,9 +157,9 @@ def _newest_checkpoint(filesystem: Filesystem, log: str, version: int) -> tuple[
 
 
 def _adds_of_checkpoint(filesystem: Filesystem, path: str) -> Iterator[dict[str, Any]]:
-    """Yield the add actions of a checkpoint's file as the log's JSON has them, without statistics.
+    """Yield the add actions of a checkpoint file in the form of the log's JSON, without statistics.
 
-    Add actions in the extra files of a checkpoint of version 2 are not among them.
+    The extra files of a checkpoint of version 2 are not read.
     """
     with filesystem.open_input(path) as stream, pq.ParquetFile(stream) as file:
         for batch in file.iter_batches(columns=_COLUMNS):

@@ -1,4 +1,4 @@
-"""Statistics of a Parquet file in a Delta log, by which readers skip whole files.
+"""Makes the statistics of a Parquet file for a Delta log, by which readers skip whole files.
 
 Source: the Delta transaction protocol, "Per-file Statistics".
 """
@@ -28,9 +28,9 @@ Bounds = tuple[object, object]
 def statistics(file: pq.ParquetFile) -> str:
     """Return a file's row count, and the null counts and bounds of its flat columns, as JSON.
 
-    It gives all bounds or none, and an empty set of them for a record: if a bound is missing,
-    Delta's library makes a filter of its own that compares the column to null, and finds no row of
-    the file.
+    It gives all bounds or none, and an empty set of bounds for a record. If a bound were missing,
+    Delta's library would compare the column to null in a filter of its own, and would find no row
+    of the file.
     """
     footer, schema = file.metadata, file.schema_arrow
     least: dict[str, object] = {}
@@ -62,7 +62,7 @@ def _bare(footer: pq.FileMetaData) -> str:
 
 
 def _flat_columns(footer: pq.FileMetaData, schema: pa.Schema) -> list[tuple[int, str]]:
-    """Return the columns for which readers expect bounds: all but records, lists and bytes."""
+    """Return the columns for which readers expect bounds: all except records, lists and bytes."""
     found = []
     for place in range(footer.num_columns):
         column = footer.schema.column(place)
@@ -74,13 +74,13 @@ def _flat_columns(footer: pq.FileMetaData, schema: pa.Schema) -> list[tuple[int,
 
 
 def _has_nan(file: pq.ParquetFile, names: Sequence[str]) -> bool:
-    """Return whether columns of floats hold NaN, which footers leave out of their bounds.
+    """Return whether float columns hold NaN, which the footer's bounds ignore.
 
     Some readers take NaN for larger than every number.
     """
     if not names:
         return False
-    # Starting threads takes longer than reading few rows.
+    # Starting threads takes longer than reading a few rows.
     use_threads = file.metadata.num_rows > _FEW_ROWS
     batches = file.iter_batches(columns=list(names), use_threads=use_threads)
     return any(pc.any(pc.is_nan(batch[name])).as_py() for batch in batches for name in names)
@@ -91,7 +91,7 @@ def _bounds(kind: pa.DataType, groups: Sequence[pq.Statistics]) -> Bounds | None
     if not all(each.has_min_max for each in groups):
         return None
     if pa.types.is_date32(kind) or pa.types.is_timestamp(kind):
-        # Computed with numbers, because Python has no dates beyond the year 9999.
+        # Computed with numbers, because Python has no dates after the year 9999.
         return _times(
             kind, min(each.min_raw for each in groups), max(each.max_raw for each in groups)
         )
@@ -120,7 +120,7 @@ def _at(ms: int) -> str:
 
 
 def _texts(low: str, high: str) -> Bounds | None:
-    """Return both texts, long ones cut; after a cut, the last character replaces the rest."""
+    """Return both texts; a long text is cut, and its last character covers the rest."""
     if len(high) > _LONGEST_TEXT:
         cut = high[:_LONGEST_TEXT] + _LAST_CHARACTER
         if cut < high:

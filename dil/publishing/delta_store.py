@@ -12,12 +12,12 @@ from dil.errors import StateError
 from dil.publishing.table_files import words
 from dil.storage import Filesystem
 
-# The first bytes of a transaction's file identify it: they have its time or names of files.
+# The first bytes of a transaction's file identify it, because they hold its time or names of files.
 _BEGINNING = 4096
 
 
 class NewestTable:
-    """The table of a folder: loaded once; later only its new commits are loaded."""
+    """The table of a folder, which is loaded once; later looks load only its new commits."""
 
     def __init__(self, filesystem: Filesystem, folder: str) -> None:
         self._filesystem = filesystem
@@ -29,17 +29,17 @@ class NewestTable:
 
     @property
     def state(self) -> object:
-        """Return the mark of the table's state at the last look."""
+        """Return a mark that identifies the table's state at the last look."""
         return self._version, self._beginning
 
     def look(self) -> DeltaTable | None:
-        """Return the table at its newest version, None if there is none.
+        """Return the table at its newest version, None if there is no table.
 
         Raises:
             StateError: the table cannot be read.
-            WriteError: its store cannot be reached.
+            WriteError: the store of the table cannot be reached.
         """
-        # The options of some stores are credentials, which expire while rows are read.
+        # The options of some stores hold credentials, which expire while rows are read.
         options = dict(self._filesystem.options_of(self._folder))
         if self._table is None or options != self._options or not self._is_continued():
             self._table = self._opened(options)
@@ -52,14 +52,14 @@ class NewestTable:
         return self._table
 
     def _is_continued(self) -> bool:
-        """Return whether the log still has the transaction that was the newest.
+        """Return whether the log still has the transaction that was the newest at the last look.
 
-        Somebody may have moved the folder away and put another table in its place.
+        Someone may have moved the folder away and put another table in its place.
         """
         return self._beginning is not None and self._beginning == self._transaction()
 
     def _transaction(self) -> bytes | None:
-        """Return the first bytes of the newest known transaction, None if it is gone."""
+        """Return the first bytes of the newest known transaction, None if it no longer exists."""
         path = f"{self._folder}/_delta_log/{self._version:020}.json"
         try:
             with self._filesystem.open_input(path) as stream:

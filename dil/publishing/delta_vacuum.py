@@ -20,8 +20,8 @@ def marks_deleted_rows(table: DeltaTable) -> bool:
 
 
 def marked_names(table: DeltaTable) -> frozenset[str] | None:
-    """Return the names of files with a deletion vector; None where the library does not know."""
-    if not hasattr(table, "deletion_vectors"):  # a table of an earlier release
+    """Return the names of files with a deletion vector; None if the library cannot list them."""
+    if not hasattr(table, "deletion_vectors"):  # This is a table of an earlier release.
         return None
     reader = pa.RecordBatchReader.from_stream(table.deletion_vectors())
     paths = (path for batch in reader for path in batch.column("filepath").to_pylist())
@@ -31,20 +31,20 @@ def marked_names(table: DeltaTable) -> frozenset[str] | None:
 def vacuum(
     table: DeltaTable, folder: str, filesystem: Filesystem, hours: int, *, is_look: bool
 ) -> tuple[str, ...]:
-    """Delete the files of versions that were replaced more than ``hours`` ago.
+    """Delete the files of versions replaced more than ``hours`` ago; return their paths.
 
     Args:
         table: The table at its newest version.
         folder: The folder of the table.
         filesystem: The filesystem of the folder.
         hours: How many hours files are kept after their version was replaced.
-        is_look: Whether the files are only listed, not deleted.
+        is_look: Whether the files are only listed and not deleted.
 
     Returns:
         The absolute paths of the files.
 
     Raises:
-        WriteError: the log or the store refused.
+        WriteError: the log or the store refused the deletion.
     """
     try:
         # The log still names files that an earlier vacuum deleted.
@@ -63,6 +63,6 @@ def vacuum(
 
 
 def _paths(folder: str, listed: Iterable[str]) -> Iterator[str]:
-    """Yield absolute paths of files; the library names files in more than one way."""
+    """Yield absolute paths of files; the library names files in several forms."""
     for path in listed:
         yield path if path.startswith(folder) else f"{folder}/{path}"

@@ -1,4 +1,4 @@
-"""The destination of a job: plain files, a table of files, a warehouse."""
+"""Chooses the destination of a job: plain files, a table of files, or a warehouse."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from dil.spi.destination import Destination
 from dil.storage import Filesystem
 from dil.storage.side_by_side import call_each
 
-# Modules by name: a job that publishes plain files should not pay for the import of a table format.
+# Modules by name, because a job that publishes plain files should not pay for the import of a table
+# format.
 _FORMATS = {
     TableFormat.FILES: ("files", "FileDestination"),
     TableFormat.DELTA: ("delta", "DeltaDestination"),
@@ -29,7 +30,7 @@ _KINDS = {
 
 
 def destination_for(spec: PublishingSpec, filesystem: Filesystem) -> Destination:
-    """Return the destination of the rows; ``filesystem`` has the staging and the tables' files."""
+    """Return the destination of the rows; ``filesystem`` holds staging and tables' files."""
     if spec.destination is not None:
         from dil.publishing.plugged import plugged_destination
 
@@ -41,10 +42,10 @@ def destination_for(spec: PublishingSpec, filesystem: Filesystem) -> Destination
 
 
 def described(spec: PublishingSpec, filesystem: Filesystem) -> str:
-    """Return the destination and the publish mode in the job's words, without secrets.
+    """Return the destination and the publish mode as the job writes them, without secrets.
 
-    An intent is only finished if this text is unchanged: its final names, its transactions and the
-    files that a replace removes belong to one destination.
+    An intent is finished only if this text is unchanged, because its final names, its transactions
+    and the files that a replace removes belong to one destination.
     """
     table = spec.table
     words = {"ms.publish.mode": spec.mode.value, "ms.table.format": table.format.value}
@@ -67,7 +68,7 @@ def shown(url: SecretUrl) -> str:
 
 
 def place(moves: Collection[Move], spec: PublishingSpec, filesystem: Filesystem) -> None:
-    """Move staged files to their names, in any order; durable when this returns."""
+    """Move staged files to their final names, in any order; they are durable when this returns."""
     targets = [(move, filesystem.path_of(move.target.uri)) for move in moves]
     folders = {path.rpartition("/")[0] for _, path in targets}
     for folder in sorted(folders):
@@ -88,7 +89,7 @@ def place(moves: Collection[Move], spec: PublishingSpec, filesystem: Filesystem)
 
 
 def _between(dataset_dir: str, folders: Iterable[str]) -> set[str]:
-    """Return these folders below a dataset's own folder, and the folders between them."""
+    """Return the given folders below a dataset's own folder, and the folders between them."""
     found: set[str] = set()
     for lowest in folders:
         folder = lowest

@@ -1,4 +1,4 @@
-"""Documents that later versions read: JSON whose member ``format`` gives the format's number."""
+"""Reads documents of all versions: JSON whose member ``format`` is the number of its format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Format(msgspec.Struct):
 
 
 def decoded(data: bytes, kind: type[T], path: str, known: int) -> T:
-    """Return the content of a document.
+    """Return the content of a document of a known format.
 
     Args:
         data: The whole file.
@@ -26,7 +26,7 @@ def decoded(data: bytes, kind: type[T], path: str, known: int) -> T:
         known: The highest format that this version reads.
 
     Raises:
-        StateError: a newer version wrote it, or it is damaged.
+        StateError: a newer version wrote the document, or it is damaged.
     """
     try:
         refuse_newer(data, path, known)
@@ -41,7 +41,7 @@ def read_known(filesystem: Filesystem, path: str, kind: type[T], known: int) -> 
     """Return the content of a document; None if it is missing, damaged or of an older format.
 
     Raises:
-        StateError: a newer version wrote it.
+        StateError: a newer version wrote the document.
     """
     try:
         with filesystem.open_input(path) as stream:
@@ -54,16 +54,17 @@ def read_known(filesystem: Filesystem, path: str, kind: type[T], known: int) -> 
 
 
 def refuse_newer(data: bytes, path: str, known: int) -> int:
-    """Return the number of a document's format, unless this version does not know it yet.
+    """Return the number of a document's format, if this version knows it.
 
     Raises:
-        StateError: a newer version wrote it.
+        StateError: a newer version wrote the document.
         msgspec.MsgspecError: the document has no format.
     """
     found = msgspec.json.decode(data, type=_Format).format
     if found > known:
         raise StateError(
             f"{path} has format {found}, this dil reads formats up to {known}",
-            "A newer version wrote it. Update dil-spark here; nothing was changed.",
+            "A newer version wrote the file. Update dil-spark on this machine; nothing was"
+            " changed.",
         )
     return found

@@ -1,7 +1,7 @@
-"""Dumped files, whose names the source or the job chose (rule U6).
+"""Publishes dumped files, whose names the source or the job chose (rule U6).
 
-Their names can repeat: a later file replaces an earlier one. So only its content shows whether a
-    file at its name was moved already.
+Names can repeat: a later file replaces an earlier one. So only the content of the file at a name
+shows whether a staged file was moved there already.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _FIX = "Choose another ms.extractor.target.file.name or data.publisher.final.dir
 
 
 def check_places(spec: PublishingSpec, filesystem: Filesystem, files: Iterable[StagedFile]) -> None:
-    """Refuse dumped files that could not be published under their names.
+    """Raise if dumped files could not be published under their names.
 
-    The check comes before the commit is decided: a publish that was begun has to be finished.
+    The check comes before the commit is decided, because a publish that has begun must be finished.
 
     Raises:
         WriteError: a name leads through a link out of the folder, into another dataset, through a
@@ -52,12 +52,12 @@ def _check_folders(root: str, path: str, filesystem: Filesystem) -> None:
     real, inside = filesystem.real_path(folder), filesystem.real_path(root)
     if real != inside and not real.startswith(f"{inside}/"):
         raise WriteError(
-            f"{folder} is a link out of {root}, and dumped files must stay below it",
+            f"{folder} is a link out of {root}, but dumped files must stay below it",
             "Delete the link, or choose another data.publisher.final.dir.",
         )
     while folder != root:
         if filesystem.exists(f"{folder}/{META}"):
-            raise WriteError(f"{folder} is another dataset, so nothing is dumped there", _FIX)
+            raise WriteError(f"{folder} is another dataset, so no file may be dumped there", _FIX)
         if filesystem.exists(folder) and not filesystem.is_folder(folder):
             raise WriteError(f"{folder} is a file, so no file can be below it", _FIX)
         folder = folder.rpartition("/")[0]
@@ -75,11 +75,12 @@ def folds_names(spec: PublishingSpec, filesystem: Filesystem) -> bool:
 def without_clashes(
     reports: Sequence[TaskReport], *, folds_names: bool = False
 ) -> tuple[TaskReport, ...]:
-    """Return a run's reports; all work units that dumped under one name become failures.
+    """Return a run's reports; work units that dumped under the same name become failures.
 
-    Chance would decide which file stays: the first one, published, would be replaced by the other
-    one's next attempt. A file also clashes with a file whose path needs its name as a folder. With
-    ``folds_names``, names that differ only in letter case or in the form of accents clash, too.
+    Otherwise chance would decide which file stays: the next attempt of one work unit would replace
+    the published file of the other. A file also clashes with a file whose path needs its name as a
+    folder. If ``folds_names`` is true, names that differ only in letter case or in the form of
+    accents clash too.
     """
     key = _folded if folds_names else str
     owners: dict[str, set[str]] = defaultdict(set)
@@ -149,16 +150,16 @@ def without_seizures(
     *,
     folds_names: bool = False,
 ) -> tuple[TaskReport, ...]:
-    """Return a run's reports, checked for names of other work units' live files.
+    """Return a run's reports; work units that take names of others' live files become failures.
 
-    A work unit fails if its file has the name of another file which the source still lists: each of
-    the two would replace the other. Files of any other work unit are replaced, and one note counts
-    them all. With ``folds_names``, a work unit also fails if its name differs from a live file's
-    name only in letter case: the store would replace one by the other.
+    A work unit fails if its file has the name of another file that the source still lists, because
+    each of the two would replace the other. Files of all other work units are replaced, and one
+    note counts them. If ``folds_names`` is true, a work unit also fails if its name differs from a
+    live file's name only in letter case, because the store would replace one by the other.
 
     Args:
         job: The job of the run.
-        reports: The reports, without clashes among themselves.
+        reports: The reports, without clashes among each other.
         listed: The units that the source lists, as JSON, if each of its files is read once.
         filesystem: The filesystem of the dataset.
         folds_names: See ``without_clashes``.
@@ -196,7 +197,7 @@ def without_seizures(
 def without_case_clashes(
     spec: PublishingSpec, reports: Sequence[TaskReport], filesystem: Filesystem
 ) -> Sequence[TaskReport]:
-    """Return the reports; a work unit fails if its file's name differs from a live one in case."""
+    """Return the reports; a work unit fails if its name differs from a live one only in case."""
     if not any(map(_names, reports)):
         return reports
     root = dump_path(spec, "")
@@ -217,7 +218,7 @@ def without_case_clashes(
 
 
 def _owners(job: Job, reports: Sequence[TaskReport], filesystem: Filesystem) -> Mapping[str, str]:
-    """Return, by name, the signatures of the live files that have these reports' names."""
+    """Return the signatures of the live files that have the names in these reports, by name."""
     names = {name for report in reports for name in _names(report)}
     if not names:
         return {}
@@ -231,7 +232,7 @@ def _is_other(job: Job, owner: str | None, report: TaskReport) -> bool:
     """Return whether the work unit ``owner`` has another source file than a report.
 
     Another version of the same file does not count as another file. Without time partitions, the
-    same unit with another begin of its range does not count, either.
+    same unit with another start of its range does not count either.
     """
     if owner is None or owner == report.signature:
         return False
@@ -246,7 +247,7 @@ def _unit_key(signature: str) -> str:
 
 
 def _identity(unit: str) -> str:
-    """Return the part of a unit's text that stays equal over the versions of its file."""
+    """Return the part of a unit's text that is equal for all versions of its file."""
     text = unit[max(unit.find("{"), 0) :]
     if not text.startswith('{"file":'):
         return text
@@ -255,7 +256,7 @@ def _identity(unit: str) -> str:
 
 
 def is_lost(move: Move, filesystem: Filesystem) -> bool:
-    """Return whether a file that was to be published is neither staged nor published."""
+    """Return whether a file to be published is neither staged nor published."""
     if filesystem.exists(move.source):
         return False
     path = filesystem.path_of(move.target.uri)
@@ -271,7 +272,7 @@ def lost_moves(moves: Sequence[Move], filesystem: Filesystem) -> tuple[Move, ...
 
 
 def is_in_place(move: Move, filesystem: Filesystem) -> bool:
-    """Return whether a dumped file is at its name already and no longer staged."""
+    """Return whether a dumped file is already at its name and no longer staged."""
     return (
         move.target.is_dump and not filesystem.exists(move.source) and not is_lost(move, filesystem)
     )

@@ -1,4 +1,4 @@
-"""Plain files: moved to their names, then listed in the dataset's manifest."""
+"""Publishes plain files: moves them to their names, then lists them in the dataset's manifest."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from dil.spi.destination import Destination, DestinationContext
 from dil.storage import Filesystem
 from dil.storage.side_by_side import call_each
 
-# The largest age, in seconds, of our knowledge of the live files when a file is deleted; no other
-# run can have taken the lease over in so short a time.
+# The most seconds since the live files were read when a file is deleted; no other run can take the
+# lease over in so short a time.
 _FRESH_S = 1.0
-# The folders in which our tables, and all Delta tables, keep their logs.
+# The folders in which DIL's tables, and all Delta tables, keep their logs.
 _LOGS = {"_delta_log": TableFormat.DELTA, "_iceberg": TableFormat.ICEBERG}
 
 
@@ -36,16 +36,16 @@ class FileDestination(Destination):
         self._folder = layout.dataset_dir(spec)
 
     def check(self) -> None:
-        """Refuse a folder that holds a table; files of different columns may be in one folder.
+        """Raise if the folder holds a table; files with different columns may share a folder.
 
         Raises:
-            ConfigError: a table's log is there, and it would not list the published files.
+            ConfigError: the folder has a table's log, which would not list the published files.
         """
         for name, word in _LOGS.items():
             if self._filesystem.is_folder(f"{self._folder}/{name}"):
                 raise ConfigError.single(
                     "ms.table.format",
-                    f"is {self._spec.table.format}, and {self._folder} holds a table of format"
+                    f"is {self._spec.table.format}, but {self._folder} holds a table of format"
                     f" {word}, which would not list the rows",
                     f"Set ms.table.format={word}. Or choose another extract.table.name, or move"
                     " the folder away and run dil state forget.",
@@ -60,7 +60,7 @@ class FileDestination(Destination):
         return manifest.newest(self._filesystem, self._folder).sequence + 1
 
     def landed(self, source: str) -> int:
-        """Return the largest number of a commit of a source, -1 if it has none."""
+        """Return the largest number of a commit of a source, -1 if there is no commit."""
         return manifest.newest(self._filesystem, self._folder).landed.get(source, -1)
 
     def uri(self, path: str) -> str:
@@ -78,7 +78,7 @@ class FileDestination(Destination):
         return landed >= intent.sequence and not found.is_given_up(intent)
 
     def fence(self, intent: Intent) -> None:
-        """Keep the intent from landing later, unless a manifest has it."""
+        """Prevent the intent from landing later, unless a manifest has it already."""
         manifest.fence(self._filesystem, intent)
 
     def is_given_up(self, intent: Intent) -> bool:
@@ -96,8 +96,8 @@ class FileDestination(Destination):
     def _delete(self, files: Iterable[PublishedFile], folder: str) -> None:
         """Delete files that are not live.
 
-        A dumped file has overwritten the file that it replaces. Other files may be live again
-        through an undo, if another driver finished the publish while we slept.
+        A dumped file has overwritten the file that it replaces. Other files may be live again by an
+        undo, if another driver finished the publish while this one slept.
         """
         known = _LiveFiles(self._filesystem, folder)
 
@@ -109,7 +109,7 @@ class FileDestination(Destination):
 
 
 class _LiveFiles:
-    """The live files; read again when they were read too long ago."""
+    """The live files; they are read again if the last reading is too old."""
 
     def __init__(self, filesystem: Filesystem, folder: str) -> None:
         self._filesystem = filesystem
@@ -120,7 +120,7 @@ class _LiveFiles:
 
     def uris(self) -> frozenset[str]:
         with self._lock:
-            # Unlike a monotonic clock, this clock continues while the machine sleeps.
+            # Unlike a monotonic clock, this clock runs while the machine sleeps.
             if abs(time.time() - self._looked) > _FRESH_S:
                 self._looked = time.time()
                 found = manifest.live_files(self._filesystem, self._folder)

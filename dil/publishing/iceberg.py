@@ -1,4 +1,4 @@
-"""An Iceberg table whose files are in the dataset's folder."""
+"""Publishes to an Iceberg table whose files are in the dataset's folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalog of Iceberg tables."""
+"""Opens the catalog of Iceberg tables."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from dil.storage import Filesystem
 NAME = "default"
 _KEY = "ms.iceberg.catalog.uri"
 _SERVER_FIX = (
-    "Check that its server runs and can be reached from here, that its driver is installed, and"
-    " host, port, user and password in the property."
+    "Check that its server runs and can be reached from this machine, and that its driver is"
+    " installed; check host, port, user and password in the property."
 )
 _FIXES = {
-    "sqlite": "If that file is no catalog, name another one; if it was one, restore it from a copy."
-    " Its folder must be there, and writable.",
+    "sqlite": "If that file is not a catalog, name another one; if it was a catalog, restore it"
+    " from a copy. Its folder must exist and be writable.",
     **dict.fromkeys(
         ("http", "https"),
-        "Check that the service runs and can be reached from here, and the credentials in"
+        "Check that the service runs and can be reached from this machine, and the credentials in"
         " PyIceberg's own settings.",
     ),
 }
@@ -41,7 +41,7 @@ _DRIVERS = {
 
 
 def open_catalog(spec: TableSpec, filesystem: Filesystem) -> Catalog:
-    """Return the catalog; settings that the URI does not give come from PyIceberg's own settings.
+    """Return the catalog; settings that the URI lacks come from PyIceberg's own settings.
 
     Metadata is read and written through ``filesystem``, as published files are.
 
@@ -62,7 +62,7 @@ def open_catalog(spec: TableSpec, filesystem: Filesystem) -> Catalog:
         properties |= {"type": "sql", "warehouse": spec.catalog_warehouse}
     try:
         return load_catalog(NAME, **properties)
-    except Exception as error:  # database and HTTP libraries raise errors of any class
+    except Exception as error:  # Database and HTTP libraries raise errors of any class.
         raise StateError(
             f"the Iceberg catalog at {shown(url)}, which {_KEY} names, cannot be opened:"
             f" {_cause(error, uri)}",
@@ -71,7 +71,7 @@ def open_catalog(spec: TableSpec, filesystem: Filesystem) -> Catalog:
 
 
 def _cause(error: Exception, uri: str) -> str:
-    """Return a driver's message in one line and without the password."""
+    """Return a driver's message on one line and without the password."""
     origin = getattr(error, "orig", None) or error
     # The first member of MySQL's errors is a number.
     last = origin.args[-1] if origin.args else ""
@@ -82,7 +82,8 @@ def _cause(error: Exception, uri: str) -> str:
         return text
     secrets = (re.escape(secret) for secret in (password, unquote(password)) if secret)
     hidden = (
-        # If a password has an @, a driver may take its last part for the beginning of the host.
+        # If a password contains an @, a driver may take the part behind it for the beginning of the
+        # host.
         rf"[^\s'\"]*@(?={re.escape(host)})",
         *(rf"(?<!\w){secret}(?!\w)" for secret in secrets),
     )
@@ -90,9 +91,10 @@ def _cause(error: Exception, uri: str) -> str:
 
 
 def metadata_location(catalog: Catalog, name: Identifier) -> str | None:
-    """Return the location of a table's newest metadata; every change writes a new file.
+    """Return the location of a table's newest metadata, which each change of the table renews.
 
-    None if there is no table, or if the catalog gives the location only with the metadata.
+    The result is None if there is no table, or if the catalog gives the location only with the
+    metadata.
     """
     if catalog.properties.get("type") != "sql":
         return None

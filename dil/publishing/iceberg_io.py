@@ -1,8 +1,8 @@
-"""Reads and writes files of an Iceberg table's metadata as published files are.
+"""Reads and writes the metadata files of an Iceberg table in the same way as published files.
 
-So these files are durable once they are closed, on any store, and need no second set of
-credentials. Tables name files by URIs without escapes; other writers name local files in several
-ways, and files on S3 as Hadoop does.
+So these files are durable after closing, on any store, and need no second set of credentials.
+Tables name files by URIs without escapes; other writers use several forms for local files, and
+Hadoop's form for files on S3.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStrea
 
 from dil.storage import Filesystem, LocalFilesystem, filesystem_for
 
-# Property of a catalog: the filesystem of the job's final directory, whose client is reused.
+# A property of a catalog: the filesystem of the job's final directory, whose client is reused.
 FILESYSTEM = "dil.filesystem"
 _S3 = re.compile(r"s3[an]?://", re.IGNORECASE)
 
 
 def path_of(location: str) -> str:
-    """Return the path of a table's name for a file; a name in another store stays as it is."""
+    """Return the path for a table's name of a file; a name in another store stays unchanged."""
     scheme, colon, rest = location.partition(":")
     if not colon or scheme == "file":
         return "/" + (rest if colon else location).lstrip("/")
@@ -29,13 +29,13 @@ def path_of(location: str) -> str:
 
 
 def uri_of(location: str) -> str:
-    """Return the URI of a file, given the table's name for it."""
+    """Return the URI of a file from the table's name for it."""
     path = path_of(location)
     return filesystem_for(path).uri(path) if path.startswith("/") else path
 
 
 def location_of(filesystem: Filesystem, uri: str) -> str:
-    """Return the name of a file for use in tables."""
+    """Return the name of a file in the form for tables."""
     is_local = isinstance(filesystem, LocalFilesystem)
     return f"file://{filesystem.path_of(uri)}" if is_local else uri
 
@@ -44,15 +44,15 @@ class PublishingFileIO(FileIO):
     """Opens files through the filesystems that publish rows."""
 
     def new_input(self, location: str) -> _File:
-        """Return a file to be read."""
+        """Return a file for reading."""
         return self._file(location)
 
     def new_output(self, location: str) -> _File:
-        """Return a file to be written."""
+        """Return a file for writing."""
         return self._file(location)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        """Delete a file; a missing one is fine."""
+        """Delete a file; a missing file is no error."""
         name = location if isinstance(location, str) else location.location
         path = path_of(name)
         self._filesystem(path).delete_file(path)

@@ -1,8 +1,8 @@
 """The log of an Iceberg table: one snapshot for each publish.
 
 One transaction of the catalog adds new columns, the snapshot, and the job's last sequence as a
-property of the table. A table whose property has reached an intent's sequence has its publish:
-snapshots expire some day, the property stays (rule U13).
+property of the table. If this property has reached an intent's sequence, the table has the publish
+of the intent. Snapshots expire some day, but the property stays (rule U13).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class IcebergLog:
         self._listed: Mapping[str, tuple[TableFile, ...]] = {}
 
     def partition_fields(self) -> Sequence[str] | None:
-        """Return the columns that distinguish new files of the table, None if there is no table."""
+        """Return the columns by which new files are partitioned, None if there is no table."""
         table = self._table()
         return None if table is None else list(_partition_fields(table))
 
@@ -105,8 +105,8 @@ class IcebergLog:
     def fence(self, intent: Intent) -> None:
         """Take the number of an intent, and record that it was given up.
 
-        The record is in an empty snapshot: a driver that read the table earlier would not notice a
-        change of properties alone, because commits to a table only compare its snapshots.
+        The record is in an empty snapshot. A driver that read the table earlier would not notice a
+        change of only the properties, because commits to a table compare only its snapshots.
         """
         commit, sequence = intent.commit, str(intent.sequence)
         source = commit.source_name
@@ -125,7 +125,7 @@ class IcebergLog:
                 transaction.commit_transaction()
             except CommitFailedException as error:
                 log.info("another writer changed the Iceberg table: %s", error)
-            except Exception as error:  # catalogs raise errors of their libraries
+            except Exception as error:  # Catalogs raise errors of their libraries.
                 raise WriteError(
                     f"the Iceberg table {'.'.join(self._name)} refused a commit:"
                     f" {type(error).__name__}: {words(error)}",
@@ -134,12 +134,12 @@ class IcebergLog:
         raise gave_up(self._spec)
 
     def is_given_up(self, intent: Intent) -> bool:
-        """Return whether the table says that an intent was given up."""
+        """Return whether the table records that an intent was given up."""
         table = self._table()
         return table is not None and _is_given_up(table, intent)
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
-        """Refuse staged files whose columns the table cannot read."""
+        """Raise if the table cannot read the columns of staged files."""
         del live
         table = self._table()
         if table is None:
@@ -180,17 +180,17 @@ class IcebergLog:
         return table is not None and marks_deleted_rows(table)
 
     def marked_files(self) -> frozenset[str]:
-        """Return the URIs of files with rows that delete files name."""
+        """Return the URIs of files with rows that delete files mark."""
         table = self._table()
         return frozenset() if table is None else self._marked(table)
 
     def unremovable(self, files: Collection[str]) -> frozenset[str]:
-        """Return none: a delete file has no effect once the file that it names is gone."""
+        """Return an empty set: a delete file has no effect after the file that it names is gone."""
         del files
         return frozenset()
 
     def vacuum(self, hours: int, now_ms: int, *, is_look: bool) -> tuple[str, ...]:
-        """Expire old snapshots, and delete files that only they need."""
+        """Expire old snapshots, delete files that only they need, and return the files' paths."""
         table = self._table()
         if table is None:
             return ()
@@ -198,16 +198,16 @@ class IcebergLog:
         return act.carry_out(now_ms - hours * HOUR_MS, is_look=is_look)
 
     def close(self) -> None:
-        """Close the connections to the catalog; the next call opens new ones."""
+        """Close the connections to the catalog; the next call opens new connections."""
         catalog = vars(self).pop("_catalog", None)
         if catalog is not None:
             catalog.close()
 
     def _step(self, intent: Intent) -> bool:
-        """Do one step of a commit; return whether the table has the commit.
+        """Do one step of a commit; return whether the table now has the commit.
 
         Raises:
-            CommitFailedException: another writer was first.
+            CommitFailedException: another writer committed first.
         """
         commit, table = intent.commit, self._table()
         if table is None:
@@ -251,8 +251,8 @@ class IcebergLog:
     def _tidy(self, table: Table, commit: Commit) -> None:
         """Merge manifests, and drop manifests that list no live file.
 
-        The library keeps such manifests in a snapshot that replaces files: without this step each
-        publish would read the manifests of all earlier ones.
+        The library keeps such manifests in a snapshot that replaces files. Without this step each
+        publish would read the manifests of all earlier publishes.
         """
         snapshot = table.current_snapshot()
         if snapshot is None or len(snapshot.manifests(table.io)) < _MOST_MANIFESTS:
@@ -264,13 +264,13 @@ class IcebergLog:
                 pass
             transaction.commit_transaction()
         except CommitFailedException as error:
-            log.info("manifests stay as they are: %s", error)
+            log.info("manifests are not merged: %s", error)
 
     def _evolve(self, transaction: Transaction, commit: Commit) -> None:
-        """Change the table's columns to those of a commit, and let readers find them by name.
+        """Change the table's columns to the columns of a commit, and let readers find them by name.
 
         Raises:
-            WriteError: a column's type would change in a way that the format does not know.
+            WriteError: a column's type would change in a way that the format forbids.
         """
         known = transaction.table_metadata
         if commit.schema:
@@ -299,7 +299,7 @@ class IcebergLog:
         )
 
     def _planned_metadata(self, commit: Commit) -> TableMetadata:
-        """Return the first metadata of a new table; its own folder has no data."""
+        """Return the first metadata of a new table; the table's own folder has no data."""
         schema = iceberg_schema(parse_schema(commit.schema))
         location = location_of(self._filesystem, self._filesystem.uri(self._folder))
         return new_table_metadata(
@@ -343,7 +343,7 @@ class IcebergLog:
         )
 
     def _explain(self, intent: Intent, error: Exception) -> None:
-        """Log or raise why a commit failed, if the reason is not another writer's commit.
+        """Log or raise why a commit failed; the reason is not another writer's commit.
 
         Raises:
             WriteError: the table does not have the commit.
@@ -354,10 +354,10 @@ class IcebergLog:
             is_there = self.has(intent)
         except (StateError, WriteError) as unread:
             raise CommitUnknownError(
-                f"a commit to the Iceberg table {name} failed, and its catalog does not"
-                f" answer: {type(error).__name__}",
-                "Nothing was deleted. Run again when the catalog answers: the next run checks"
-                " whether the commit is there.",
+                f"a commit to the Iceberg table {name} failed, and its catalog does not answer:"
+                f" {type(error).__name__}",
+                "Nothing was deleted. Run the job again when the catalog answers: the next run"
+                " checks whether the table has the commit.",
             ) from unread
         if not is_there and isinstance(error, DilError):
             raise error
@@ -365,7 +365,7 @@ class IcebergLog:
             raise WriteError(
                 f"the Iceberg table {name} refused a commit: {type(error).__name__}:"
                 f" {words(error)}",
-                "Run again: the publish is finished first.",
+                "Run the job again: it finishes the publish first.",
             ) from error
         log.warning("the Iceberg table has the commit; a step after it failed")
 
@@ -378,7 +378,7 @@ class IcebergLog:
         return load_file_io(self._catalog.properties, self._spec.table.catalog_warehouse)
 
     def _table(self) -> Table | None:
-        """Return the catalog's table, None if it has none.
+        """Return the catalog's table, None if the catalog has none.
 
         Raises:
             StateError: the table exists but cannot be read.
@@ -392,7 +392,7 @@ class IcebergLog:
             return None
         except DilError:
             raise
-        except Exception as error:  # catalogs raise errors of their libraries
+        except Exception as error:  # Catalogs raise errors of their libraries.
             raise StateError(
                 f"the Iceberg table {'.'.join(self._name)} cannot be read:"
                 f" {type(error).__name__}: {words(error)}",
@@ -402,7 +402,7 @@ class IcebergLog:
         return Table(held.name(), held.metadata, held.metadata_location, held.io, self._catalog)
 
     def _files(self, table: Table) -> Sequence[TableFile]:
-        """Return the data files of the current snapshot; a manifest never changes."""
+        """Return the data files of the current snapshot; each manifest is read only once."""
         manifests = list(_manifests(table))
         missing = [one for one in manifests if one.manifest_path not in self._listed]
         read = call_each(self._filesystem, lambda manifest: _table_files(manifest, table), missing)
@@ -472,7 +472,7 @@ def _given_up_property(source: str) -> str:
 def _never_repeated(table: Table) -> Table:
     """Return a table whose commits the library does not retry.
 
-    Meanwhile another driver may have finished the same intent, so the table is read again.
+    Another driver may have finished the same intent meanwhile, so DIL reads the table again first.
     """
     properties = {**table.properties, TableProperties.COMMIT_NUM_RETRIES: "0"}
     metadata = table.metadata.model_copy(update={"properties": properties})

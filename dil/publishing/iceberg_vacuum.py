@@ -1,4 +1,4 @@
-"""Vacuum of an Iceberg table: deletes replaced snapshots, and files that no other needs."""
+"""Vacuums an Iceberg table: deletes replaced snapshots, and files that no other snapshot needs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LIST = "vacuum.json"
 
 
 def marks_deleted_rows(table: Table) -> bool:
-    """Return whether the table has delete files, which say which rows are deleted."""
+    """Return whether the table has delete files, which mark rows as deleted."""
     snapshot = table.current_snapshot()
     return snapshot is not None and any(
         each.content == ManifestContent.DELETES
@@ -36,7 +36,7 @@ def marked_files(table: Table) -> frozenset[str] | None:
         return frozenset()
     try:
         tasks = list(table.scan().plan_files())
-    except (ValueError, NotImplementedError):  # deletes by values, which the library does not read
+    except (ValueError, NotImplementedError):  # deletes by values; the library does not read these
         return None
     return frozenset(task.file.file_path for task in tasks if task.delete_files)
 
@@ -44,8 +44,8 @@ def marked_files(table: Table) -> frozenset[str] | None:
 class IcebergVacuum:
     """One vacuum of an Iceberg table.
 
-    The files are listed in the dataset's folder before their snapshots are expired: after a crash
-    nothing else would name them.
+    The vacuum lists the files in the dataset's folder before it expires their snapshots, because
+    after a crash no other record would name them.
     """
 
     def __init__(self, table: Table, folder: str, filesystem: Filesystem) -> None:
@@ -55,17 +55,17 @@ class IcebergVacuum:
         self._list = f"{folder}/{META}/{_LIST}"
 
     def carry_out(self, before_ms: int, *, is_look: bool) -> tuple[str, ...]:
-        """List the files, expire the snapshots, delete the files.
+        """List the files, expire the snapshots, delete the files; return the files.
 
         Args:
-            before_ms: Snapshots that were replaced until then are expired, epoch ms UTC.
-            is_look: Whether the files are only listed, not deleted.
+            before_ms: Snapshots that were replaced up to this time are expired, epoch ms UTC.
+            is_look: Whether the files are only listed and not deleted.
 
         Returns:
             The absolute paths of the files.
 
         Raises:
-            WriteError: the catalog or the store refused.
+            WriteError: the catalog or the store refused the change.
         """
         table = self._table
         old = list(self._replaced(before_ms))
@@ -85,7 +85,7 @@ class IcebergVacuum:
         return tuple(gone)
 
     def _replaced(self, before_ms: int) -> Iterator[Snapshot]:
-        """Yield the snapshots that another one replaced before the given time."""
+        """Yield the snapshots that another snapshot replaced before the given time."""
         metadata = self._table.metadata
         named = {ref.snapshot_id for ref in metadata.refs.values()}
         known = sorted(metadata.snapshots, key=lambda each: each.sequence_number or 0)
@@ -98,11 +98,11 @@ class IcebergVacuum:
         try:
             expiring = self._table.maintenance.expire_snapshots()
             expiring.by_ids([each.snapshot_id for each in old]).commit()
-        except Exception as error:  # catalogs raise what their libraries do
+        except Exception as error:  # Catalogs raise errors of their libraries.
             raise WriteError(
                 f"the snapshots of {'.'.join(self._table.name())} cannot be expired:"
                 f" {type(error).__name__}: {words(error)}",
-                "Nothing was deleted. Run again.",
+                "Nothing was deleted. Run the command again.",
             ) from error
 
     def _files(self, snapshots: Iterable[Snapshot]) -> Iterator[str]:
@@ -115,12 +115,12 @@ class IcebergVacuum:
                     continue
                 seen.add(manifest.manifest_path)
                 yield path_of(manifest.manifest_path)
-                # A file that a snapshot removed is not one of its files.
+                # A file that a snapshot removed is not counted as its file.
                 for entry in manifest.fetch_manifest_entry(io, discard_deleted=True):
                     yield path_of(entry.data_file.file_path)
 
     def _left(self) -> list[str]:
-        """Return the paths of the files that an earlier vacuum was about to delete."""
+        """Return the paths of the files that an earlier vacuum listed but did not delete."""
         try:
             with self._filesystem.open_input(self._list) as stream:
                 return msgspec.json.decode(stream.read(), type=list[str])

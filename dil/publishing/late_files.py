@@ -1,8 +1,8 @@
-"""Files of rows beside a dataset, in ``<dataset>_late``, for any current handling of such rows.
+"""Finds files of late rows in ``<dataset>_late``, however the job handles late rows now.
 
-A job that put late rows beside its dataset may handle them differently today, and its earlier files
-still belong to it: rows that are read again must not be in both places. So the folder is always
-checked, and so is a warehouse's table of late rows.
+A job that wrote late rows beside its dataset may handle them differently today, but its earlier
+files still belong to it: rows that are read again must not be in both places. So this module always
+checks the folder, and a warehouse's table of late rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dil.publishing.owner import owning_jobs
 from dil.spi.destination import Destination
 from dil.storage import FileInfo, Filesystem
 
-# A dataset of ours or of another program has one of these; a folder of late rows has none.
+# A dataset of DIL or of another program has one of these; a folder of late rows has none of them.
 _OF_DATASETS = (layout.META, "_delta_log", "metadata")
 _NAME = re.compile(r"part-.+-[0-9a-f]{16}-\d+\.\w+")
 # Under these modes other jobs may publish into the same dataset, or load into the same table.
@@ -24,9 +24,9 @@ _SHARED = frozenset({PublishMode.APPEND, PublishMode.MERGE})
 
 
 def late_files(spec: PublishingSpec, filesystem: Filesystem) -> tuple[FileInfo, ...]:
-    """Return the files of late rows beside a dataset, none if the folder is another dataset."""
+    """Return the files of late rows beside a dataset; empty if the folder is another dataset."""
     if not spec.dataset_path.strip("/"):
-        return ()  # files beside data.publisher.final.dir are not the job's
+        return ()  # Files beside data.publisher.final.dir do not belong to the job.
     folder = layout.late_dir(spec)
     files = iter(filesystem.files(folder))
     first = next(files, None)
@@ -43,10 +43,10 @@ def is_other_dataset(folder: str, filesystem: Filesystem) -> bool:
 def late_rows_there(job: Job, filesystem: Filesystem, destination: Destination) -> tuple[str, ...]:
     """Return the URIs of the files of late rows that a run of a job may delete.
 
-    URIs of deleted files are among them, as long as their rows are in a table. Under append, a run
-    only deletes files of closed timelabels: otherwise each reading adds its rows, and the rows of
-    an earlier file are not read again. If other jobs publish into the same dataset, no record says
-    which work unit a file belongs to, so no file is deleted.
+    They include URIs of deleted files as long as their rows are in a table. Under append, a run
+    deletes only files of closed timelabels; for other labels each reading adds its rows, and does
+    not read the rows of an earlier file again. If other jobs publish into the same dataset, no
+    record says which work unit a file belongs to, so a run deletes no file.
     """
     spec = job.publishing
     labels = job.planning.timelabel

@@ -1,8 +1,7 @@
-"""Names and places: the dataset's folder, staging below it, final file names.
+"""Names and places: the dataset's folder, the staging below it, final file names.
 
-Everything that is not published data begins with an underscore (rule U1); final names
-are a function of run, work unit and file number, so that redoing a publish changes nothing
-(rule U3).
+The name of everything but published data begins with an underscore (rule U1). Final names depend
+only on run, work unit and file number, so that repeating a publish changes nothing (rule U3).
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ CHANGELOG = "_changelog"
 AUDIT = "_audit"
 SENDING = "_sending"
 BACKFILL = "_backfill"
-# These stand for a work unit's hash in names of files with rows of several work units: the first if
-# the manifest says which rows belong to which work unit, the second if not.
+# These texts replace a work unit's hash in names of files with rows of several work units: the
+# first if the manifest records which rows belong to which work unit, the second if not.
 SHARED = "shared"
 MERGED = "merged"
-# This stands for the hash in names of files with changed rows.
+# This text replaces the hash in names of files with changed rows.
 CHANGES = "changes"
 
 
@@ -56,7 +55,7 @@ def quarantine_dir(spec: PublishingSpec) -> str:
 
 
 def late_dir(spec: PublishingSpec) -> str:
-    """Return the folder of late rows, which is beside the dataset's folder."""
+    """Return the folder of rows that were put aside; these rows are not part of the dataset."""
     return f"{dataset_dir(spec).rstrip('/')}{LATE}"
 
 
@@ -84,12 +83,12 @@ def dump_path(spec: PublishingSpec, name: str) -> str:
 
 
 def audit_dir(spec: PublishingSpec) -> str:
-    """Return the folder where requests are recorded unless the job names another one."""
+    """Return the folder that records requests unless the job names another one."""
     return join(dataset_dir(spec), AUDIT)
 
 
 def output_dir(spec: PublishingSpec, *, now: int, full: bool, taken: frozenset[str]) -> str:
-    """Return the folder that a run's files go to.
+    """Return the folder for a run's files.
 
     For path type default this is a new folder, named by the run's extract id: ``now`` (epoch ms
     UTC) in the configured zone and the load style; a second run in the same second adds one second
@@ -116,13 +115,13 @@ def final_name(
     extension: str,
     prefix: str = "part",
 ) -> str:
-    """Return a published file's name; if ``rows`` is given, it is put before the extension."""
+    """Return a published file's name; ``rows``, if given, comes before the extension."""
     count = "" if rows is None else f".{rows}"
     return f"{prefix}-{run_id}-{unit_hash}-{number}{count}.{extension}"
 
 
 def unit_hash_in(path: str) -> str:
-    """Return the work unit's hash in the name of a published file, as ``final_name`` put it there.
+    """Return the work unit's hash that ``final_name`` put into the name of a published file.
 
     A file with rows of several work units has another text there.
     """
@@ -130,5 +129,5 @@ def unit_hash_in(path: str) -> str:
 
 
 def join(*parts: str) -> str:
-    """Return one path, joined from parts that may be empty."""
+    """Return one path from parts, of which some may be empty."""
     return "/".join([parts[0].rstrip("/"), *(part.strip("/") for part in parts[1:] if part)])

@@ -1,4 +1,4 @@
-"""Finds old files in a dataset's own folders that no run reads, and deletes them.
+"""Finds and deletes old files in a dataset's own folders that no run reads.
 
 These are copies of files that acts withdrew, rows that the undo of an act removed
 (``_dil/withdrawn``, ``_dil/aside``), rows that were put aside or refused (``_quarantine``,
@@ -32,11 +32,11 @@ class Leftovers:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """Says which leftovers a job may delete.
+    """The ownership that decides which leftovers a job may delete.
 
     ``acts`` are the ids of its own acts, and ``last_act`` is the act that can be undone, empty if
-    there is none. ``is_alone`` says that no other job publishes to the dataset; ``has_audit`` says
-    that the job's records of requests are in the dataset's folder.
+    there is none. ``is_alone`` is true if no other job publishes to the dataset; ``has_audit`` is
+    true if the job's records of requests are in the dataset's folder.
     """
 
     acts: Collection[str]
@@ -48,10 +48,10 @@ class Ownership:
 def old_leftovers(
     filesystem: Filesystem, spec: PublishingSpec, owner: Ownership, before_ms: int
 ) -> tuple[Leftovers, ...]:
-    """Return files last changed at or before an instant, epoch ms UTC, that are no longer needed.
+    """Return unneeded files whose last change was at or before an instant in epoch ms UTC.
 
-    Files that the last act put away or aside stay: its undo needs them. All files that one act
-    withdrew are returned together or not at all.
+    Files that the last act withdrew or put aside stay, because its undo needs them. The files that
+    one act withdrew are returned together or not at all.
     """
     found: dict[str, list[FileInfo]] = {}
     for root in (withdrawal.act_folder(spec, ""), set_aside.act_folder(spec, "")):
@@ -75,10 +75,10 @@ def old_leftovers(
 
 
 def delete(filesystem: Filesystem, spec: PublishingSpec, leftovers: Iterable[Leftovers]) -> None:
-    """Delete leftovers, and then their empty folders; may be repeated.
+    """Delete leftovers, and then their empty folders; it may be repeated.
 
     Raises:
-        WriteError: the store refused.
+        WriteError: the store refused the deletion.
     """
     base = layout.dataset_dir(spec)
     for each in leftovers:
@@ -96,8 +96,8 @@ def _of_acts(
 ) -> Iterator[FileInfo]:
     """Yield the files of each act whose files are all old.
 
-    An act that the chain does not know counts, too: a crash came before it was decided, or another
-    job did it.
+    An act that the chain does not know counts too: a crash came before it was decided, or it is an
+    act of another job.
     """
     by_act: dict[str, list[FileInfo]] = defaultdict(list)
     for file in _own_files(filesystem, spec, root):

@@ -1,9 +1,9 @@
-"""Compares the last publish in state with that of the dataset.
+"""Compares the last publish in state with the last publish in the dataset.
 
 With each intent, and in the same transaction, the state store keeps the number of the publish and
 its destination. If a dataset has a later commit of the same job, a newer state published it: this
-state is an older copy, and would read the rows of those commits again. A state that knows of no
-publish at all was lost, or is a copy from before the first publish.
+state is an older copy, and would read the rows of those commits again. A state without any publish
+was lost, or is a copy from before the first publish.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from dil.storage import Filesystem
 
 log = logging.getLogger(__name__)
 
-# The option that lets one run read a whole source again; dil.model.derived has that for inputs.
+# The option that lets one run read a whole source again; dil.model.derived has the option for
+# inputs.
 ANEW = "-D ms.publish.mode=replace"
 
 
@@ -32,9 +33,9 @@ def newer_dataset(
     filesystem: Filesystem,
     destination: Destination | None = None,
 ) -> str:
-    """Return the problem if the dataset has commits that the state does not know, else "".
+    """Return the problem if the dataset has commits that the state lacks, else "".
 
-    ``destination`` belongs to ``spec``; the caller may give it if it has it.
+    ``destination`` belongs to ``spec``; the caller may pass one that it has already.
     """
     destination = destination or destination_for(spec, filesystem)
     older = _older_copy(job, store, spec, filesystem, destination)
@@ -48,9 +49,10 @@ def lost_state(
     filesystem: Filesystem,
     destination: Destination,
 ) -> str:
-    """Return the problem if the dataset has rows of a job whose state knows of no publish, else "".
+    """Return the problem if the dataset has a job's rows but its state has no publish, else "".
 
-    There is no problem if an operator has set the state since, for example by importing watermarks.
+    There is no problem if an operator set the state since then, for example by importing
+    watermarks.
     """
     if store.checkpoint(LAST_PUBLISH):
         return ""
@@ -74,9 +76,9 @@ def _older_copy(
     filesystem: Filesystem,
     destination: Destination,
 ) -> str:
-    """Return the problem if the state is a copy that misses later publishes, else "".
+    """Return the problem if the state is an older copy that lacks later publishes, else "".
 
-    A dataset elsewhere does not count here; ``refuse_other_place`` checks that.
+    A dataset in another place is no problem here; ``refuse_other_place`` checks that.
     """
     known = store.checkpoint(LAST_PUBLISH)
     number = known.get("sequence")
@@ -118,7 +120,7 @@ def refuse_older_state(
     *,
     anew: str = ANEW,
 ) -> None:
-    """Refuse to append with an older copy of the state; warn if rows are replaced.
+    """Raise if an older copy of the state would append rows again; warn if rows are replaced.
 
     Raises:
         StateError: published rows would be read and appended a second time.
@@ -145,7 +147,7 @@ def refuse_lost_state(
     *,
     anew: str = ANEW,
 ) -> None:
-    """Refuse to append with a state that knows of no publish, if the dataset has the job's rows.
+    """Raise if a state without any publish would append to a dataset with the job's rows.
 
     Raises:
         StateError: all rows would be read and appended a second time.
@@ -159,21 +161,27 @@ def refuse_lost_state(
 
 
 def _ways_out(anew: str) -> str:
-    """Return the ways to make state and dataset agree, as the fix of a message.
+    """Return the ways to make state and dataset agree, as the advice of a message.
 
-    A run with window_replace is not one of them: the next run would append the rows that it leaves.
+    A run with window_replace is not one of them: the next run would append the rows that this run
+    leaves out.
     """
-    return (
+    restore = (
         "Nothing was changed. Restore the newest copy of the state: dil state restore JOB.conf"
-        f" FILE. Where there is none, run once with {anew}, which reads everything again"
-        " (of a stream with -D ms.stream.mode=none, too). A job with"
-        " ms.source.files.once refuses that: move its dataset away, and run dil state forget"
-        " JOB.conf --all --keep-files --yes, then the job, which reads what its source still has."
+        " FILE. If there is no copy,"
+    )
+    if not anew:
+        return f"{restore} give the job another job.name and table."
+    return (
+        f"{restore} run once with {anew}, which reads everything again (of a"
+        " stream with -D ms.stream.mode=none, too). A job with ms.source.files.once refuses that:"
+        " move its dataset away, run dil state forget JOB.conf --all --keep-files --yes, and then"
+        " run the job, which reads all files that its source still has."
     )
 
 
 def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> None:
-    """Refuse to publish elsewhere than before, if watermarks say that rows are published already.
+    """Raise if the job would publish elsewhere although its watermarks count rows as published.
 
     Raises:
         ConfigError: the job's rows so far are in another place.
@@ -188,11 +196,11 @@ def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> N
     key = job.publishing.place_key
     raise ConfigError.single(
         key,
-        f"leads to {now}, and what {job.name} has read so far is in {before}: rows that count as"
+        f"leads to {now}, but {job.name} has published to {before} so far: rows that count as"
         " published would be missing here",
-        "Set it back. To start over in the new place: dil state forget JOB.conf --all --keep-files;"
-        " everything is read again, or only from the date in ms.watermark. The"
-        " rows in the old place stay there.",
+        "Set the destination back. To start over in the new place: dil state forget JOB.conf"
+        " --all --keep-files; then the job reads everything again, or only from the date in"
+        " ms.watermark. The rows in the old place stay there.",
         job.properties.origin(key),
     )
 
@@ -205,5 +213,5 @@ def _has_moved(job: Job, store: StateStore, filesystem: Filesystem) -> bool:
 
 
 def _place(destination: str) -> str:
-    """Return the place that ``described`` names, without the publish mode and options."""
+    """Return the place in a text of ``described``, without the publish mode and options."""
     return destination.partition(" with ")[0].partition("?mode=")[0].rstrip("/")

@@ -1,8 +1,8 @@
-"""The dataset's own list of live files: ``_dil/manifest-<n>.json``, newest wins.
+"""The dataset's own list of live files: ``_dil/manifest-<n>.json``; the newest one counts.
 
-A manifest is written once and never changed; creating number n + 1 is the switch that readers of
-manifests see. ``current.json`` is a hint where to begin the search (rule U5). The manifest and not
-the state store says which files belong to which work unit, so a lost state store never leads to
+A manifest is written once and never changed; readers of manifests see a publish when number n + 1
+exists. ``current.json`` is a hint where to begin the search (rule U5). The manifest and not the
+state store records which files belong to which work unit, so a lost state store never leads to
 doubled rows if files are replaced.
 """
 
@@ -20,7 +20,7 @@ from dil.publishing.documents import decoded
 from dil.publishing.layout import META
 from dil.storage import Filesystem
 
-# Since format 2 a manifest says which rows of a shared file belong to which work unit.
+# Since format 2 a manifest records which rows of a shared file belong to which work unit.
 FORMAT = 2
 _WITHOUT_UNITS = 1
 _KEPT = 20
@@ -32,8 +32,8 @@ _GIVEN_UP = "given-up/"
 class Manifest:
     """All live files of a dataset after one run.
 
-    ``landed`` is, per job, the largest sequence of an intent whose commit is in the dataset. Under
-    the name of ``given_up_name`` it has the largest sequence that was given up instead.
+    ``landed`` maps each job to the largest sequence of an intent whose commit is in the dataset.
+    Under ``given_up_name`` of the job it has the largest sequence that was given up.
     """
 
     format: int
@@ -62,14 +62,14 @@ EMPTY = Manifest(_WITHOUT_UNITS, -1, "", ())
 
 
 def newest(filesystem: Filesystem, dataset_dir: str) -> Manifest:
-    """Return the newest manifest, EMPTY when the dataset has none.
+    """Return the newest manifest, EMPTY if the dataset has none.
 
-    Numbers have no gaps, so the search upwards from the hint finds manifests that a crash kept out
-    of the hint.
+    Numbers have no gaps, so the search upwards from the hint also finds manifests that a crash kept
+    out of the hint.
 
     Raises:
-        StateError: a newer version wrote one, or it is damaged.
-        WriteError: its files are listed under another cluster or bucket than the folder's.
+        StateError: a newer version wrote a manifest, or a manifest is damaged.
+        WriteError: the manifest lists its files under another cluster or bucket than the folder's.
     """
     sequence = _hinted(filesystem, dataset_dir)
     found = _at(filesystem, dataset_dir, sequence)
@@ -79,7 +79,7 @@ def newest(filesystem: Filesystem, dataset_dir: str) -> Manifest:
 
 
 def _hinted(filesystem: Filesystem, dataset_dir: str) -> int:
-    """Return a number near the newest manifest's, -1 if there is no hint."""
+    """Return a number near the newest manifest's number, -1 without a hint."""
     hint = _content(filesystem, f"{_meta(dataset_dir)}/current.json")
     return -1 if hint is None else msgspec.json.decode(hint, type=_Hint).sequence
 
@@ -94,19 +94,19 @@ def _last_from(known: Manifest, filesystem: Filesystem, dataset_dir: str) -> Man
 
 
 def _require_one_address(manifest: Manifest, dataset_dir: str) -> None:
-    """Refuse files whose URIs would not be recognized: a cluster can have several names."""
+    """Raise if files' URIs would not be recognized, because a cluster can have several names."""
     here = _address(dataset_dir)
     for file in manifest.files:
         if _address(file.uri) != here:
             raise WriteError(
                 f"{dataset_dir}: the live files are listed under another address: {file.uri}",
-                "Use the address of the runs that published the files. A DNS name that follows the"
-                " active name node stays valid when another node takes over.",
+                "Use the address of the runs that published the files. A DNS name that follows"
+                " the active name node stays valid when another node takes over.",
             )
 
 
 def _address(place: str) -> str:
-    """Return scheme and host of a URI, the same text for all local paths."""
+    """Return scheme and host of a URI; the same text for all local paths."""
     scheme, is_uri, rest = place.partition("://")
     return f"{scheme}://{rest.partition('/')[0]}" if is_uri else "file://"
 
@@ -123,7 +123,7 @@ def live_files(filesystem: Filesystem, dataset_dir: str) -> tuple[PublishedFile,
 
 
 def live_paths(filesystem: Filesystem, dataset_dir: str) -> tuple[str, ...] | None:
-    """Return the paths of the live files, None if nothing was ever published."""
+    """Return the paths of the live files, None if no run ever published."""
     manifest = newest(filesystem, dataset_dir)
     if manifest is EMPTY:
         return None
@@ -131,9 +131,9 @@ def live_paths(filesystem: Filesystem, dataset_dir: str) -> tuple[str, ...] | No
 
 
 def fence(filesystem: Filesystem, intent: Intent) -> None:
-    """Keep an intent from ever landing, unless it has landed; repeating it changes nothing.
+    """Prevent an intent from ever landing, unless it has landed; repeating it changes nothing.
 
-    A new manifest takes the intent's number, and says that the intent was given up.
+    A new manifest takes the intent's number, and records that the intent was given up.
     """
     commit = replace(intent.commit, moves=(), removes=())
     advance(filesystem, intent.dataset_dir, commit, intent.sequence, gives_up=True)
@@ -149,9 +149,9 @@ def advance(
 ) -> None:
     """Write the manifest of a commit, numbered ``first`` or later; repeating it changes nothing.
 
-    If another job that appends to the same dataset takes the number first, the next number is tried
-    on top of its files. A driver that wakes up after others finished its commit finds that the
-    commit has landed, and writes nothing.
+    If another job that appends to the same dataset takes the number first, this function tries the
+    next number on top of that job's files. A driver that wakes up after others finished its commit
+    finds that the commit has landed, and writes nothing.
     """
     before = newest(filesystem, dataset_dir)
     while before.landed.get(commit.source_name, -1) < first:
@@ -163,10 +163,11 @@ def advance(
         else:
             before = newest(filesystem, dataset_dir)
         if is_written and before.sequence - after.sequence >= _KEPT:
-            # We slept, and the number was free because another driver used it and its manifest was
-            # deleted.
+            # This driver slept, and the number was free because another driver used it and its
+            # manifest was deleted.
             filesystem.delete_file(path)
-    # The hint is written once more: a crash may have come before it, and some readers read only it.
+    # The hint is written again, because a crash may have come before it, and some readers read only
+    # the hint.
     hint = _Hint(before.sequence, f"manifest-{before.sequence}.json")
     filesystem.put(f"{_meta(dataset_dir)}/current.json", msgspec.json.encode(hint))
     filesystem.delete_file(_path(dataset_dir, before.sequence - _KEPT))
@@ -177,7 +178,7 @@ def _after(before: Manifest, commit: Commit, first: int, *, gives_up: bool) -> M
     if gives_up:
         landed[given_up_name(commit.source_name)] = first
     files = _files_after(before, commit)
-    # A manifest without new members can be read by earlier releases.
+    # Earlier releases can read a manifest without new members.
     number = FORMAT if any(file.is_shared for file in files) else _WITHOUT_UNITS
     return Manifest(number, before.sequence + 1, commit.run_id, files, landed)
 

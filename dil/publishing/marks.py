@@ -10,11 +10,11 @@ from dil.storage import Filesystem
 
 
 def mark_labels(spec: PublishingSpec, filesystem: Filesystem, marks: Sequence[LabelMark]) -> None:
-    """Write into the registry which labels are closed or reopened, in this order; may be repeated.
+    """Write into the registry which labels are closed or reopened, in this order; repeatable.
 
     Raises:
-        WriteError: the database refused.
+        WriteError: the database refused to write.
     """
-    from dil.publishing.timeseries.access import open_access  # few runs close labels of a database
+    from dil.publishing.timeseries.access import open_access  # Few runs close labels of a database.
 
     open_access(spec, filesystem).mark(marks)

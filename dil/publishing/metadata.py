@@ -1,4 +1,4 @@
-"""``_dil_metadata.json`` beside the rows: facts that their readers need (rule U8)."""
+"""Writes ``_dil_metadata.json`` beside the rows: facts that their readers need (rule U8)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dil.publishing.layout import join
 from dil.storage import Filesystem
 
 NAME = "_dil_metadata.json"
-# Spark takes files with such names for Parquet, and fails to read a folder that has one.
+# Spark takes files with such names for Parquet, and fails to read a folder with such a file.
 _FORMER_NAME = "_metadata.json"
 FORMAT = 1
 

@@ -1,8 +1,9 @@
-"""The folders of a job: no file outside of them is moved or deleted.
+"""Checks that files are in the job's own folders: no other file is moved or deleted.
 
-Run rows, intents, results in staging and manifests name files by absolute paths, and each of these
-can be edited, damaged, or copied from another place. So before the first file is touched, their
-paths, with links resolved, are compared with the folders where the job stages and publishes.
+Records of runs, intents, results in staging and manifests name files by absolute paths, and each of
+these records can be edited, damaged, or copied from another place. So before the first file is
+touched, the paths, with links resolved, are compared with the folders in which the job stages and
+publishes.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from dil.storage.side_by_side import call_each
 
 @dataclass(frozen=True, slots=True)
 class OutsideFile:
-    """A file in a commit that the job must not touch; ``why`` is the end of a sentence."""
+    """A file in a commit that the job must not touch; ``why`` continues a sentence about it."""
 
     uri: str
     why: str
@@ -44,9 +45,10 @@ class OutsideFile:
 def split_runs(
     runs: Iterable[RunRecord], spec: PublishingSpec, job_name: str, filesystem: Filesystem
 ) -> tuple[list[RunRecord], list[RunRecord]]:
-    """Return the runs that staged in the job's staging, and the runs whose row has another folder.
+    """Return the runs that staged in the job's staging, and the runs that staged elsewhere.
 
-    Such a row was edited, or the job published elsewhere before. The files there are left alone.
+    The record of a run that staged elsewhere was edited, or the job published elsewhere before. The
+    files there are left alone.
     """
     runs = list(runs)
     if not runs:
@@ -81,7 +83,7 @@ def outside_files(
     limits = _Limits(spec, job_name, filesystem)
     for move in commit.all_moves:
         yield from limits.source(move)
-    if spec.keeps_files:  # rows of a database are in no file
+    if spec.keeps_files:  # Rows of a database are in no file.
         yield from limits.targets([move.target for move in commit.moves], is_new=True)
         yield from limits.targets(commit.removes)
     yield from limits.asides([move.target.uri for move in commit.quarantine])
@@ -91,25 +93,26 @@ def outside_files(
 def refuse_outside_files(
     commit: Commit, spec: PublishingSpec, job_name: str, filesystem: Filesystem
 ) -> None:
-    """Refuse a commit that touches a file outside of the job's folders, before it is decided.
+    """Raise if a commit touches a file outside of the job's folders, before it is decided.
 
     Raises:
-        WriteError: the message has the first such file; nothing was changed.
+        WriteError: the commit touches such a file; the message names the first one. Nothing was
+            changed.
     """
     found = next(outside_files(commit, spec, job_name, filesystem), None)
     if found is not None:
         raise WriteError(
-            f"{found}: nothing there is moved or deleted",
+            f"{found}: DIL moves and deletes no file there",
             "A result in staging or the dataset's manifest was changed, or the dataset was moved."
-            f" Restore {dataset_dir(spec)}/{META} from a copy, or take the file out of the newest"
-            " manifest there; `dil runs clean` gives up what is staged.",
+            f" Restore {dataset_dir(spec)}/{META} from a copy, or remove the file from the newest"
+            " manifest there; `dil runs clean` gives up the staged files.",
         )
 
 
 def refuse_outside_intent(
     intent: Intent, spec: PublishingSpec, job_name: str, filesystem: Filesystem
 ) -> None:
-    """Refuse to finish a publish that would touch files outside of the job's folders.
+    """Raise if finishing a publish would touch files outside of the job's folders.
 
     Raises:
         CommitUnknownError: the publish's record was changed; nothing was touched.
@@ -123,7 +126,7 @@ def refuse_outside_intent(
         found = f"{intent.dataset_dir} is not {folder}, the job's dataset"
     if found:
         raise CommitUnknownError(
-            f"run {intent.commit.run_id} began to publish, and its record was changed since:"
+            f"run {intent.commit.run_id} began to publish, but its record was changed since:"
             f" {found}",
             "Nothing was moved or deleted. Restore the state store from a copy. Or give this"
             " publish up: dil runs abandon JOB.conf",
@@ -138,7 +141,7 @@ def outside_files_of(
 
 
 def is_inside(path: str, folder: str, filesystem: Filesystem) -> bool:
-    """Return whether a path is below a folder, whatever links and ``..`` it goes through.
+    """Return whether a path is below a folder after resolving links and ``..``.
 
     The file itself may be a link: then the link is moved or deleted, not its target.
     """
@@ -150,7 +153,7 @@ def is_inside(path: str, folder: str, filesystem: Filesystem) -> bool:
 
 
 class _Limits:
-    """The folders where one job's files may be, each looked up once."""
+    """The folders in which one job's files may be; each is looked up once."""
 
     def __init__(self, spec: PublishingSpec, job_name: str, filesystem: Filesystem) -> None:
         self._spec = spec
@@ -159,7 +162,7 @@ class _Limits:
         self._staging = run_staging_dir(spec, job_name, "").rstrip("/")
         self._beside = (late_dir(spec), changelog_dir(spec))
         self._asides = (*aside_dirs(spec), self._beside[1], f"{self._dataset}/{META}/aside")
-        # An act takes back files that another act put away, and a backfill has its own folder.
+        # An act takes back files that another act withdrew, and a backfill has its own folder.
         self._sources = (
             self._staging,
             f"{self._dataset}/{META}/withdrawn",
@@ -194,7 +197,7 @@ class _Limits:
             else:
                 inside.setdefault(path.rpartition("/")[0], []).append(file)
         if is_new:
-            return  # this release makes these names itself; dumps are checked by their own rules
+            return  # This release makes these names itself; dumped files have checks of their own.
         roots = {self._dataset, self._spec.final_dir.rstrip("/")}
         between = sorted({above for folder in inside for above in _up_to(folder, roots)})
         is_other = dict(zip(between, call_each(self._filesystem, self._is_dataset, between),
@@ -205,7 +208,7 @@ class _Limits:
                     yield OutsideFile(file.uri, "is in the folder of another dataset")
 
     def asides(self, uris: Iterable[str]) -> Iterator[OutsideFile]:
-        """Yield files of put-aside rows that are outside of the folders for such rows."""
+        """Yield files of put-aside rows outside of the folders for such rows."""
         for uri in uris:
             path = self._path(uri)
             if path is None or not any(self._is_below(path, folder) for folder in self._asides):
@@ -215,11 +218,11 @@ class _Limits:
 
     @cached_property
     def _of_others(self) -> tuple[str, ...]:
-        """Return the folders beside the dataset that belong to another dataset of that name."""
+        """Return the folders beside the dataset that belong to another dataset with such a name."""
         return tuple(each for each in self._beside if is_other_dataset(each, self._filesystem))
 
     def _path(self, uri: str) -> str | None:
-        """Return the path of a URI, None if it is of another store or not a URI at all."""
+        """Return the path of a URI, None if it belongs to another store or is not a URI."""
         try:
             return self._filesystem.path_of(uri)
         except (ValueError, WriteError):
@@ -236,7 +239,7 @@ class _Limits:
         return parent == real or parent.startswith(f"{real}/")
 
     def _is_staging(self, folder: str) -> bool:
-        """Return whether files are published from a folder, and no link leads to it."""
+        """Return whether a folder may hold files to publish, and no link leads to it."""
         if folder not in self._staged:
             file = f"{folder}/file"
             root = next((root for root in self._sources if self._is_below(file, root)), None)
@@ -258,7 +261,7 @@ def _is_where_it_says(folder: str, base: str, filesystem: Filesystem) -> bool:
 
 
 def _up_to(folder: str, roots: set[str]) -> Iterator[str]:
-    """Yield a folder and the folders above it, up to a root, which is left out."""
+    """Yield a folder and the folders above it, up to but not including a root."""
     while folder and folder not in roots:
         yield folder
         folder = folder.rpartition("/")[0]

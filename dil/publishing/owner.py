@@ -1,8 +1,8 @@
-"""Says which jobs may publish into a dataset: ``_dil/owner.json``, ``_dil/owners`` (rule U21).
+"""Records which jobs may publish into a dataset: ``_dil/owner.json``, ``_dil/owners`` (rule U21).
 
-The first job is named by ``owner.json``. Each further job, and a job that changed its mode, has its
-own file in ``owners``. A job enters itself first and then looks for other jobs: if two come at the
-same moment, at least one sees the other, however long it was stopped in between.
+``owner.json`` names the first job. Each further job, and a job that changed its mode, has its own
+file in ``owners``. A job enters itself first and then looks for other jobs. So if two jobs come at
+the same moment, at least one sees the other, however long it was stopped in between.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ def claim(
 ) -> None:
     """Enter a job as an owner of the dataset; a folder that this creates gets ``dir_mode``.
 
-    With ``group`` the dataset's folder is given to that group, even if it exists already. If a
-    job's state was copied to another store, its new entry replaces its old one, provided that
-    ``is_newest_state`` holds.
+    If ``group`` is not empty, the dataset's folder is given to that group, even if it exists
+    already. If a job's state was copied to another store, its new entry replaces its old one,
+    provided that ``is_newest_state`` holds.
 
     Only the run that holds the job's lease may call it.
 
     Raises:
         ConfigError: another job owns the dataset, and not both jobs append.
-        StateError: a newer version wrote the owners, or a file of them is damaged.
+        StateError: a newer version wrote the owners' files, or one of these files is damaged.
         WriteError: the folder cannot be created, or cannot be given to the group.
     """
     meta = f"{dataset_dir}/{META}"
@@ -85,7 +85,7 @@ def _enter(
     before: _Entries,
     taken_over: Sequence[tuple[str, str]],
 ) -> None:
-    """Write an owner's entry, unless another entry that it does not replace forbids it."""
+    """Write an owner's entry, unless an entry that it does not replace forbids it."""
     meta = f"{dataset_dir}/{META}"
     _refuse_others(before, owner, dataset_dir)
     known = before.get((owner.job, owner.store))
@@ -113,11 +113,11 @@ def refuse_other_owners(
     owner: Owner,
     is_newest_state: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Refuse in the cases of ``claim``, but enter no owner.
+    """Raise the errors of ``claim``, but enter no owner.
 
     Raises:
-        ConfigError: another job owns it, and not both of them only append.
-        StateError: a newer version wrote who owns it, or the file is damaged.
+        ConfigError: another job owns the dataset, and not both jobs append.
+        StateError: a newer version wrote the owners' files, or one of these files is damaged.
     """
     entries = _entries(filesystem, f"{dataset_dir}/{META}")
     copied = _in_other_stores(entries, owner)
@@ -127,7 +127,7 @@ def refuse_other_owners(
 
 
 def _in_other_stores(entries: _Entries, owner: Owner) -> list[tuple[str, str]]:
-    """Return the entries of the same job with its state elsewhere."""
+    """Return the entries of the same job with its state in another store."""
     return [key for key in entries if key[0] == owner.job and key[1] != owner.store]
 
 
@@ -135,7 +135,7 @@ def owning_jobs(filesystem: Filesystem, dataset_dir: str) -> frozenset[str]:
     """Return the names of the jobs that publish into the dataset.
 
     Raises:
-        StateError: a newer version wrote who owns it, or the file is damaged.
+        StateError: a newer version wrote the owners' files, or one of these files is damaged.
     """
     return frozenset(job for job, _ in _entries(filesystem, f"{dataset_dir}/{META}"))
 
@@ -148,7 +148,7 @@ def _give(filesystem: Filesystem, dataset_dir: str, group: str) -> None:
         raise WriteError(
             f"{dataset_dir} cannot be given to data.publisher.final.dir.group={group}:"
             f" {error.message}",
-            "Name a group that the user of the job is in, or leave the property out.",
+            "Name a group to which the job's user belongs, or leave the property out.",
         ) from error
 
 
@@ -156,13 +156,14 @@ def _refuse_others(entries: _Entries, owner: Owner, dataset_dir: str) -> None:
     others = [entry for key, entry in entries.items() if key != (owner.job, owner.store)]
     for other in others:
         if other.owner.job == owner.job:
-            # With another state it would read everything again and append it.
+            # With another state the job would read everything again and append it.
             raise ConfigError.single(
                 "state.store.dir / state.store.db.url",
                 f"is {owner.store}, but job {owner.job} kept its watermarks in "
                 f"{other.owner.store} when it published here; without them it would read "
                 "everything again",
-                f"Set it back, or copy the state and delete {' and '.join(other.paths)}.",
+                "Set the state store back, or copy the state and delete"
+                f" {' and '.join(other.paths)}.",
             )
     for other in others:
         if {other.owner.mode, owner.mode} != {PublishMode.APPEND}:
@@ -176,7 +177,7 @@ def _refuse_others(entries: _Entries, owner: Owner, dataset_dir: str) -> None:
 
 
 def _entries(filesystem: Filesystem, meta: str) -> _Entries:
-    """Return who owns the dataset; a job's own file counts more than ``owner.json``."""
+    """Return the owners of the dataset; a job's own file counts more than ``owner.json``."""
     found: _Entries = {}
     own = (file.path for file in filesystem.files(f"{meta}/{_FOLDER}"))
     whole = [path for path in own if not path.rpartition("/")[2].startswith(".")]
@@ -205,6 +206,6 @@ def _read(filesystem: Filesystem, path: str) -> tuple[Owner, ...]:
         return ()
     except OSError as error:
         raise WriteError(
-            f"{path}: {error.strerror}", "data.publisher.final.dir must name a folder."
+            f"{path}: {error.strerror}", "Let data.publisher.final.dir name a folder."
         ) from error
     return decoded(data, _Owners, path, FORMAT).owners

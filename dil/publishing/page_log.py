@@ -1,9 +1,9 @@
-"""The progress of an unfinished attempt, page by page: kept beside its staged files.
+"""Records the progress of an unfinished attempt, page by page, beside its staged files.
 
-Each checkpoint of an attempt is one file ``page-<n>.json``, written as a whole or not at all and
-never changed, so that a kill at any moment leaves the earlier checkpoints as they are. No task
-touches the state store (rule C32); the log is read by a later attempt of the same work unit, in
-this run or in a later one, and is never published by itself.
+Each checkpoint of an attempt is one file ``page-<n>.json``, which is written as a whole or not at
+all and never changed. So a kill at any moment leaves the earlier checkpoints intact. No task
+touches the state store (rule C32). A later attempt of the same work unit, in this run or a later
+one, reads the log; the log itself is never published.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _COPIED_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class LogOwner:
-    """The values that must be equal for a later attempt to continue; times are epoch ms UTC.
+    """The values that must be equal if a later attempt is to continue; times are epoch ms UTC.
 
-    ``low`` and ``high`` are 0 if no request depends on the window. ``full_extract`` is set only if
+    ``low`` and ``high`` are 0 if no request depends on the window. ``full_extract`` is true only if
     a full run makes other requests. ``last_high`` is the end of the earlier reading of the work
     unit: a second reading never continues an attempt that began before the last publish.
     """
@@ -68,10 +68,10 @@ class RefusedRequest:
 class LoggedCheckpoint:
     """The additions of one checkpoint to the checkpoints before it.
 
-    Paging continues at ``position``. ``files`` and ``refused`` are those that no earlier checkpoint
-    has. The other members replace their values in the earlier checkpoint: the number of requests so
-    far, the schema, the findings for each column, notes for the report. ``read_since`` is the now,
-    epoch ms UTC, of the run that read the first page; 0 if it is unknown.
+    Paging continues at ``position``. ``files`` and ``refused`` contain only entries that no earlier
+    checkpoint has. The other members replace their values in the earlier checkpoint: the number of
+    requests so far, the schema, the findings for each column, notes for the report. ``read_since``
+    is the run time (now), epoch ms UTC, of the run that read the first page; 0 if it is unknown.
     """
 
     owner: LogOwner
@@ -88,9 +88,9 @@ class LoggedCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class PageLog:
-    """The log of one attempt as it was found: its last checkpoint, and all files.
+    """The log of one attempt: its last checkpoint, and all files.
 
-    ``refused`` are the rows that were put aside, of all checkpoints.
+    ``refused`` are the rows put aside by all checkpoints.
     """
 
     folder: str
@@ -111,7 +111,7 @@ def write_checkpoint(
     When this returns, the checkpoint and the finished files that it names are durable.
 
     Raises:
-        WriteError: the file system refused.
+        WriteError: the file system refused to write.
     """
     filesystem.put(f"{folder}/page-{number:08d}.json", msgspec.json.encode(checkpoint))
     if number == 0:
@@ -121,14 +121,14 @@ def write_checkpoint(
 
 
 def read_log(filesystem: Filesystem, folder: str) -> PageLog | None:
-    """Return the log of an attempt, None if there is none that can be used.
+    """Return the log of an attempt, None if there is no usable log.
 
-    It ends before the first checkpoint that is missing, cannot be read, has another owner than the
-    first checkpoint, or names a file that does not exist in its full size.
+    The log ends before the first checkpoint that is missing, cannot be read, has another owner than
+    the first checkpoint, or names a file that does not exist in its full size.
     """
     sizes = {file.path: file.size for file in filesystem.files(folder)}
     if f"{folder}/{RESULT_NAME}" in sizes:
-        return None  # the attempt is complete, and its files may have been merged since
+        return None  # The attempt is complete, and its files may have been merged since.
     files: list[LoggedFile] = []
     refused: list[RefusedRequest] = []
     last: LoggedCheckpoint | None = None
@@ -145,7 +145,7 @@ def read_log(filesystem: Filesystem, folder: str) -> PageLog | None:
 
 
 def best_log(filesystem: Filesystem, unit_folder: str, owner: LogOwner) -> PageLog | None:
-    """Return the log with the most progress among a work unit's attempts, None if none fits."""
+    """Return the log with the most progress among a work unit's attempts, None without one."""
     found = [
         log
         for attempt in filesystem.folders(unit_folder)
@@ -172,7 +172,7 @@ def drop_logs(filesystem: Filesystem, staging_dir: str, signatures: Collection[s
     """Delete the logs of work units below a run's staging, with the files that they name.
 
     Raises:
-        WriteError: the file system refused.
+        WriteError: the file system refused the deletion.
     """
     for log in _logs(filesystem, staging_dir):
         if log.last.owner.signature in signatures:
@@ -183,12 +183,11 @@ def keep_logs(filesystem: Filesystem, staging_dir: str, owed: Collection[str]) -
     """Delete a run's staging, except the logs of work units that are still owed.
 
     Args:
-        filesystem: Where staging is.
+        filesystem: The filesystem of the staging folder.
         staging_dir: The run's staging folder.
-        owed: The signatures of work units that are to be continued.
+        owed: The signatures of work units that a later run continues.
 
-    Returns:
-        Whether anything was kept; if False, no log was worth keeping, and nothing was deleted.
+    Returns: Whether any log was kept; if False, no log was worth keeping, and nothing was deleted.
     """
     logs = _logs(filesystem, staging_dir)
     kept = {log.folder for log in logs if log.last.owner.signature in owed}
@@ -202,12 +201,12 @@ def keep_logs(filesystem: Filesystem, staging_dir: str, owed: Collection[str]) -
 
 
 def take_over(filesystem: Filesystem, log: PageLog, paths: Sequence[str]) -> bool:
-    """Copy the files of a log, each to its path; return whether all exist and are undamaged.
+    """Copy each file of a log to its path; return whether all files exist and are undamaged.
 
-    The log stays as it is: it is valid until the new attempt has a checkpoint of its own.
+    The log stays unchanged: it is valid until the new attempt has a checkpoint of its own.
 
     Raises:
-        WriteError: the file system refused.
+        WriteError: the file system refused to write.
     """
     for file, path in zip(log.files, paths, strict=True):
         digest = hashlib.sha256()
@@ -220,7 +219,7 @@ def take_over(filesystem: Filesystem, log: PageLog, paths: Sequence[str]) -> boo
                     digest.update(data)
                     target.write(data)
         except FileNotFoundError:
-            return False  # an attempt that was thought dead has just been completed
+            return False  # An attempt that seemed dead has just been completed.
         if digest.hexdigest() != file.sha256:
             return False
     return True
@@ -252,5 +251,5 @@ def _read(filesystem: Filesystem, path: str) -> LoggedCheckpoint | None:
         with filesystem.open_input(path) as stream:
             found = msgspec.json.decode(stream.read(), type=LoggedCheckpoint)
     except (OSError, DilError, msgspec.MsgspecError):
-        return None  # the file is damaged, or of another version of dil
+        return None  # The file is damaged, or of another version of DIL.
     return found if found.format == LOG_FORMAT else None

@@ -1,4 +1,4 @@
-"""A destination of the job's own: ``ms.destination.class``."""
+"""Calls a destination class of the job's own: ``ms.destination.class``."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def plugged_destination(
 
 
 class _Translating(Destination):
-    """Calls a destination class of the job's own, and translates its errors to ours.
+    """Calls a destination class of the job's own, and translates its errors to DIL's.
 
-    Methods for tables of files are not called: such a class keeps no earlier versions.
+    It calls no methods for tables of files, because such a class keeps no earlier versions.
     """
 
     def __init__(self, inner: Destination, what: str) -> None:
@@ -116,14 +116,14 @@ class _Translating(Destination):
             return self._is(bool, self._inner.is_given_up(intent), "is_given_up")
 
     def _is(self, kind: type[T], found: T, method: str) -> T:
-        """Return an answer of the right type; a wrong one, such as None for False, could lose rows.
+        """Return an answer of the right type; a wrong one, such as None for False, may lose rows.
 
         Raises:
-            PluginFailureError: the answer is of another type.
+            PluginFailureError: the answer has another type.
         """
         if isinstance(found, kind):
             return found
         raise PluginFailureError(
-            f"{self._what}.{method} returned {type(found).__name__}, and not {kind.__name__}",
+            f"{self._what}.{method} returned {type(found).__name__}, not {kind.__name__}",
             "Correct the class that ms.destination.class names.",
         )

@@ -1,7 +1,7 @@
 """Makes staged files visible: record the intent, carry it out, commit (rule C26).
 
 Before the intent is recorded, nothing is visible and a crash has no effect. After that, this run or
-the next one only ever finishes the publish: repeating a step changes nothing.
+the next one can only finish the publish: repeating a step changes nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def publish(
     filesystem: Filesystem,
     destination: Destination | None = None,
 ) -> JsonObject | None:
-    """Make an operator's commit visible and record it; return the new block, if one was due.
+    """Make an operator's commit visible and record it; return the new block, None if none was due.
 
     Raises:
         StateError: the state is older than the dataset.
@@ -55,15 +55,15 @@ def make_visible(
     filesystem: Filesystem,
     destination: Destination | None = None,
 ) -> None:
-    """Record a commit's intent, then put its files where readers find them.
+    """Record a commit's intent, then move its files to their visible places.
 
-    A commit that moves and removes nothing needs neither. ``destination`` belongs to ``spec``; the
-    caller gives it if it has it, because it may have cached facts about a table.
+    A commit that moves and removes no file needs neither step. ``destination`` belongs to ``spec``;
+    a caller that has one passes it, because it may have cached facts about a table.
 
     Raises:
         LeaseLostError: another run took over before anything became visible.
-        WriteError: a file could not be moved, and the next run finishes the rest; or a file does
-            not fit its destination, or its path is too long, and nothing was decided.
+        WriteError: a file could not be moved, and the next run moves the rest; or a file does not
+            fit its destination, or its path is too long, and nothing was decided.
         CommitConflictError: another program changed published files; nothing was decided.
         StateError: the state is older than the dataset, or rows that another program marked as
             deleted would come back; nothing was decided.
@@ -88,7 +88,7 @@ def refuse_unpublishable(
     """Raise the errors that ``make_visible`` raises before anything is decided; for previews.
 
     Raises:
-        WriteError: a file does not fit, or is outside of the job's folders.
+        WriteError: a file does not fit its destination, or is outside of the job's folders.
         CommitConflictError: another program changed published files.
         StateError: the state is older than the dataset, or rows that another program marked as
             deleted would come back.
@@ -113,7 +113,7 @@ def _refuse_unfit(
 
 
 def _refuse_unfit_names(commit: Commit, filesystem: Filesystem) -> None:
-    """Refuse files that could not be moved to their names, before anything is decided.
+    """Raise if a file could not be moved to its name, before anything is decided.
 
     Raises:
         WriteError: a path is too long, or a folder on it is a file.
@@ -129,14 +129,14 @@ def _refuse_unfit_names(commit: Commit, filesystem: Filesystem) -> None:
     for folder in compress(folders, call_each(filesystem, is_file, folders)):
         raise WriteError(
             f"{folder} is a file, so no file can be below it",
-            "Nothing was published. Move that file away, then run again.",
+            "Nothing was published. Move that file away, then run the job again.",
         )
 
 
 def append_block(
     store: StateStore, lease: Lease, commit: Commit, spec: PublishingSpec, filesystem: Filesystem
 ) -> int | None:
-    """Record a commit that is visible; return its block's sequence, None if none was due.
+    """Record a visible commit; return its block's sequence, None if no block was due.
 
     Raises:
         LeaseLostError: another run took over; the next run finishes this publish.
@@ -153,7 +153,8 @@ def finish_pending(
     """Finish the publish that an earlier run decided; return its commit, None if none was pending.
 
     Raises:
-        CommitUnknownError: the job publishes elsewhere now, or files are gone; nothing was done.
+        CommitUnknownError: the job's destination is another one now, or files are gone; nothing was
+            changed.
     """
     intent = store.pending_intent()
     if intent is None:
@@ -169,7 +170,7 @@ def finish_pending(
 
 
 def refuse_given_up(intent: Intent, destination: Destination) -> None:
-    """Refuse to finish a publish that was being given up: it can no longer land.
+    """Raise if a publish was being given up, because it can no longer land.
 
     Raises:
         CommitUnknownError: the publish was being given up; nothing was touched.
@@ -177,7 +178,8 @@ def refuse_given_up(intent: Intent, destination: Destination) -> None:
     has_files = bool(intent.commit.moves or intent.commit.removes)
     if has_files and destination.is_given_up(intent):
         raise CommitUnknownError(
-            f"the publish of run {intent.commit.run_id} was being given up, but not to its end",
+            f"the publish of run {intent.commit.run_id} was being given up, but that was not"
+            " finished",
             "Finish giving it up: dil runs abandon JOB.conf --yes",
         )
 
@@ -186,7 +188,7 @@ def lost_moves(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> 
     """Return the moves whose file is neither staged nor published.
 
     Raises:
-        CommitUnknownError: the job publishes elsewhere now, so the outcome is unknown.
+        CommitUnknownError: the job's destination is another one now, so the outcome is unknown.
     """
     refuse_other_destination(intent, spec, filesystem)
     quarantine = dumps.lost_moves(intent.commit.quarantine, filesystem)
@@ -194,30 +196,30 @@ def lost_moves(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> 
 
 
 def refuse_other_destination(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> None:
-    """Refuse to finish a publish if the job publishes elsewhere now.
+    """Raise if the job's destination is not the one of the publish.
 
     Raises:
-        CommitUnknownError: the job publishes elsewhere; nothing was touched.
+        CommitUnknownError: the job's destination is another one now; nothing was touched.
     """
     now = described(spec, filesystem)
     if intent.destination not in ("", now):
         raise CommitUnknownError(
-            f"run {intent.commit.run_id} began to publish to {intent.destination}, and the job now"
+            f"run {intent.commit.run_id} began to publish to {intent.destination}, but the job now"
             f" publishes to {now}",
-            "Nothing was changed. Set the destination back and run again: the publish is finished. "
-            "Then change it.",
+            "Nothing was changed. Set the destination back and run the job again, which finishes"
+            " the publish. Then change the destination.",
         )
 
 
 def _refuse_lost_files(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> None:
-    """Refuse to finish if a file of the publish is neither staged nor published."""
+    """Raise if a file of the publish is neither staged nor published."""
     for move in lost_moves(intent, spec, filesystem):
         raise CommitUnknownError(
             f"run {intent.commit.run_id} began to publish, and its file {move.source} is gone; "
             f"it is not at {move.target.uri} either",
-            "Nothing was deleted and no watermark moved. Restore the file from a copy of the "
-            "staging folder, then run again: the publish is finished first. Or finish the "
-            "publish without it: dil runs finish JOB.conf --without-lost",
+            "Nothing was deleted and no watermark moved. Restore the file from a copy of the"
+            " staging folder, then run the job again, which finishes the publish first. Or finish"
+            " the publish without it: dil runs finish JOB.conf --without-lost",
         )
 
 
@@ -227,7 +229,7 @@ def carry_out(
     filesystem: Filesystem,
     destination: Destination | None = None,
 ) -> None:
-    """Publish the files of an intent, rows that were put aside first; each step may be repeated.
+    """Publish the files of an intent, put-aside rows first; each step may be repeated.
 
     For ``destination`` see ``make_visible``.
     """
@@ -238,7 +240,7 @@ def carry_out(
 
 
 def quarantined_files(spec: PublishingSpec, filesystem: Filesystem) -> tuple[str, ...]:
-    """Return the URIs of the rows put aside so far, if a run may delete such files.
+    """Return the URIs of the files of put-aside rows, if a run may delete such files.
 
     These are rows that broke the contract and rows that the receiver refused; late rows are handled
     separately.
@@ -259,10 +261,10 @@ def untracked_files(
     """Return the visible files of the dataset that no manifest lists.
 
     A replace removes them (rule U16). A window replace removes those whose names belong to its own
-    work units, because a manifest may have been lost. Other datasets below this one are left alone,
-    and so are files behind links. A table knows all its live files, and keeps other files for
-    readers of its earlier versions; for it, a window replace gets the live files without a work
-    unit.
+    work units, because a manifest may have been lost. The result contains no files of other
+    datasets below this one, and no files behind links. A table knows all its live files, and keeps
+    other files for readers of its earlier versions; for a table, the result is its live files
+    without a work unit.
     """
     if spec.mode in (PublishMode.APPEND, PublishMode.MERGE) or spec.destination is not None:
         return ()
@@ -287,7 +289,7 @@ def untracked_files(
 
 
 def _without_links(files: Iterable[FileInfo], base: str, filesystem: Filesystem) -> list[FileInfo]:
-    """Return the files that are reached from a base folder without following a link."""
+    """Return the files that can be reached from a base folder without following a link."""
     root = filesystem.real_path(base)
     by_folder: dict[str, list[FileInfo]] = defaultdict(list)
     for file in files:
@@ -301,14 +303,14 @@ def _without_links(files: Iterable[FileInfo], base: str, filesystem: Filesystem)
 
 
 def sweep(filesystem: Filesystem, staging_dir: str) -> bool:
-    """Delete a run's staging folder; return whether it is gone.
+    """Delete a run's staging folder; return whether it no longer exists.
 
     A task of a crashed run may still write there for a moment; then the next run sweeps.
     """
     try:
         filesystem.delete_tree(staging_dir)
     except WriteError as error:
-        log.warning("cannot sweep %s now: %s", staging_dir, error.message)
+        log.warning("cannot delete the staging folder %s now: %s", staging_dir, error.message)
         return False
     return True
 

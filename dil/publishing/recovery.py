@@ -1,4 +1,4 @@
-"""Finds the staged work of earlier runs, and says what of it a run can use (rules C26 to C32)."""
+"""Finds the staged work of earlier runs, and the part that a run can use (rules C26 to C32)."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def finished(
     spec: PublishingSpec,
     filesystem: Filesystem,
 ) -> tuple[Finished, ...]:
-    """Return staged results in the form that ``decide`` takes, in the order of their plan.
+    """Return staged results in the form for ``decide``, in the order of their plan.
 
-    Of rows with one key, a merge keeps the last one, so the order matters. Work units whose files
-    would replace other work units' files by their names are failures.
+    A merge keeps the last of the rows with one key, so the order matters. Work units whose files
+    would replace files of other work units become failures.
     """
     places = {unit.signature: place for place, unit in enumerate(plan.work_units)}
     kept = sorted(results, key=lambda each: places.get(each.work_unit.signature, -1))
@@ -94,11 +94,12 @@ def _failed(unit: WorkUnit, why: str) -> Finished:
 
 @dataclass(frozen=True, slots=True)
 class ReusePolicy:
-    """Decides whether rows that an earlier run read are fresh enough to be used now.
+    """Decides whether a run may use rows that an earlier run read.
 
     A grace period waits for corrections. Rows that were read before it ended may lack corrections.
-    They are fresh enough only if the work unit will be due again: if it ends after ``due_after``,
-    the cutoff that this run's publish leaves behind (rules C30 and P19). Times are epoch ms UTC.
+    They may be used only if the work unit will be due again, that is, if it ends after
+    ``due_after``, the cutoff that this run's publish leaves (rules C30 and P19). Times are epoch ms
+    UTC.
     """
 
     grace_ms: int
@@ -106,7 +107,7 @@ class ReusePolicy:
 
     @classmethod
     def of(cls, plan: Plan, least_grace_ms: int) -> ReusePolicy:
-        """Return the policy of a plan; the latest cutoff of all its units applies to each.
+        """Return the policy of a plan; it applies the latest cutoff of all units to each unit.
 
         ``least_grace_ms`` is the shortest grace period, in ms, that the next run may have.
         """
@@ -128,7 +129,7 @@ def resumable(
 ) -> dict[str, str]:
     """Return, by signature, the folders in which runs kept pages of these work units.
 
-    The last run's folder wins. If its pages are not fresh enough, the text is empty.
+    The last run's folder counts. If its pages are not fresh enough, the text is empty.
     """
     logs: dict[str, PageLog] = {}
     for run in runs:
@@ -143,8 +144,9 @@ def resumable(
 class AdoptableWork:
     """Staged work of earlier runs that a run may adopt instead of reading again.
 
-    Only first readings are adopted. A second reading looks for rows that arrived since, so an older
-    one must not replace it. A first reading that is not fresh enough is not adopted, either.
+    Only first readings are adopted. A second reading looks for rows that arrived since the first
+    one, so an older reading must not replace it. A first reading that is not fresh enough is not
+    adopted either.
     """
 
     def __init__(
@@ -165,7 +167,7 @@ class AdoptableWork:
 
 
 class SentResults:
-    """Staged answers of rows that earlier runs sent; always adopted (rule G38).
+    """Staged answers for rows that earlier runs sent; they are always adopted (rule G38).
 
     Read rows may be too old to be used, but sent rows stay sent: repeating the work unit would send
     its rows twice.
@@ -183,7 +185,7 @@ class SentResults:
 def _by_range(
     results: Iterable[StagedResult], digests: Collection[str]
 ) -> Mapping[tuple[str, int, int], StagedResult]:
-    """Return these configurations' results by the values that must be equal to adopt them."""
+    """Return the results of these configurations, by the values that an adoption compares."""
     return {
         (each.work_unit.signature, each.work_unit.low, each.work_unit.high): each
         for each in results

@@ -1,6 +1,6 @@
 """Finds files that another program rewrote, so that the work units of their rows are unknown.
 
-That program replaced files of the job by its own. Rows that are read again would be doubled.
+The other program replaced files of the job by its own. Rows that are read again would be doubled.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from dil.storage.side_by_side import call_each
 _HASH = re.compile("[0-9a-f]{16}")
 _WAYS_BACK = {
     TableFormat.FILES: "Put the files back that are gone",
-    TableFormat.DELTA: "Let the table be as it was before (RESTORE TABLE)",
-    TableFormat.ICEBERG: "Let the table be as it was before (rollback_to_snapshot)",
+    TableFormat.DELTA: "Set the table back to its earlier version (RESTORE TABLE)",
+    TableFormat.ICEBERG: "Set the table back to its earlier version (rollback_to_snapshot)",
 }
 
 
@@ -37,12 +37,12 @@ def rewritten_units(
     signatures: Iterable[str],
     altered: Iterable[PublishedFile] = (),
 ) -> StateError | None:
-    """Return why work units cannot be replaced, if another program may hold their rows elsewhere.
+    """Return why work units cannot be replaced, if another program may hold their rows; else None.
 
     Args:
         job: The name of the job.
-        store: The job's state; if the job keeps none, the state says nothing here.
-        spec: Where the job publishes.
+        store: The job's state; without state the check has no records from it.
+        spec: The job's publishing settings.
         filesystem: The filesystem of the dataset.
         files: The live files, and visible files that no manifest lists.
         signatures: The work units.
@@ -77,9 +77,9 @@ def refuse_rewritten(
     files: Iterable[PublishedFile],
     signatures: Iterable[str],
 ) -> None:
-    """Refuse to replace work units whose rows another program may have written elsewhere.
+    """Raise if work units cannot be replaced because another program may hold their rows.
 
-    The arguments are those of ``rewritten_units``.
+    The arguments are as for ``rewritten_units``.
 
     Raises:
         StateError: another program may have written their rows; nothing was decided.
@@ -104,7 +104,7 @@ def left_behind(
 
 
 def _is_strange(file: PublishedFile) -> bool:
-    """Return whether another program named a file: our names show the work unit."""
+    """Return whether another program named a file: DIL's names contain the work unit."""
     word = unit_hash_in(file.uri)
     return not (file.run_id or word in (SHARED, MERGED) or _HASH.fullmatch(word))
 
@@ -118,10 +118,10 @@ def _missing(
 ) -> Iterator[PublishedFile]:
     """Yield the listed files of work units that no longer exist.
 
-    Dumped files do not count: no program rewrites them; they were moved on.
+    Dumped files do not count: no program rewrites them, but programs move them away.
     """
     listed = [file for file in files if not (file.is_dump or wanted.isdisjoint(file.signatures))]
-    if spec.mode is PublishMode.APPEND:  # other jobs may publish there
+    if spec.mode is PublishMode.APPEND:  # Other jobs may publish there.
         own = store.own_files(listed)
         listed = [file for file in listed if file.uri in own]
     paths = [filesystem.path_of(file.uri) for file in listed]
@@ -138,18 +138,19 @@ def _left_table(
 ) -> Iterator[PublishedFile]:
     """Yield the files that the manifest or the chain lists and the table no longer has.
 
-    The manifest says which rows belong to which work unit, but only until the next publish; the
-    chain says it for longer. File names are compared, because a dataset may have been moved.
+    The manifest records which rows belong to which work unit, but only until the next publish; the
+    chain keeps its record longer. Only file names are compared, because a dataset may have been
+    moved.
     """
     here = {_name(file.uri) for file in live}
     listed = manifest.live_files(filesystem, dataset_dir(spec))
     gone = [file for file in listed if _name(file.uri) not in here]
-    if spec.mode is PublishMode.APPEND:  # other jobs may publish there
+    if spec.mode is PublishMode.APPEND:  # Other jobs may publish there.
         own = store.own_files(gone)
         gone = [file for file in gone if file.uri in own]
     yield from gone
     if newer_dataset(job, store, spec, filesystem):
-        return  # an older copy of the state does not know which files runs removed since
+        return  # An older copy of the state does not know which files runs removed since.
     named = {_name(file.uri) for file in gone}
     for uri in left_behind(store, spec, filesystem, live):
         if _name(uri) not in named:
@@ -170,11 +171,11 @@ def _units_of(file: PublishedFile, wanted: frozenset[str], store: StateStore) ->
 def _refusal(spec: PublishingSpec, gone: str, act: str, signature: str) -> StateError:
     kind = "files" if spec.table.format is TableFormat.FILES else f"{spec.table.format} table"
     return StateError(
-        f"another program took {gone} out of the {kind} of {dataset_dir(spec)} and {act}, which may"
-        f" hold the rows of {signature}: they would be doubled",
+        f"another program removed {gone} from the {kind} of {dataset_dir(spec)} and {act}, which"
+        f" may hold the rows of {signature}: they would be doubled",
         f"Nothing was published. {_WAYS_BACK[spec.table.format]}, or read all rows again once with"
-        " ms.publish.mode=replace. Then let that program leave the table alone: `dil compact` puts"
-        " files together and keeps the record of which rows belong to which work unit.",
+        " ms.publish.mode=replace. Then keep that program away from the table: `dil compact`"
+        " merges files and keeps the record of which rows belong to which work unit.",
     )
 
 

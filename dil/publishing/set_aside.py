@@ -1,9 +1,9 @@
-"""Moves rows that an operator's act puts or takes aside, and brings them back when it is undone.
+"""Moves rows that an operator's act puts aside, and brings them back when it is undone.
 
 A backfill brings its own rows for ``_quarantine`` and ``_failed``, and takes away the late rows of
-the work units that it replaces. Those rows move to ``<dataset>/_dil/aside/<act>/<folder>/``, where
-no reader takes them for rows of the dataset; undoing the act moves them back. Names in the folders
-are made from act, work unit and number; in ``aside`` each file keeps its name.
+the work units that it replaces. The late rows move to ``<dataset>/_dil/aside/<act>/<folder>/``,
+which no reader takes for rows of the dataset; undoing the act moves them back. File names in the
+first two folders consist of act, work unit and number; in ``aside`` each file keeps its name.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ from dil.publishing.late_files import late_files
 from dil.storage import FileInfo, Filesystem
 
 _FOLDER = "aside"
-# Returns the records of files of late rows by their former URIs; called only if there are such
-# files.
+# Returns the records of files of late rows by their former URIs; called only if such files exist.
 Recorded = Callable[[], Mapping[str, PublishedFile]]
 
 
 def exchanged(
     filesystem: Filesystem, spec: PublishingSpec, undone: str, act_id: str, recorded: Recorded
 ) -> tuple[Move, ...]:
-    """Return the moves that take away the rows an act put aside, and bring back the rows it took.
+    """Return the moves that swap the rows that an act put aside with the rows that it took away.
 
     Args:
-        filesystem: Where the dataset is.
-        spec: How the job publishes.
-        undone: The act that is undone.
-        act_id: The id of the act that undoes it.
+        filesystem: The filesystem of the dataset.
+        spec: The job's publishing settings.
+        undone: The act to undo.
+        act_id: The id of the new act.
         recorded: Returns the records of files of late rows.
 
     Raises:
@@ -59,11 +58,11 @@ def late_taken(
     """Return the moves that take late rows aside.
 
     Args:
-        filesystem: Where the dataset is.
-        spec: How the job publishes.
-        act_id: The id of the act that takes them.
-        units: The signatures of their work units.
-        runs: The ids of the runs that published them, None for all runs.
+        filesystem: The filesystem of the dataset.
+        spec: The job's publishing settings.
+        act_id: The id of the act that takes the rows.
+        units: The signatures of the rows' work units.
+        runs: The ids of the runs that published the rows, None for all runs.
     """
     hashes = set(map(unit_hash, units))
     if not hashes:
@@ -86,7 +85,7 @@ def late_back(
 ) -> tuple[Move, ...]:
     """Return the moves that bring late rows back, for files that acts withdrew with them.
 
-    ``returning`` are the moves that bring those files back.
+    ``returning`` are the moves that bring the withdrawn files back.
     """
     root = withdrawal.act_folder(spec, "").rstrip("/")
     acts = sorted(
@@ -167,8 +166,7 @@ def _files(filesystem: Filesystem, folder: str) -> Iterator[FileInfo]:
 def _move(
     filesystem: Filesystem, file: FileInfo, path: str, act_id: str, known: PublishedFile | None
 ) -> Move:
-    # For rows that were put aside, no record keeps work unit, number or checksum; only late rows
-    # have such records.
+    # Only late rows have records of work unit, number and checksum; other put-aside rows have none.
     rows, sha256 = (0, "") if known is None else (known.rows, known.sha256)
     target = PublishedFile(
         uri=filesystem.uri(path),

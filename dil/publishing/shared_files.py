@@ -1,4 +1,4 @@
-"""Shared files: a run, a compaction or a merge wrote rows of several work units into one file."""
+"""Checks shared files, in which a run, a compaction or a merge wrote rows of several work units."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def is_small(file: SizedFile, target: int) -> bool:
 
 
 def packed(files: Sequence[F], target: int, most: int | None = None) -> Iterator[tuple[F, ...]]:
-    """Yield groups of two or more neighbours that together are about as large as a file should be.
+    """Yield groups of two or more neighbouring files that together have about the target size.
 
     Args:
         files: Small files.
-        target: How many bytes a file should have; no group has more.
+        target: The size of a file in bytes; no group is larger.
         most: The largest number of files in a group.
     """
     held: list[F] = []
@@ -48,13 +48,13 @@ def packed(files: Sequence[F], target: int, most: int | None = None) -> Iterator
 
 
 def misfit(file: PublishedFile) -> str:
-    """Return the problem if work units do not have each row of a file exactly once, else ""."""
+    """Return the problem if a file's rows do not belong to exactly one work unit each, else ""."""
     end = 0
     for each in file.units:
         if each.start < end or each.rows < 0:
-            return f"row {each.start:,} is of two work units"
+            return f"row {each.start:,} belongs to two work units"
         if each.start > end:
-            return f"rows {end:,} to {each.start - 1:,} are of no work unit"
+            return f"rows {end:,} to {each.start - 1:,} belong to no work unit"
         end += each.rows
     if not file.units or end == file.rows:
         return ""
@@ -62,7 +62,7 @@ def misfit(file: PublishedFile) -> str:
 
 
 def refuse_misfit(file: PublishedFile) -> None:
-    """Refuse to take rows out of a file or to rewrite it, if some would belong to no work unit.
+    """Raise if some rows of a file belong to no work unit, before rows are taken out of it.
 
     Raises:
         StateError: such rows would be lost or doubled.
@@ -76,7 +76,7 @@ def refuse_misfit(file: PublishedFile) -> None:
 
 
 def refuse_window_replace(spec: PublishingSpec, live: Iterable[PublishedFile]) -> None:
-    """Refuse to replace a work unit's files if its rows share a file with other work units' rows.
+    """Raise if a work unit to replace shares a file with rows of other work units.
 
     Raises:
         ConfigError: files were merged under another publish mode.
@@ -95,12 +95,12 @@ def refuse_window_replace(spec: PublishingSpec, live: Iterable[PublishedFile]) -
 
 
 def refuse_unlisted(spec: PublishingSpec, untracked: Iterable[PublishedFile]) -> None:
-    """Refuse to replace work units while a shared file is in no manifest.
+    """Raise if a shared file is in no manifest, before work units are replaced.
 
-    ``untracked`` are ``publisher.untracked_files``; their names show which hold several units.
+    ``untracked`` are ``publisher.untracked_files``; a file's name shows if it holds several units.
 
     Raises:
-        StateError: the manifest that listed the file is gone; nothing was decided.
+        StateError: the manifest that listed the file no longer exists; nothing was decided.
     """
     if spec.mode is not PublishMode.WINDOW_REPLACE:
         return

@@ -1,9 +1,9 @@
-"""Files that complete attempts leave in staging: a task writes the result last.
+"""Reads and writes the files of complete attempts in staging; a task writes the result last.
 
 An attempt that is alone in its task has a folder of its own, ``<unit>/<attempt>``, with one result.
 Attempts of several work units in one task share a folder ``task-<id>`` with files of results. An
-attempt without a result is incomplete and is only ever deleted. Recovery reads only results (rules
-C26 to C32).
+attempt without a result is incomplete; runs only delete it. Recovery reads only results (rules C26
+to C32).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class StagedResult:
-    """One complete attempt: its work unit, its report, and the configuration it ran under.
+    """One complete attempt: its work unit, its report, and the configuration of its run.
 
-    ``run_now`` is the now, epoch ms UTC, of the run that read the attempt's first page. It is
-    earlier than ``run_id`` if the attempt continued an earlier attempt.
+    ``run_now`` is the run time (now), epoch ms UTC, of the run that read the attempt's first page.
+    It is earlier than the time of ``run_id`` if the attempt continued an earlier attempt.
     """
 
     format: int
@@ -57,7 +57,7 @@ def task_folder(run_staging: str, task_id: str) -> str:
 def put_results(
     filesystem: Filesystem, folder: str, number: int, results: Sequence[StagedResult]
 ) -> None:
-    """Complete attempts whose files are durable in a task's folder.
+    """Complete attempts whose files in a task's folder are durable.
 
     The results are durable when this returns.
 
@@ -70,8 +70,8 @@ def put_results(
 def delete_result(filesystem: Filesystem, report: TaskReport) -> None:
     """Delete the file that makes an attempt complete, so that no run uses its rows.
 
-    A log of results has other work units, too. A result in it is valid only if all its files exist,
-    so there its files are deleted.
+    If the result is in a log with results of other work units, the attempt's files are deleted
+    instead: a result is valid only if all its files exist.
     """
     for file in report.files:
         folder = file.path.rpartition("/")[0]
@@ -89,8 +89,8 @@ def staged_files(report: TaskReport) -> tuple[StagedFile, ...]:
 class StagedPlan:
     """The work units that a run intends to read; ``left_low`` as in ``model.work_unit.Plan``.
 
-    ``rests`` are parts of partitions that are still to be read, and would no longer be due once the
-    work units are published. ``missed`` are work units that no run reads (rule T14).
+    ``rests`` are unread parts of partitions that would no longer be due after the work units are
+    published. ``missed`` are work units that no run reads (rule T14).
     """
 
     work_units: tuple[WorkUnit, ...] = ()
@@ -100,15 +100,15 @@ class StagedPlan:
 
 
 def write_plan(filesystem: Filesystem, run_staging: str, plan: StagedPlan) -> None:
-    """Write a run's plan, before its first task starts.
+    """Write a run's plan before its first task starts.
 
-    Recovery must know the work units that left no result: they are still to be read.
+    Recovery must know the work units without a result, because a run still has to read them.
     """
     filesystem.put(f"{run_staging}/{PLAN_NAME}", msgspec.json.encode(plan))
 
 
 def read_plan(filesystem: Filesystem, run_staging: str) -> StagedPlan:
-    """Return the plan of a run; an empty one if it never wrote one."""
+    """Return the plan of a run; an empty plan if the run wrote none."""
     try:
         with filesystem.open_input(f"{run_staging}/{PLAN_NAME}") as stream:
             return msgspec.json.decode(stream.read(), type=StagedPlan)
@@ -119,10 +119,10 @@ def read_plan(filesystem: Filesystem, run_staging: str) -> StagedPlan:
 def read_results(
     filesystem: Filesystem, run_staging: str, *, published: bool = False
 ) -> Iterator[StagedResult]:
-    """Yield one complete attempt per work unit of a run: the last one if there are two.
+    """Yield one complete attempt per work unit of a run: the last attempt if there are two.
 
-    Only a task that Spark ran twice leaves two: each holds all rows. With ``published``, results
-    whose files were already moved to their names count, too.
+    Only a task that Spark ran twice leaves two attempts; each holds all rows. If ``published`` is
+    true, results whose files were already moved to their names count too.
     """
     found: dict[str, StagedResult] = {}
     for name in filesystem.folders(run_staging):
@@ -157,7 +157,7 @@ def _results_of_task(
 def read_result(
     filesystem: Filesystem, folder: str, *, published: bool = False
 ) -> StagedResult | None:
-    """Return the result of an attempt, None unless it is complete and its files are there.
+    """Return the result of an attempt, None unless it is complete and its files exist.
 
     For ``published`` see ``read_results``.
     """
@@ -174,11 +174,11 @@ def _content(filesystem: Filesystem, path: str) -> bytes:
 
 
 def _decoded(data: bytes, sizes: Mapping[str, int] | None) -> StagedResult | None:
-    """Return a result, None unless all its files exist; with ``sizes`` None this is not checked."""
+    """Return a result, None unless all its files exist; ``sizes`` None omits that check."""
     try:
         result = msgspec.json.decode(data, type=StagedResult)
     except msgspec.MsgspecError:
-        return None  # a result of another version of dil: extract again
+        return None  # This is a result of another version of DIL: extract again.
     is_whole = sizes is None or all(
         sizes.get(file.path) == file.bytes for file in staged_files(result.report)
     )

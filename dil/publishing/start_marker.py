@@ -1,8 +1,9 @@
-"""A start marker: it shows a later execution that rows may have been sent (rule U22).
+"""A start marker shows a later execution that rows may have been sent (rule U22).
 
-It is written for work units whose rows must not be sent twice, before the first row is sent. It is
-outside of the runs' staging folders, because it has to outlive them: a run that finds it knows that
-an attempt began and left no end, or ended without knowing which rows were taken.
+A task writes it for a work unit whose rows must not be sent twice, before it sends the first row.
+The marker is outside of the runs' staging folders, because it must outlive them. A run that finds
+it knows that an attempt began but recorded no end, or ended without knowing which rows the receiver
+accepted.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ _LOG = logging.getLogger(__name__)
 _FORMAT = 1
 _AGAIN = "-D ms.egress.send.again=true"
 LOOK = (
-    "Check at the receiver, and in the audit if ms.audit.enabled is true, which rows it"
-    f" has. To send the work unit again, for this one run: {_AGAIN}. If the receiver"
-    " recognizes repeated rows, set ms.http.idempotency.header: then this is not needed."
+    "Check at the receiver, and in the audit if ms.audit.enabled is true, which rows it has. To"
+    f" send the work unit again, for this one run: {_AGAIN}. If the receiver recognizes repeated"
+    " rows, set ms.http.idempotency.header: then this is not needed."
 )
 
 
 class MarkState(StrEnum):
-    """The last known progress of an attempt: BEGUN means that its outcome is unknown.
+    """The last known progress of an attempt; BEGUN means that its outcome is unknown.
 
-    KEPT: it failed, and its progress says which rows were taken.
+    KEPT means that it failed, but its progress shows which rows the receiver accepted.
     """
 
     BEGUN = "begun"
@@ -60,7 +61,7 @@ class StartMark:
 
 
 class StartMarker:
-    """The marker of one work unit of a job."""
+    """The start marker of one work unit of a job."""
 
     def __init__(self, filesystem: Filesystem, run: RunContext, unit: WorkUnit) -> None:
         self._filesystem = filesystem
@@ -71,7 +72,7 @@ class StartMarker:
         self._mark: StartMark | None = None
 
     def earlier_result(self) -> TaskReport | None:
-        """Return the complete result of a lost execution of this run, if Spark repeats the task."""
+        """Return the complete result of a lost execution of this run, None if there is none."""
         for attempt in self._filesystem.folders(self._unit_folder):
             result = read_result(self._filesystem, f"{self._unit_folder}/{attempt}")
             if result is not None:
@@ -79,10 +80,10 @@ class StartMarker:
         return None
 
     def refuse_repetition(self) -> None:
-        """Refuse the work unit if an attempt may have sent its rows.
+        """Raise if an earlier attempt may have sent the work unit's rows.
 
         Raises:
-            UnknownOutcomeError: there is such an attempt, and its answers are not published.
+            UnknownOutcomeError: such an attempt exists, and its answers are not published.
             SourceError: the marker cannot be read.
         """
         if not self._filesystem.exists(self._path):
@@ -102,10 +103,10 @@ class StartMarker:
         raise UnknownOutcomeError(f"{self._signature}: {what}; nothing is sent again", LOOK)
 
     def begin(self, attempt: int, folder: str, now_ms: int) -> None:
-        """Write the marker; durable when this returns, so that the first row may be sent.
+        """Write the marker; it is durable when this returns, so that the first row may be sent.
 
         Raises:
-            WriteError: the file system refused.
+            WriteError: the file system refused to write.
         """
         self._mark = StartMark(_FORMAT, self._run.run_id, attempt, now_ms, folder)
         self._write(self._mark)
@@ -116,30 +117,30 @@ class StartMarker:
             self._end(replace(self._mark, state=MarkState.SENT))
 
     def fail(self, failure: Failure, state: MarkState | None) -> None:
-        """Record that the attempt ended; ``state`` is None if no row was taken."""
+        """Record that the attempt ended; ``state`` is None if the receiver accepted no row."""
         if self._mark is not None:
             mark = self._mark
             self._end(None if state is None else replace(mark, state=state, error=failure.error))
 
     def _end(self, mark: StartMark | None) -> None:
-        """Change or delete the marker; one that stays unchanged only blocks needlessly."""
+        """Change or delete the marker; if that fails, the old marker only blocks needlessly."""
         try:
             if mark is None:
                 self._filesystem.delete_file(self._path)
             else:
                 self._write(mark)
         except WriteError as error:
-            _LOG.warning("the start marker stays: %s", error.message)
+            _LOG.warning("the start marker remains: %s", error.message)
 
     def _goes_on_from(self, mark: StartMark) -> bool:
-        """Return whether this run knows the progress that an attempt kept."""
+        """Return whether this run can continue from the progress that an attempt kept."""
         return mark.run_id == self._run.run_id or bool(self._run.resume_from.get(self._signature))
 
     def _answers(self, mark: StartMark) -> str:
-        """Return where the answers are; a publish would have deleted the marker."""
+        """Return words about the place of the answers; a publish would have deleted the marker."""
         if read_result(self._filesystem, mark.folder) is not None:
             return f"its answers are staged in {mark.folder} and not published"
-        return f"its answers in {mark.folder} are gone, and were not published"
+        return f"its answers in {mark.folder} no longer exist, and were not published"
 
     def _write(self, mark: StartMark) -> None:
         self._filesystem.put(self._path, msgspec.json.encode(mark))
@@ -152,13 +153,13 @@ class StartMarker:
             mark = _read(self._filesystem, self._path)
         except (OSError, DilError, msgspec.MsgspecError) as error:
             raise SourceError(
-                f"{self._path} cannot be read ({type(error).__name__}); it says whether rows of"
+                f"{self._path} cannot be read ({type(error).__name__}); it records whether rows of"
                 f" {self._signature} may have been sent",
                 f"Check which rows the receiver has; {_AGAIN} sends the work unit again.",
             ) from error
         if mark.format != _FORMAT:
             raise SourceError(
-                f"{self._path} is of format {mark.format}, which this version does not know",
+                f"{self._path} has format {mark.format}, which this version does not know",
                 f"Run the version that wrote it; {_AGAIN} sends the work unit again.",
             )
         return mark
@@ -168,7 +169,7 @@ def forget(filesystem: Filesystem, folder: str, commit: Commit) -> None:
     """Delete the markers of work units whose answers are published; errors are only logged.
 
     If a task was killed after its result was staged, its marker still says BEGUN, but the run that
-    adopts the result knows that all was sent. ``folder`` is ``layout.sending_dir``.
+    adopts the result knows that all rows were sent. ``folder`` is ``layout.sending_dir``.
     """
     try:
         if filesystem.exists(folder):
@@ -176,13 +177,13 @@ def forget(filesystem: Filesystem, folder: str, commit: Commit) -> None:
                 if outcome.succeeded:
                     filesystem.delete_file(f"{folder}/{unit_hash(outcome.signature)}.json")
     except (OSError, WriteError) as error:
-        _LOG.warning("start markers of published work units stay: %s", error)
+        _LOG.warning("start markers of published work units remain: %s", error)
 
 
 def forget_committed(filesystem: Filesystem, folder: str, runs: Iterable[RunRecord]) -> None:
-    """Delete markers of rows that these runs sent and committed, in case a run was killed then.
+    """Delete markers of rows that these runs sent and committed, in case a kill prevented it.
 
-    A result that is still complete in staging was not published, even if its run committed.
+    If a result is still complete in staging, it was not published, even if its run committed.
     """
     committed = {run.run_id for run in runs if run.committed}
     if not committed or not filesystem.exists(folder):
@@ -196,7 +197,7 @@ def forget_committed(filesystem: Filesystem, folder: str, runs: Iterable[RunReco
                 if result is None or not result.report.files:
                     filesystem.delete_file(file.path)
         except (OSError, DilError, msgspec.MsgspecError) as error:
-            _LOG.warning("the start marker %s stays: %s", file.path, error)
+            _LOG.warning("the start marker %s remains: %s", file.path, error)
 
 
 def _read(filesystem: Filesystem, path: str) -> StartMark:

@@ -1,7 +1,8 @@
-"""Publishes to Delta and Iceberg tables; only the table's own log differs between them.
+"""Publishes to Delta and Iceberg tables; they differ only in the table's own log.
 
-Files are first moved to their names, where no reader of the table looks for them. One transaction
-of the log adds them and removes others. Then the manifest records which work units they belong to.
+First the files are moved to their names; readers of the table do not look there yet. Then one
+transaction of the log adds them and removes replaced files. At last the manifest records the work
+units of the files.
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ from dil.storage import Filesystem
 class TableLog(Protocol):
     """The operations of a table's log.
 
-    Every call is about the table's newest state: it asks for the version first, because anybody may
-    have changed the table, and reads only what is new.
+    Every call uses the table's newest state: it queries the version first, because any program may
+    have changed the table, and reads only the new part.
     """
 
     def partition_fields(self) -> Sequence[str] | None:
-        """Return the columns that the table is partitioned by, None if there is no table.
+        """Return the columns by which the table is partitioned, None if there is no table.
 
         Raises:
             ConfigError: no job can write to the table.
         """
 
     def files(self) -> Sequence[TableFile]:
-        """Return the live files, none if there is no table."""
+        """Return the live files; empty if there is no table."""
 
     def next_sequence(self) -> int:
         """Return a number that is larger than the number of every commit in the table."""
@@ -57,17 +58,17 @@ class TableLog(Protocol):
         """Return whether the table has the commit of an intent."""
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
-        """Refuse staged files whose columns the table cannot take; ``live`` are its files' URIs.
+        """Raise if the table cannot take the columns of staged files; ``live`` are its files' URIs.
 
         Raises:
             WriteError: a column does not fit; nothing was changed.
         """
 
     def fence(self, intent: Intent) -> None:
-        """Keep the commit of an intent from ever landing, unless the table has it.
+        """Prevent the commit of an intent from ever landing, unless the table has it.
 
         Raises:
-            WriteError: the table refused.
+            WriteError: the table refused the change.
         """
 
     def is_given_up(self, intent: Intent) -> bool:
@@ -82,7 +83,7 @@ class TableLog(Protocol):
         """
 
     def make_durable(self, intent: Intent) -> None:
-        """Return once a power failure can no longer destroy the files written since the intent."""
+        """Return when a power failure can no longer destroy the files written since the intent."""
 
     def marks_deleted_rows(self) -> bool:
         """Return whether another program may mark rows as deleted outside of the data files."""
@@ -91,13 +92,13 @@ class TableLog(Protocol):
         """Return the URIs of live files with rows that another program marked as deleted."""
 
     def unremovable(self, files: Collection[str]) -> frozenset[str]:
-        """Return the URIs of the given live files that no transaction of ours can remove."""
+        """Return the URIs of the given live files that no transaction of DIL can remove."""
 
     def vacuum(self, hours: int, now_ms: int, *, is_look: bool) -> tuple[str, ...]:
         """Delete the files of versions replaced more than ``hours`` ago; return their paths.
 
         Raises:
-            WriteError: the table refused.
+            WriteError: the table refused the change.
         """
 
     def close(self) -> None:
@@ -118,21 +119,21 @@ class TableDestination(Destination):
 
     @abstractmethod
     def _open(self) -> TableLog:
-        """Return the table's log; the library of its format is loaded only here."""
+        """Return the table's log; only this method loads the library of the table's format."""
 
     @cached_property
     def _kept(self) -> TableLog:
         return self._open()
 
     def _log(self) -> AbstractContextManager[TableLog]:
-        """Return the log; leaving it closes its connections, but keeps its cached facts."""
+        """Yield the log; afterwards its connections are closed, but its cached facts are kept."""
         return closing(self._kept)
 
     def check(self) -> None:
-        """Refuse a folder of plain files, and a table with other partition columns.
+        """Raise if the folder holds plain files, or a table with other partition columns.
 
         Raises:
-            ConfigError: the dataset is another one than the job's.
+            ConfigError: the folder's dataset does not fit the job.
             StateError: the job merges, and the table has rows that are marked as deleted.
         """
         with self._log() as log:
@@ -154,7 +155,7 @@ class TableDestination(Destination):
             return log.next_sequence()
 
     def landed(self, source: str) -> int:
-        """Return the largest number of a commit of a source, -1 if it has none."""
+        """Return the largest number of a commit of a source, -1 if there is no commit."""
         newest = manifest.newest(self._filesystem, layout.dataset_dir(self._spec))
         return newest.landed.get(source, -1)
 
@@ -163,7 +164,7 @@ class TableDestination(Destination):
         return self._filesystem.uri(path)
 
     def lost(self, intent: Intent) -> tuple[Move, ...]:
-        """Return the moves whose file is nowhere; none if the table has the commit."""
+        """Return the moves whose file is nowhere any more; empty if the table has the commit."""
         with self._log() as log:
             if log.has(intent):
                 return ()
@@ -175,7 +176,7 @@ class TableDestination(Destination):
             return log.has(intent)
 
     def fence(self, intent: Intent) -> None:
-        """Keep the intent from ever landing, unless the table has its commit."""
+        """Prevent the intent from ever landing, unless the table has its commit."""
         with self._log() as log:
             log.fence(intent)
             log.make_durable(intent)
@@ -186,7 +187,7 @@ class TableDestination(Destination):
             return log.is_given_up(intent)
 
     def require_fit(self, commit: Commit) -> None:
-        """Refuse files that the table cannot take, before anything is decided.
+        """Raise if the table cannot take the files of a commit, before anything is decided.
 
         Raises:
             WriteError: a column does not fit.
@@ -203,7 +204,7 @@ class TableDestination(Destination):
             log.require_fit(commit, live)
 
     def _refuse_merge(self, log: TableLog) -> None:
-        """Refuse to merge into rows that are marked as deleted: their keys would count as live."""
+        """Raise if the table has rows marked as deleted: a merge would count their keys as live."""
         if self._spec.mode is PublishMode.MERGE:
             refuse_marked(self._spec, log.marked_files())
 
@@ -216,14 +217,13 @@ class TableDestination(Destination):
                 put_in_place(intent.commit.moves, self._spec, self._filesystem)
                 log.commit(intent)
             log.make_durable(intent)
-            # In this order, files that another job adds in between are in neither list, so they
-            # stay.
+            # In this order, neither list has files that another job adds in between, so they stay.
             known = manifest.newest(self._filesystem, intent.dataset_dir)
             live = frozenset(file.uri for file in log.files())
         record_owners(self._filesystem, intent, known, live)
 
     def refuse_deleted_rows(self) -> None:
-        """Refuse a table whose files may hold rows that another program marked as deleted.
+        """Raise if files of the table may hold rows that another program marked as deleted.
 
         Raises:
             StateError: rewriting the files would bring the deleted rows back.
@@ -233,9 +233,10 @@ class TableDestination(Destination):
         if is_marked:
             raise StateError(
                 f"the {self._spec.table.format} table at {layout.dataset_dir(self._spec)} marks"
-                " rows as deleted (another program did that): if its files were"
-                " rewritten, these rows would come back",
-                "Let that program rewrite the table without such marks, then try again.",
+                " rows as deleted (another program did that): if its files were rewritten, these"
+                " rows would come back",
+                "Let that program rewrite the table without such marks, then run the command"
+                " again.",
             )
 
     def unremovable(self, files: Collection[str]) -> frozenset[str]:
@@ -244,6 +245,6 @@ class TableDestination(Destination):
             return log.unremovable(files)
 
     def vacuum(self, *, hours: int, now_ms: int, is_look: bool) -> tuple[str, ...]:
-        """Delete the files of versions that were replaced more than ``hours`` ago."""
+        """Delete the files of versions replaced more than ``hours`` ago; return their paths."""
         with self._log() as log:
             return log.vacuum(hours, now_ms, is_look=is_look)

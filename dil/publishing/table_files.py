@@ -1,7 +1,7 @@
-"""Shared by tables of Parquet files: puts files in place, lists and distinguishes them.
+"""The common part of tables of Parquet files: moves files to their names, lists and checks them.
 
-The table's own log says which files are live. The dataset's manifest has their work unit, run and
-SHA-256. Files that a table no longer has stay where they are, for readers of its earlier versions.
+The table's own log lists the live files. The dataset's manifest has their work unit, run and
+SHA-256. Files that a table no longer has stay in place, for readers of its earlier versions.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _COLOURS = re.compile("\x1b\\[[0-9;]*m")
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A live file in a table's log; ``rows`` is 0 if the log does not have the number."""
+    """A live file in a table's log; ``rows`` is 0 if the log does not give the number."""
 
     uri: str
     rows: int
@@ -71,7 +71,7 @@ def record_owners(
     """Write the manifest of the table's files after a commit; repeating it changes nothing.
 
     ``live`` are the URIs of the table's files, read after the manifest ``before``. A file that
-    another writer added is not put into the manifest; a file that one removed leaves it.
+    another writer added is not entered; a file that another writer removed leaves the manifest.
     """
     commit = replace(
         intent.commit,
@@ -82,9 +82,9 @@ def record_owners(
 
 
 def put_in_place(moves: Sequence[Move], spec: PublishingSpec, filesystem: Filesystem) -> None:
-    """Move files to their names, where no reader of the table looks for them yet.
+    """Move files to their names; readers of the table do not look for them there yet.
 
-    A file that is brought back after it was withdrawn may still exist; then its copy is deleted.
+    If a withdrawn file that is brought back still exists, its copy is deleted.
     """
 
     def is_missing(move: Move) -> bool:
@@ -119,7 +119,7 @@ def uris(files: Iterable[PublishedFile]) -> frozenset[str]:
 
 
 def make_durable(filesystem: Filesystem, paths: Iterable[str]) -> None:
-    """Sync files that a library wrote, and their folders, where the store needs that."""
+    """Sync files that a library wrote, and their folders, if the store needs that."""
     if not isinstance(filesystem, LocalFilesystem):
         return
     written = [path for path in map(Path, paths) if path.exists()]
@@ -130,57 +130,58 @@ def make_durable(filesystem: Filesystem, paths: Iterable[str]) -> None:
 
 
 def refuse_plain_files(filesystem: Filesystem, spec: PublishingSpec) -> None:
-    """Refuse to begin a table in a folder whose manifest lists files.
+    """Raise if a new table would begin in a folder whose manifest lists files.
 
     Raises:
-        ConfigError: they are plain files, or the table that listed them is gone.
+        ConfigError: the files are plain files, or the table that listed them no longer exists.
     """
     folder = layout.dataset_dir(spec)
     files = manifest.live_files(filesystem, folder)
     if files:
         raise ConfigError.single(
             FORMAT_KEY,
-            f"is {spec.table.format}, and {folder} holds {len(files)} published files that are"
-            " in no such table",
+            f"is {spec.table.format}, but {folder} holds {len(files)} published files that are in"
+            " no such table",
             "They were published as plain files, or the table or its catalog is gone. Choose"
             " another extract.table.name, or move the folder away and run dil state forget.",
         )
 
 
 def refuse_gone(spec: PublishingSpec, gone: Collection[str]) -> None:
-    """Refuse a commit, before it is decided, that replaces files which the table does not have.
+    """Raise if a commit replaces files that the table does not have, before it is decided.
 
     Raises:
-        CommitConflictError: nothing was published; a new plan may fit.
+        CommitConflictError: the table lacks a file; nothing was published, and a new plan may fit.
     """
     if gone:
         raise CommitConflictError(
             f"{min(gone)} is no longer in the {spec.table.format} table: another program"
             f" changed the table",
-            "Nothing was published. Run again.",
+            "Nothing was published. Run the job again.",
         )
 
 
 def refuse_doubling(spec: PublishingSpec, gone: Collection[str], version: object) -> None:
-    """Stop a decided publish, because files that it replaces left the table since.
+    """Stop a decided publish if files that it replaces have left the table since.
 
     Raises:
-        CommitUnknownError: their rows may be in other files now, and would be doubled.
+        CommitUnknownError: the rows of the missing files may be in other files now, and would be
+            doubled.
     """
     raise CommitUnknownError(
         f"{min(gone)} was to be replaced, but another program removed it from the"
         f" {spec.table.format} table since, which is at {version} now",
-        "Nothing was published: the rows may be in a file that this program wrote, and would"
-        " be doubled. Roll the table back to the version before, then run again: the publish is"
-        " finished first.",
+        "Nothing was published: the rows may be in a file that this program wrote, and would be"
+        " doubled. Roll the table back to the version before, then run the job again, which"
+        " finishes the publish first.",
     )
 
 
 def taken_apart(spec: PublishingSpec, commit: Commit) -> frozenset[str]:
     """Return the URIs of removed files whose rows may be in other files, now or after an undo.
 
-    A file whose rows a run has read again completely does not count, and neither does an expired
-    file, whose rows are in no other file.
+    The result leaves out files whose rows a run has read again completely, and expired files, whose
+    rows are in no other file.
     """
     if commit.act is not None and commit.act.verb == EXPIRY:
         return frozenset()
@@ -193,7 +194,7 @@ def taken_apart(spec: PublishingSpec, commit: Commit) -> frozenset[str]:
 
 
 def refuse_marked(spec: PublishingSpec, marked: Collection[str]) -> None:
-    """Refuse to rewrite files with rows marked as deleted, before anything is decided.
+    """Raise if files to rewrite have rows marked as deleted, before anything is decided.
 
     Raises:
         StateError: rewriting the files would bring the deleted rows back.
@@ -201,7 +202,7 @@ def refuse_marked(spec: PublishingSpec, marked: Collection[str]) -> None:
     if not marked:
         return
     how = f"Let that program rewrite the table without such marks ({_PURGES[spec.table.format]})"
-    if spec.mode is not PublishMode.MERGE:  # a merge finds the rows in any file
+    if spec.mode is not PublishMode.MERGE:  # A merge finds the rows in any file.
         how = "Read everything again once with ms.publish.mode=replace, or leave these rows alone"
     raise StateError(
         f"another program marked rows of {min(marked)} as deleted, in the {spec.table.format} table"
@@ -211,7 +212,7 @@ def refuse_marked(spec: PublishingSpec, marked: Collection[str]) -> None:
 
 
 def refuse_marked_since(spec: PublishingSpec, marked: Collection[str], version: object) -> None:
-    """Stop a decided publish, because rows of its files were marked as deleted since.
+    """Stop a decided publish if rows of its files were marked as deleted since.
 
     Raises:
         CommitUnknownError: the deleted rows would come back.
@@ -219,26 +220,26 @@ def refuse_marked_since(spec: PublishingSpec, marked: Collection[str], version: 
     if marked:
         raise CommitUnknownError(
             f"another program marked rows of {min(marked)} as deleted since this publish was"
-            f" decided, in the {spec.table.format} table, which is at {version} now: they would be"
-            " back",
-            "Nothing was published. Roll the table back to the version before, then run again: the"
-            " publish is finished first.",
+            f" decided, in the {spec.table.format} table, which is now at {version}: these rows"
+            " would come back",
+            "Nothing was published. Roll the table back to the version before, then run the job"
+            " again, which finishes the publish first.",
         )
 
 
 def gave_up(spec: PublishingSpec) -> WriteError:
-    """Return the error for a table that other writers change faster than we can commit."""
+    """Return the error for a table that other writers change faster than DIL can commit."""
     return WriteError(
         f"other programs changed the {spec.table.format} table of {layout.dataset_dir(spec)}"
         f" {ATTEMPTS} times while rows were published to it",
-        "Run again: the publish is finished first.",
+        "Run the job again: it finishes the publish first.",
     )
 
 
 def partition_texts(
     spec: PublishingSpec, filesystem: Filesystem, file: PublishedFile
 ) -> dict[str, str | None]:
-    """Return the values of a file's partition columns, as its folders name them.
+    """Return the values of a file's partition columns, from the names of its folders.
 
     Raises:
         WriteError: the file is in no folder of a value for one of the columns.
@@ -251,13 +252,13 @@ def partition_texts(
         raise WriteError(
             f'{file.uri} is in no folder of a value of "{missing[0]}", by which the table is'
             " partitioned",
-            f"{PARTITION_KEY} names the columns; they must be among the columns of all rows.",
+            f"Let {PARTITION_KEY} name columns that all rows have.",
         )
     return {name: texts[name] for name in spec.table.partition_fields}
 
 
 def refuse_other_partitions(spec: PublishingSpec, found: Sequence[str]) -> None:
-    """Refuse a table whose partition columns differ from the job's.
+    """Raise if the partition columns of a table differ from the job's.
 
     Raises:
         ConfigError: the columns differ.
@@ -266,12 +267,12 @@ def refuse_other_partitions(spec: PublishingSpec, found: Sequence[str]) -> None:
     if tuple(found) != wanted:
         raise ConfigError.single(
             PARTITION_KEY,
-            f'is "{",".join(wanted)}", and the table at {layout.dataset_dir(spec)} is partitioned'
-            f' by "{",".join(found)}"',
+            f'is "{",".join(wanted)}", but the table at {layout.dataset_dir(spec)} is'
+            f' partitioned by "{",".join(found)}"',
             "Name these columns, or publish to another extract.table.name.",
         )
 
 
 def words(error: Exception | str) -> str:
-    """Return a library's message, which may have many coloured lines, as one line."""
+    """Return a library's message on one line, without colours."""
     return " ".join(_COLOURS.sub("", str(error)).split())[:_MOST_WORDS]

@@ -1,8 +1,8 @@
-"""Published files that an operator's act removes from the dataset, and files it brings back.
+"""Removes published files from a dataset for an operator's act, and brings such files back.
 
 The files are first copied to ``<dataset>/_dil/withdrawn/<act>/``, so that undo can bring them back;
 then they leave the dataset as in a replace: intent, manifest, files. A crash before the intent
-leaves copies that no run reads; after a crash that comes later, the next run finishes the act.
+leaves copies that no run reads; after a later crash the next run finishes the act.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Copy:
 
 
 def require_recorded(store: StateStore) -> None:
-    """Refuse if the chain never recorded a file: then it cannot record that one is removed.
+    """Raise if the chain never recorded a file, because then it cannot record a removal.
 
     Raises:
         StateError: no block of the chain names a schema.
@@ -48,7 +48,7 @@ def require_recorded(store: StateStore) -> None:
 def withdraw(
     filesystem: Filesystem, spec: PublishingSpec, act_id: str, files: Sequence[PublishedFile]
 ) -> None:
-    """Copy files to the act's folder, and write the list of them last.
+    """Copy files to the act's folder, and then write their list.
 
     Raises:
         StateError: a file differs from the file that was published.
@@ -68,22 +68,22 @@ def bring_back(
     """Return the moves that bring the files of an act back into the dataset.
 
     Raises:
-        StateError: a copy is gone, or a later dumped file has taken a file's name.
+        StateError: a copy no longer exists, or a later dumped file has a file's name.
     """
     folder = act_folder(spec, act_id)
     moves = tuple(move for move in _kept(filesystem, folder) if move.target.uri in uris)
     if len(moves) != len(uris):
         raise StateError(
-            f"{len(uris) - len(moves)} of {len(uris)} files that {act_id} withdrew are not at "
-            f"{folder} any more",
-            "Restore that folder from a copy, or use `dil state rewind`: it lets the work units "
-            "that lost files be read again. Nothing was changed.",
+            f"{len(uris) - len(moves)} of {len(uris)} files that {act_id} withdrew are not at"
+            f" {folder} any more",
+            "Restore that folder from a copy, or use `dil state rewind`: then runs read the work"
+            " units that lost files again. Nothing was changed.",
         )
     taken = [move.target.uri for move in moves if _is_taken(filesystem, move)]
     if taken:
         raise StateError(
             f"{taken[0]} was dumped again since {act_id}",
-            "The older file would replace it. Nothing was changed; the older file's copy is"
+            "The older file would replace it. Nothing was changed; the copy of the older file is"
             f" in {folder}.",
         )
     return moves
@@ -92,7 +92,7 @@ def bring_back(
 def copies(
     filesystem: Filesystem, spec: PublishingSpec, uris: Collection[str]
 ) -> Mapping[str, Move]:
-    """Return, by URI, the moves that bring back files which any act withdrew."""
+    """Return, by URI, the moves that bring back files that any act withdrew."""
     if not uris:
         return {}
     root = act_folder(spec, "").rstrip("/")
@@ -107,15 +107,15 @@ def copies(
 def keep_copies(
     filesystem: Filesystem, spec: PublishingSpec, moves: Iterable[Move]
 ) -> tuple[Move, ...]:
-    """Make an undo that is given up repeatable; return the moves of files that are not copies.
+    """Make an undo repeatable that is given up; return the moves of files that are not copies.
 
     Copies that were moved into the dataset return to their folder. All copies get other names
     there, so that a driver that decided these moves and wakes up later finds none of them. A file
-    in a table's folder stays there, too, because earlier versions of the table may list it. May be
-    repeated.
+    in a table's folder stays there too, because earlier versions of the table may list it. This
+    function may be repeated.
 
     Raises:
-        WriteError: the store refused.
+        WriteError: the store refused the move.
     """
     root = act_folder(spec, "")
     others: list[Move] = []
@@ -148,9 +148,9 @@ def _rename_copies(
     pairs = list(zip(left, copies, strict=True))
     for move, copy in pairs:
         if is_table and not filesystem.exists(move.source):
-            filesystem.delete_file(copy.path)  # a part, if an earlier call was interrupted
+            filesystem.delete_file(copy.path)  # only a part, if an earlier call was interrupted
             _copy(filesystem, move.target, copy.path)
-    # The list has both names: if this is interrupted from here on, each copy is listed.
+    # The list has both names, so that each copy is listed even if this is interrupted from here on.
     _list(filesystem, folder, [*known, *copies])
     for move, copy in pairs:
         if filesystem.exists(move.source):
@@ -177,7 +177,7 @@ def _name(path: str) -> str:
 
 
 def sweep(filesystem: Filesystem, moves: Sequence[Move]) -> None:
-    """Delete the folders that no longer hold a copy after these moves."""
+    """Delete the folders that hold no copy after these moves."""
     for folder in sorted({move.source.rpartition("/")[0] for move in moves}):
         if not _kept(filesystem, folder):
             filesystem.delete_tree(folder)
@@ -202,7 +202,7 @@ def _list(filesystem: Filesystem, folder: str, copies: Sequence[_Copy]) -> None:
 
 
 def _is_taken(filesystem: Filesystem, move: Move) -> bool:
-    """Return whether a later dumped file has the name of a withdrawn one."""
+    """Return whether a later dumped file has the name of a withdrawn file."""
     return move.target.is_dump and filesystem.exists(filesystem.path_of(move.target.uri))
 
 
@@ -223,10 +223,13 @@ def _copy(filesystem: Filesystem, file: PublishedFile, path: str) -> None:
                 target.write(piece)
     except FileNotFoundError as error:
         raise StateError(
-            f"{file.uri} cannot be withdrawn: it is gone", "`dil state verify` lists such files."
+            f"{file.uri} cannot be withdrawn: it no longer exists",
+            "Run `dil state verify`, which lists such files.",
         ) from error
     except OSError as error:
-        raise WriteError(f"{path}: {error.strerror}", "Check space and permissions.") from error
+        raise WriteError(
+            f"{path}: {error.strerror}", "Check free space and permissions there."
+        ) from error
     if file.sha256 and digest.hexdigest() != file.sha256:
         raise StateError(
             f"{file.uri} is not the file that was published: its SHA-256 differs",

@@ -36,7 +36,7 @@ class ActiveRun:
         files: Where rows are staged, and published as files.
         destination: Where rows are published.
         staging: Folder of the staged files of this run.
-        arrived: The reports of tasks so far.
+        arrived: The reports of tasks that were received so far.
         batch: The micro-batch of a stream, None for a run outside of streams.
         newest: The greatest high watermark of earlier micro-batches of this plan, epoch ms UTC;
             None if none succeeded.

@@ -1,7 +1,7 @@
 """After a publish: the job's catalog gets the dataset's table and partitions.
 
-The rows are published by then. What cannot be registered is reported, and the next run registers
-it, even one with nothing due.
+The rows are published by then. If something cannot be registered, the run reports it, and the next
+run registers it, even if nothing is due.
 """
 
 from __future__ import annotations

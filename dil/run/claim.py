@@ -6,7 +6,7 @@ from dil import publishing
 from dil.model.dataset import Owner, PublishedFile, RunRecord
 from dil.model.derived import MADE_ANEW
 from dil.model.destination import TableFormat
-from dil.model.job import Job
+from dil.model.job import Job, QueryMode
 from dil.run import plan_checks, preflight
 from dil.run.active_run import ActiveRun
 from dil.run.options import RunOptions
@@ -24,7 +24,7 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
         ConfigError: the dataset belongs to another job, cannot take rows of this form, or is not
             the dataset that has the earlier rows.
         StateError: the state is older than the dataset, or was lost.
-        WriteError: the dataset's folder, or what is staged, cannot be written.
+        WriteError: the dataset's folder, or the staging folder, cannot be written.
     """
     job = run.job
     spec = job.publishing
@@ -76,7 +76,7 @@ def check_claim(job: Job, options: RunOptions) -> None:
         StateError: the state is older than the dataset, or was lost.
     """
     spec, files = job.publishing, filesystem_for(job.publishing.final_dir)
-    # To look at other destinations may make a file, or needs a catalog.
+    # Checking other destinations could make a file, or needs a catalog.
     is_file_based = spec.keeps_files and spec.table.format is not TableFormat.ICEBERG
     with open_store(job.state, job.name, clock=options.clock) as store:
         problem = plan_checks.changed_shape(job, store, options.now_ms)
@@ -113,7 +113,11 @@ def _refuse_lost_state(
 
 
 def _anew(job: Job) -> str:
-    return publishing.ANEW if job.query is None else MADE_ANEW
+    """Return the options of a run that makes the dataset anew, empty if no run does."""
+    if job.query is None:
+        return publishing.ANEW
+    # Windows that were emitted before would be missing in a dataset that a run replaces.
+    return "" if job.query.mode is QueryMode.WINDOWED else MADE_ANEW
 
 
 def _owner(job: Job) -> Owner:

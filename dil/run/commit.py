@@ -24,13 +24,13 @@ def commit(run: ActiveRun, planned: PlannedRun, published: Published) -> None:
 
     Raises:
         LeaseLostError: another run took over; it finishes this run's publish.
-        DilError: the block could not be appended; the next run does it.
+        DilError: the block could not be appended; the next run appends it.
     """
     if published.visible is not None:
         append(run, published.visible)
     lost = record_end(run, published.status.value, published.rows, len(published.files))
     if lost is not None and published.visible is None:
-        raise lost  # the loss is why tasks failed, whatever their errors say
+        raise lost  # the loss of the lease is why tasks failed, whatever their errors say
     if published.visible is not None:
         wanted = {unit.signature for unit in planned.plan.work_units}
         unfinished = wanted - {report.signature for report in published.good}

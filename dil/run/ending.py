@@ -27,7 +27,8 @@ log = logging.getLogger(__name__)
 _STOPPED = "the run was stopped by a signal"
 _PROGRESS = {
     "begun": "the signal came while rows were being published; the next run finishes the publish",
-    "committed": "the signal came when the rows were published and recorded: nothing is left to do",
+    "committed": "the signal came after the rows were published and recorded: nothing is left to "
+    "do",
 }
 
 
@@ -54,8 +55,8 @@ def interrupted(run: ActiveRun, planned: PlannedRun, signal: BaseException) -> R
     complete = {each.signature for each in staged}
     failures = tuple(each for each in failures if each.signature not in complete)
     note = (
-        f"{len(staged)} of {counted(len(plan.work_units), 'work unit')} staged; "
-        "the next run goes on from them"
+        f"{len(staged)} of {counted(len(plan.work_units), 'work unit')} staged; the next run "
+        "adopts them"
         if staged
         else "no work unit was complete"
     )
@@ -115,7 +116,7 @@ def keep_unplanned(run: ActiveRun, error: DilError | KeyboardInterrupt, seconds:
 
 
 def _known(run: ActiveRun, executed: Execution) -> tuple[TaskReport, ...]:
-    """Return the reports of tasks: those that the driver received, and those only in staging."""
+    """Return the reports of tasks: the received ones, and those that are only in staging."""
     if run.job.query is not None:
         return executed.reports
     received = {report.signature for report in executed.reports}
@@ -123,7 +124,7 @@ def _known(run: ActiveRun, executed: Execution) -> tuple[TaskReport, ...]:
         staged = publishing.read_results(run.files, run.staging)
         own = [each.report for each in staged if each.report.signature not in received]
     except DilError as error:
-        log.warning("how many work units are complete is not known: %s", error.message)
+        log.warning("the number of complete work units is not known: %s", error.message)
         own = []
     return (*executed.reports, *own)
 
@@ -136,6 +137,6 @@ def _publish_progress(run: ActiveRun) -> Literal["", "begun", "committed"]:
             return "committed"
         pending = run.store.pending_intent()
     except DilError as error:
-        log.warning("how far the publish came is not known: %s", error.message)
+        log.warning("it is not known how far the publish came: %s", error.message)
         return ""
     return "begun" if pending is not None and pending.commit.run_id == run.run_id else ""

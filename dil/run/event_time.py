@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class EventStep:
     """The move of the watermark by the rows that a run publishes.
 
-    ``checkpoints`` are set in the transaction of the run's commit: if a later run finishes it, the
-    watermark still moves to what this run decided.
+    ``checkpoints`` are set in the transaction of the run's commit: if a later run finishes the
+    commit, the watermark still moves as this run decided.
     """
 
     checkpoints: Mapping[str, JsonObject]
@@ -105,7 +105,7 @@ def step(
 
 
 def newest_success(job: Job, history: History, units: Iterable[WorkUnit]) -> int | None:
-    """Return the greatest high watermark of succeeded work units, None without any.
+    """Return the greatest high watermark of succeeded work units, None if there are none.
 
     A job without event column has None, too.
     """
@@ -116,7 +116,7 @@ def newest_success(job: Job, history: History, units: Iterable[WorkUnit]) -> int
 
 
 def times_of_merged(job: Job) -> TimesOfRows | None:
-    """Return the finder of event times in merged rows; None if no rows are merged."""
+    """Return the object that finds event times of merged rows; None if no rows are merged."""
     if job.events is None or job.publishing.merge is None:
         return None
     from dil.task.event_time import TimesOfRows  # few jobs have event time, and Arrow slows a plan
@@ -145,7 +145,7 @@ def _known(
 ) -> Iterable[str]:
     """Yield the signatures of published work units that the plan does not show as published."""
     unknown = [unit for unit in plan.work_units if unit.last_high is None]
-    is_anew = run.job.publishing.mode is PublishMode.REPLACE  # names of work units may be others
+    is_anew = run.job.publishing.mode is PublishMode.REPLACE  # names may have changed
     if is_anew and (live or not history.is_empty()):
         yield from (unit.signature for unit in unknown)
         return

@@ -54,7 +54,7 @@ def execute_query_of(
 
 
 def refuse_taken_names(run: ActiveRun, planned: PlannedRun, executed: Execution) -> Execution:
-    """Fail work units whose dumped files would replace those of other files at the source."""
+    """Fail work units whose dumped files would replace files of another origin."""
     reports = publishing.without_seizures(
         run.job,
         executed.reports,

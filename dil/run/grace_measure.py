@@ -81,7 +81,7 @@ def meter_context(run: ActiveRun, plan: Plan, live: Iterable[PublishedFile]) -> 
 
 
 def _is_read_again(job: Job) -> bool:
-    """Return whether rows that are published can be read again here."""
+    """Return whether this process can read the published rows again."""
     return job.publishing.keeps_files and job.writing.own is None
 
 
@@ -175,14 +175,14 @@ def _commit(
 ) -> CommitLateness | None:
     """Return the measures of a commit, None without any; ``is_whole`` means that all rows count.
 
-    A commit with rows of which it is not known whether they are new counts for nothing: those that
-    are known are the early ones, and would ask for too short a grace period.
+    If a commit has rows that may or may not be new, it does not count: the rows known to be new are
+    the early ones, and would give too short a grace period.
     """
     before = meter.largest
     unmeasured = sum(each.unmeasured for each in units)
     if unmeasured:
         log.info(
-            "how late new rows came is not measured: %s read again", counted(unmeasured, "row")
+            "the lateness of new rows is not measured: %s read again", counted(unmeasured, "row")
         )
     if before is None or largest is None or unmeasured:
         return None

@@ -19,7 +19,8 @@ def read_inputs(job: Job, wait: Callable[[float], None] | None = None) -> Second
     """Return the rows of activation and authentication inputs; see ``read_secondary_inputs``.
 
     Raises:
-        SourceError: as there, or the rows need more memory than a worker may take.
+        SourceError: as ``read_secondary_inputs``, or the rows need more memory than a worker may
+            take.
     """
     with _limited(job) as limited:
         return read_secondary_inputs(limited.secondary, secondary_access(limited), wait)
@@ -29,7 +30,7 @@ def read_units(job: Job) -> tuple[str, ...] | None:
     """Return the units that the activation input gives; see ``read_activation``.
 
     Raises:
-        SourceError: as that, or they need more memory than a worker may take.
+        SourceError: as ``read_activation``, or the units need more memory than a worker may take.
     """
     with _limited(job) as limited:
         return read_activation(limited.secondary, secondary_access(limited))

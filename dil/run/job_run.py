@@ -37,7 +37,7 @@ def run_job(job: Job, options: RunOptions) -> RunReport:
     Raises:
         LeaseHeldError: another run of the job is under way.
         ConfigError: state shows that this configuration would double rows.
-        DilError: planning, state or publishing failed; what is staged is kept for the next run.
+        DilError: planning, state or publishing failed; staged files are kept for the next run.
     """
     started = time.monotonic()
     run_id = options.run_id or new_run_id(options.clock())
@@ -73,9 +73,9 @@ def _run_under_lease(run: ActiveRun, started: float) -> RunReport:
 
 
 def concluded(run: ActiveRun, done: RunReport, started: float) -> RunReport:
-    """Register what was published in the catalog, keep the report, and return it with its time.
+    """Register the published rows in the catalog, keep the report, and return it with its duration.
 
-    ``started`` is of ``time.monotonic``.
+    ``started`` is a value of ``time.monotonic``.
     """
     failures = located_failures(done.failures, run.job.properties.origin)
     if run.job.planning.is_dated:
@@ -89,7 +89,7 @@ def concluded(run: ActiveRun, done: RunReport, started: float) -> RunReport:
 
 def execute_and_publish(run: ActiveRun, planned: PlannedRun) -> RunReport:
     """Run the due work units, publish and commit; a failure and a signal end in a report, too."""
-    executed = Execution(planned.adopted)  # what a failure reports of work units
+    executed = Execution(planned.adopted)  # the reports of work units if the run fails
     try:
         if run.job.query is not None and planned.query is not None:
             planned, executed = execute_query_of(run, planned, run.job.query, planned.query)

@@ -43,7 +43,7 @@ def keep_report(run: ActiveRun, report: RunReport) -> None:
     """Keep a run's report without its files, which the chain names; secrets are masked.
 
     A run that found nothing due has no row, and keeps no documents. The run itself is complete, so
-    a store that refuses is only a warning.
+    an error of the store is only logged as a warning.
     """
     if report.status is RunStatus.NOTHING_DUE:
         return
@@ -143,7 +143,7 @@ def kept_report(store: StateStore, run_id: str) -> KeptReport | None:
 
 
 def kept_unit_runs(store: StateStore, run_id: str) -> KeptUnitRuns:
-    """Return how the work units of a run ended; it is empty if that was not kept."""
+    """Return how the work units of a run ended; empty if this was not kept."""
     return KeptUnitRuns.from_document(store.run_detail(run_id, WORK_UNITS) or {})
 
 
@@ -186,7 +186,7 @@ def standing_failures(store: StateStore) -> tuple[StandingFailure, ...]:
         kept = KeptUnitRuns.from_document(document)
         settled |= {each.signature for each in kept.units}
         if kept.left_out:
-            break  # the ends of the other units are unknown, so earlier runs prove nothing
+            break  # the ends of the other work units are unknown, so earlier runs prove nothing
     return tuple(found[signature] for signature in sorted(found.keys() - _forgotten(store, found)))
 
 
@@ -266,7 +266,7 @@ def _unit_row(one: UnitRun) -> list[object]:
 def _with_failures(document: JsonObject) -> JsonObject:
     """Return a kept report with ``failures`` as a run prints them."""
     if "failed" not in document:
-        return document  # no failures, or a release that kept them in full
+        return document  # no failures, or a report of a release that kept failures in full
     causes = [cast("Sequence[str]", each) for each in _items(document["causes"])]
     failures = [
         _with_cause(cast("Sequence[JsonValue]", row), causes) for row in _items(document["failed"])

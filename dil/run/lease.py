@@ -39,10 +39,10 @@ def is_run(lease_id: str) -> bool:
 def take_lease(job: Job, store: StateStore, run_id: str, wait_s: float) -> Lease:
     """Take a run's lease, trying again until ``wait_s`` seconds have passed.
 
-    A state store that an earlier release left is upgraded with it.
+    A state store of an earlier release is upgraded in the same transaction.
 
     Raises:
-        LeaseHeldError: another run of the job is under way all that time.
+        LeaseHeldError: another run of the job is active during all that time.
     """
     deadline = time.monotonic() + wait_s
     is_waiting = False

@@ -1,7 +1,7 @@
 """The runs of a stream: one micro-batch after the other under one lease, each with one commit.
 
-One plan serves many micro-batches: together they read what was due when the plan was made, and no
-more. The caller decides the order and the time of each micro-batch.
+One plan serves many micro-batches: together they read the work units that were due when the plan
+was made, and no more. The caller decides the order and the time of each micro-batch.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class MicroBatches:
         if run.job.query is not None:
             return self._next_slice(run, run.job.query)
         refuse_new_shape(run)
-        # All of it: how much one micro-batch takes is decided later.
+        # Without a limit: the size of a micro-batch is decided later.
         job = replace(run.job, planning=replace(run.job.planning, limit=None))
-        self._newest = None  # the plan has it
+        self._newest = None  # the plan has the default
         units = plan_builder.listed_units(job, now_ms, read_units(job))
         found = plan_builder.due(job, run.store, now_ms, units)
         why = ""
@@ -115,7 +115,10 @@ class MicroBatches:
             return nothing_due(run, planned)
         done = execute_and_publish(run, planned)
         self._learn(planned.plan)
-        recovered, self._recovered = self._recovered, Recovered()  # of the first after the look
+        recovered, self._recovered = (
+            self._recovered,
+            Recovered(),
+        )  # for the next micro-batch
         notes = (*recovered.notes, *done.notes)
         done = replace(done, batch=batch, recovered=recovered.runs, notes=notes)
         return concluded(run, done, started)
@@ -126,7 +129,7 @@ class MicroBatches:
         return planned_query(run, run.job.query, self._query)
 
     def summary(self, status: RunStatus) -> RunReport:
-        """Return the report of a stream that has run nothing yet."""
+        """Return the report of a stream before its first micro-batch."""
         return summary(self._run, status)
 
     def reset(self) -> None:

@@ -1,4 +1,4 @@
-"""The choices that the caller of a run makes in addition to the job."""
+"""The caller's choices for a run, in addition to the job."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class RunOptions:
         plan: The plan to run in place of the work that is due now. A saved plan runs as it is; of a
             bare plan, only the work units that have not succeeded yet.
         known_schema: Schema of the dataset before its first run.
-        run_id: Identity of the run; made when left out.
+        run_id: Identity of the run; empty makes a new one.
         environ: The environment, for Spark.
         cache: A folder that survives the run.
         executor: Runs tasks in Spark's place.
-        sleep: Waits for secondary input that is not there yet.
+        sleep: Waits for a secondary input that does not exist yet.
         log_level: How much tasks log.
         log_json: Whether tasks log JSON.
         shows_requests: Whether tasks log each request, also as a curl line.
         stage_bytes: From this size on, staged files are rewritten in tasks.
         spark: A SparkContext to use and to leave running.
-        is_embedded: Whether this process goes on after the run.
+        is_embedded: Whether this process continues after the run.
     """
 
     now_ms: int

@@ -183,7 +183,7 @@ def _record_shape(run: ActiveRun) -> None:
 
 
 def reuse_policy(job: Job, plan: Plan) -> publishing.ReusePolicy:
-    """Return the policy for adopting earlier readings: fresh ones, and all rows that were sent."""
+    """Return the policy for adopting earlier readings: fresh readings, and all sent rows."""
     if job.has_input("payload"):
         return publishing.ReusePolicy(grace_ms=0, due_after=0)
     grace = job.planning.grace
@@ -229,9 +229,9 @@ def _failed_and_gone(
     """Return the signatures of failed files that the source no longer lists.
 
     Only for sources whose files are read once each. No run tries these files again: they are gone,
-    or there is another version. ``units`` are those that the source lists now, None if it was
-    not asked. The work-unit index is only looked through where the newest block counts more
-    failures than the plan tries again.
+    or there is another version. ``units`` are the units that the source lists now, None if it was
+    not asked. The work-unit index is searched only if the newest block counts more failures than
+    the plan tries again.
     """
     if not (job.planning.once and job.state.enabled and units is not None):
         return ()

@@ -46,7 +46,7 @@ def plan_job(
 
 
 def plan_with(job: Job, store: StateStore, *, now_ms: int, explain: bool = False) -> SavedPlan:
-    """Do as ``plan_job`` with a store that is open."""
+    """Return the plan as ``plan_job`` does, with an open store."""
     job = with_schedules(job, store)
     problem = plan_checks.changed_shape(job, store, now_ms)
     if problem is not None:
@@ -123,7 +123,7 @@ def units_of(
 def listed_units(
     job: Job, now_ms: int, activation: Sequence[str] | None = None
 ) -> Sequence[str] | None:
-    """Do as ``units_of``, without a warning.
+    """Return the units as ``units_of`` does, without a warning.
 
     Raises:
         SourceError: the source cannot be asked.
@@ -148,7 +148,7 @@ def nothing_listed(job: Job) -> str:
     units = "files" if job.planning.once else "units"
     matching = f" that match {_PATTERN}={pattern}" if job.planning.once and pattern != ".*" else ""
     return (
-        f"{place} was listed and has 0 {units} to read{matching}. Where that is a failure, "
+        f"{place} was listed and has 0 {units} to read{matching}. If that is a failure, "
         "ms.work.unit.min.units=1 makes each run that finds nothing new an error"
     )
 
@@ -214,6 +214,6 @@ def read_plan(path: Path) -> SavedPlan:
         raise ConfigError.single(
             _PLAN,
             f'"{path}" cannot be read: {error.strerror}',
-            "Make it first: dil plan JOB.conf --out FILE",
+            "Make the file first: dil plan JOB.conf --out FILE",
         ) from None
     return decode_plan(content, str(path))

@@ -37,7 +37,7 @@ def changed_shape(job: Job, store: StateStore, now_ms: int) -> ConfigError | Non
 def shape_refusal(
     job: Job, known: str | None, entries: Callable[[], Iterable[UnitEntry]], now_ms: int
 ) -> ConfigError | None:
-    """Do as ``changed_shape`` for a recorded shape; records are read only if the shape differs.
+    """Compare with a recorded shape, as ``changed_shape`` does; read records only if it differs.
 
     A new ``from`` that only adds or leaves out early partitions loses no record.
     """
@@ -110,12 +110,12 @@ def _losing(job: Job, first: Interval, known: str, now_ms: int) -> ConfigError:
     what = "zone, partition type and schedule" if is_split else "zone and partition type"
     return ConfigError.single(
         "ms.watermark",
-        f"gives work units other than those that runs of {job.name} recorded. The first record that"
-        f" would be lost is that of {moment(first.low, zone)} .. {moment(first.high, zone)} {name}:"
+        f"gives other work units than runs of {job.name} recorded. The first record that would be "
+        f"lost is for {moment(first.low, zone)} .. {moment(first.high, zone)} {name}:"
         " its rows would be read and published again",
-        f"Restore the earlier from, {what}{_as_it_was(known)}, let from lie on a boundary of the"
-        " recorded partitions, use ms.backfill=true for a one-time range, or accept it with"
-        " --accept-new-signatures.",
+        f"Restore the earlier from, {what}{_as_it_was(known)}, set from to a boundary of the "
+        "recorded partitions, use ms.backfill=true for a one-time range, or read everything again "
+        "with --accept-new-signatures.",
         job.properties.origin("ms.watermark"),
     )
 
@@ -141,13 +141,13 @@ def refuse_stale_plan(job: Job, saved: SavedPlan, head: JsonObject | None) -> No
     if saved.job != job.name:
         raise ConfigError.single(
             "--plan",
-            f'is a plan of job "{saved.job}", this is "{job.name}"',
+            f'is a plan of job "{saved.job}", but this job is "{job.name}"',
             f"Make one: {_PLAN_AGAIN}",
         )
     if saved.digest not in job.known_digests or saved.backfill != job.planning.backfill:
         raise ConfigError.single(
             "--plan",
-            "was made with another configuration: the job file, what it includes, or a -D flag "
+            "was made with another configuration: the job file, an included file, or a -D flag "
             "changed since",
             f"Give the same -D flags to both commands, or make the plan again: {_PLAN_AGAIN}",
         )
@@ -168,9 +168,9 @@ def refuse_shorter_windows(job: Job, plan: Plan, history: History) -> None:
         if record is not None and record.high is not None and record.high > unit.high:
             raise PlanningError(
                 f"work unit {unit.signature} was read up to {record.high}; this run would replace "
-                f"its files by a reading up to {unit.high}, and the rows between would be gone",
-                "Let the range end on a partition boundary, or at or after what was read; "
-                "an earlier --now does the same harm.",
+                f"its files by a reading up to {unit.high}, and the rows in between would be lost",
+                "Let the range end on a partition boundary, or at or after that time; an earlier "
+                "--now has the same effect.",
             )
 
 
@@ -187,7 +187,7 @@ def warn_of_lost_state(
     unknown = len(live) - len(store.own_files(live))
     if unknown:
         log.warning(
-            "the dataset holds %s that no run of this job published, as far as the state store "
-            "knows: if the job did publish them, their rows are now appended a second time",
+            "the dataset holds %s that no run of this job has published, according to the state "
+            "store: if the job has published them, their rows are now appended a second time",
             counted(unknown, "file"),
         )

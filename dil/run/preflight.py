@@ -1,7 +1,7 @@
 """Checks what a run needs besides its source before the first row is read.
 
 Local folders must be writable and the settings of a catalog sound. A catalog that does not answer
-stops no run: the rows are published, and the next run registers them.
+does not stop a run: the rows are published, and the next run registers them.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def refuse_lost_state(job: Job, environ: Mapping[str, str]) -> None:
     if job.state.is_default_place and is_on_cluster(environ):
         raise ConfigError.single(
             "state.store.dir",
-            "is not set, and the driver runs on a machine of the cluster, so that the watermarks "
-            "would be lost with it",
+            "is not set, and the driver runs on a machine of the cluster, so the watermarks would "
+            "be lost with that machine",
             "Set it to a folder that every driver sees, or submit with --deploy-mode client.",
         )
 
@@ -83,7 +83,8 @@ def _refuse_side_table_of_others(job: Job) -> None:
         name = "ms.late.action" if is_late else "ms.late.after.close"
         raise ConfigError.single(
             name,
-            f"is side_table, and {folder}, where late rows go, is the folder of another dataset",
+            f"is side_table, but the folder for late rows, {folder}, is the folder of another "
+            "dataset",
             f"Rename that dataset or this one, or set {name}={'flag' if is_late else 'reject'}.",
         )
 
@@ -94,7 +95,7 @@ def _refuse_changelog_of_others(job: Job) -> None:
     if publishing.is_other_dataset(folder, filesystem_for(job.publishing.final_dir)):
         raise ConfigError.single(
             "ms.publish.changelog",
-            f"is true, and {folder}, where changed rows go, is the folder of another dataset",
+            f"is true, but the folder for changed rows, {folder}, is the folder of another dataset",
             "Rename that dataset or this one, or set ms.publish.changelog=false.",
         )
 
@@ -169,7 +170,7 @@ def _live(job: Job) -> Iterable[PublishedFile]:
 def _unfit_folders(job: Job) -> Iterator[Problem]:
     spec = job.publishing
     if isinstance(filesystem_for(spec.final_dir), LocalFilesystem):
-        # A run stages below the final directory; others may have made the dataset's folder.
+        # A run stages below the final directory; other jobs may have made the dataset's folder.
         staging = publishing.run_staging_dir(spec, job.name, "")
         for folder in (staging, publishing.dataset_dir(spec)):
             why = _unfit(Path(folder))
@@ -229,7 +230,7 @@ def _problem(job: Job, key: str, value: str, why: str) -> Problem:
 
 
 def _unfit(folder: Path) -> str:
-    """Return why a folder can be neither written nor made; an empty text if it can."""
+    """Return why a folder can be neither written nor made; an empty text if it can be."""
     for place in (folder, *folder.parents):
         is_folder = False
         try:
@@ -239,14 +240,14 @@ def _unfit(folder: Path) -> str:
             if not place.is_symlink():
                 continue
         except OSError as error:
-            return f"which cannot be looked at: {place}: {error.strerror}"
+            return f"which cannot be checked: {place}: {error.strerror}"
         if not is_folder:
             return f"where {place} is no folder"
         if os.access(place, os.W_OK | os.X_OK):
             return ""
         if place == folder:
             return "which this user may not write"
-        return f"which is not there, and this user may not make folders in {place}"
+        return f"which does not exist, and this user may not make folders in {place}"
     return ""
 
 
@@ -256,16 +257,16 @@ def _destination(job: Job) -> Iterator[str]:
     filesystem = filesystem_for(spec.final_dir)
     place, left = publishing.dataset_dir(spec), ""
     if spec.table.format is TableFormat.ICEBERG:
-        yield f"destination: {place} (not looked at: the Iceberg catalog)"
+        yield f"destination: {place} (not checked: the Iceberg catalog)"
         return
     if spec.warehouse is not None:
         address = read_warehouse_url(spec.warehouse.url.reveal())
         place = f"{address}, table {spec.warehouse.table}"
         if address.server is None and not Path(address.path).exists():
-            yield f"destination: {place} (not looked at: the first run makes the file)"
+            yield f"destination: {place} (not checked: the first run makes the file)"
             return
     if not isinstance(filesystem, LocalFilesystem):
-        left = f" (not looked at: whether this user may write in {spec.final_dir})"
+        left = f" (not checked: whether this user may write in {spec.final_dir})"
     destination = publishing.destination_for(spec, filesystem)
     if spec.destination is not None:
         place = destination.uri("")
@@ -296,7 +297,7 @@ def _reach(spec: CatalogSpec) -> None:
     """Check that one of the metastore's addresses takes a connection; no Hive protocol is spoken.
 
     Raises:
-        WriteError: none takes a connection.
+        WriteError: no address takes a connection.
     """
     refused = []
     for text in spec.metastore.split(","):

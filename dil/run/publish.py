@@ -26,6 +26,7 @@ from dil.run import event_time
 from dil.run.active_run import ActiveRun
 from dil.run.books import rejected_notes, side_table_notes, with_books
 from dil.run.plan import PlannedRun
+from dil.state.chain.changelogs import begins_changelog
 
 if TYPE_CHECKING:
     from dil.run.queries.slices import PlannedQuery
@@ -225,7 +226,7 @@ def _stream(run: ActiveRun, results: ResultsToPublish) -> Mapping[str, JsonObjec
 def _merged(
     run: ActiveRun, shaped: publishing.PublishableResults, commit: Commit
 ) -> MergedRows | None:
-    """Return the counts of a merge, here or in a database."""
+    """Return the counts of a merge in files or in a database."""
     if not run.destination.merges:
         return shaped.merged
     return run.destination.merged if commit.moves or commit.removes else None
@@ -260,7 +261,7 @@ def _target(run: ActiveRun, results: ResultsToPublish) -> publishing.PublishTarg
         late=publishing.late_rows_there(run.job, files, run.destination),
         is_whole=results.is_whole,
         missed=results.unfinished.missed,
-        begins_changelog=publishing.begins_changelog(spec, run.store),
+        begins_changelog=begins_changelog(spec, run.store),
     )
 
 
@@ -317,14 +318,14 @@ def _is_whole(job: Job, plan: Plan, reports: Sequence[TaskReport]) -> bool:
     if plan.left or plan.skipped or good < len(plan.work_units):
         return False
     if job.query is not None and job.query.mode is not QueryMode.FULL:
-        return False  # it has what is new
+        return False  # a query has all new rows
     dropped = sum(report.counters.rows_dropped for report in reports)
     dropped += sum(report.beside for report in reports)
     merge = job.publishing.merge
     if dropped and merge is not None and merge.deletes_missing:
         log.warning(
-            "%s did not fit, and their keys are unknown: this run does not delete rows that are "
-            "missing at the source",
+            "%s did not fit, and their keys are unknown: this run deletes no rows that are missing "
+            "at the source",
             counted(dropped, "row"),
         )
     return not dropped

@@ -1,8 +1,8 @@
 """Reconstructs the intent of a publish if its record cannot be read.
 
 The record is damaged, or a newer release wrote it. The dataset's own records say whether readers
-see its rows; file names say which files are its own; its staging folder says what the publish was
-to do.
+see the rows; file names say which files the publish made; its staging folder says which work units
+it had.
 """
 
 from __future__ import annotations

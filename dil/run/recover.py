@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The ids of the runs that were finished, and notes for people."""
+    """The ids of the finished runs, and notes for people."""
 
     runs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ def recover(run: ActiveRun) -> Recovered:
         )
     markers = layout.sending_dir(spec, run.job.name)
     start_marker.forget_committed(run.files, markers, earlier)
-    # Only the newest crashed run with results counts: its commit supersedes the others.
+    # Only the newest crashed run with results counts: its commit supersedes those of other runs.
     for crashed in reversed(earlier):
         staged = publishing.staged_work(run.files, crashed) if _is_usable(crashed, run.job) else ()
         if staged:
@@ -63,9 +63,9 @@ def recover(run: ActiveRun) -> Recovered:
 def _is_usable(crashed: RunRecord, job: Job) -> bool:
     """Return whether the completed work units of a crashed run may be published as they are.
 
-    They may not under another configuration, which would give other rows. They may not if history
-    is ignored: the plan has these work units again, and adopts them. They may not if rows move an
-    event watermark: the remaining rows would be judged by another watermark than without the crash.
+    Not under another configuration, which would give other rows. Not if history is ignored: the
+    plan has these work units again, and adopts them. Not if rows move an event watermark: the
+    remaining rows would be judged by another watermark than without the crash.
     """
     if job.query is not None:
         return False  # parts of a query's result are useless alone, and are made again from files

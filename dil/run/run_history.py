@@ -112,7 +112,7 @@ def clean(job: Job, store: StateStore, lease: Lease, wanted: Sequence[Leftover])
     if pending is not None:
         raise StateError(
             f"run {pending.commit.run_id} began to publish, and finishing needs its staged files",
-            "Run `dil run`, which finishes the publish first; clean afterwards.",
+            "Run `dil run`, which finishes the publish first; then clean.",
         )
     files = filesystem_for(job.publishing.final_dir)
     gone = 0
@@ -225,7 +225,7 @@ def _is_reusable(run: RunRecord, results: Sequence[publishing.StagedResult], job
     """Return whether a run of this configuration may publish or adopt some of the results.
 
     A replace adopts nothing: it publishes a snapshot of one time. A second reading is published
-    only with what its own run completed, under the policy ``successful`` (rule C29).
+    only together with its own run's results, under the policy ``successful`` (rule C29).
     """
     is_snapshot = job.publishing.mode is PublishMode.REPLACE
     if not run.is_open or run.digest not in job.known_digests or is_snapshot:

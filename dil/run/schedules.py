@@ -47,7 +47,7 @@ def with_schedules(job: Job, store: StateStore) -> Job:
 
 
 def record_schedule(job: Job, store: StateStore, lease: Lease) -> None:
-    """Keep the schedules of a job that ``with_schedules`` returned; write only changes."""
+    """Record the schedules of a job from ``with_schedules``; write only if they changed."""
     spec = job.planning.timelabel
     if spec is None or not job.state.enabled:
         return

@@ -36,11 +36,14 @@ def dataset_job(options: SourceOptions) -> Job:
             "dataset",
             f"goes into a database, as {job.publishing.relation}"
             if job.publishing.destination is None
-            else f"is published by {job.publishing.destination.ref}, so that it has no files here",
-            'Read it from there, by spark.read.format("jdbc").',
+            else f"is published by {job.publishing.destination.ref}, so it has no files that can "
+            "be read",
+            'Read the table with spark.read.format("jdbc").',
         )
     if job.writing.file_name:
-        raise ConfigError.single("dataset", "has copied files, not rows", "Read the files.")
+        raise ConfigError.single(
+            "dataset", "copies files, and has no rows", "Read the copied files."
+        )
     return job
 
 
@@ -61,7 +64,7 @@ def opened_chain(job: Job, now_ms: int) -> Iterator[DatasetChain]:
 
 @dataclass(frozen=True, slots=True)
 class DatasetView:
-    """Which rows of a dataset a frame has, however often it is computed: offsets ``(after, end]``.
+    """The rows of a dataset in a frame, however often it is computed: offsets ``(after, end]``.
 
     ``known`` is the schema in force at the end.
     """

@@ -1,4 +1,4 @@
-"""Fits rows into the schema that Spark was given before the first row was read."""
+"""Fits rows into the schema that Spark got before the first row was read."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from dil.errors import ConfigError
 from dil.model.job import Job
 from dil.model.suggestions import suggestion
 from dil.run.process import real_clock
-from dil.text.instants import INSTANT_FIX, InstantError, parse_instant
+from dil.text.instants import InstantError, parse_instant
 
 _OF_BOTH = ("columns", "now", "maxFilesPerTrigger")
 _OF_CONF = ("conf", "from", "to", "history", "previewRows")
@@ -81,7 +81,7 @@ class SourceOptions:
         """Read the job file; runs on the driver's machine, in a process that Spark starts.
 
         Raises:
-            ConfigError: it is wrong.
+            ConfigError: the job file is wrong.
         """
         from dil import config  # executors have options, and load no job
 
@@ -100,7 +100,7 @@ class SourceOptions:
         """Return an option that is a whole number; None if it is not given.
 
         Raises:
-            ConfigError: it is no number, or smaller than ``least``.
+            ConfigError: the option is no whole number, or is smaller than ``least``.
         """
         text = self.text(name)
         if not text:
@@ -111,7 +111,7 @@ class SourceOptions:
             found = least - 1
         if found < least:
             raise ConfigError.single(
-                name, f'is "{text}"', f"It is a whole number, {least} or more."
+                name, f'is "{text}"', f"Write a whole number, {least} or more."
             )
         return found
 
@@ -130,18 +130,18 @@ class SourceOptions:
         """Return whether work units are planned as the next run would.
 
         Raises:
-            ConfigError: it is neither true nor false.
+            ConfigError: the option is neither true nor false.
         """
         text = self.text("history").lower()
         if text not in {"", "true", "false"}:
-            raise ConfigError.single("history", f'is "{text}"', "It is true or false.")
+            raise ConfigError.single("history", f'is "{text}"', "Write true or false.")
         return text == "true"
 
     def instant(self, name: str) -> int:
         """Return an option that is an instant as epoch ms UTC.
 
         Raises:
-            ConfigError: it is none.
+            ConfigError: the option is not an instant.
         """
         return _instant(name, self.text(name), self.now_ms)
 
@@ -156,7 +156,12 @@ def _instant(name: str, text: str, now_ms: int) -> int:
     try:
         return parse_instant(text, now_ms=now_ms, end=True, zone="UTC").ms
     except InstantError as error:
-        raise ConfigError.single(name, str(error), INSTANT_FIX) from error
+        number = "the number of a block, as `dil state log` shows it, or " if name == "asOf" else ""
+        raise ConfigError.single(
+            name,
+            f'is "{text}", which is no instant',
+            f"Write {number}an instant: 2024-03-05T06:00:00Z, 2024-03-05, or P1D for a day ago.",
+        ) from error
 
 
 def _property(key: str) -> str:

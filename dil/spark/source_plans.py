@@ -40,7 +40,7 @@ def source_job(options: SourceOptions) -> Job:
     if not job.planning.is_dated or job.planning.composite:
         raise ConfigError.single(
             "from" if start else "to",
-            "is given, and the job has no datetime watermark of one range",
+            "is given, but the job has no datetime watermark with one range",
             "Leave it out, or filter the rows in Spark.",
         )
     spec = replace(job.planning, start=start or job.planning.start, end=end or job.planning.end)
@@ -48,10 +48,10 @@ def source_job(options: SourceOptions) -> Job:
 
 
 def source_schema(options: SourceOptions, job: Job) -> pa.Schema:
-    """Return the columns of a job's rows: declared ones, else those of the source's first rows.
+    """Return the columns of a job's rows: declared columns, else those of the source's first rows.
 
     Raises:
-        ConfigError: there are no rows to infer them from, or no such column.
+        ConfigError: there are no rows to infer the columns from, or there is no such column.
         SourceError: the source refuses.
     """
     schema = _declared(job)

@@ -137,11 +137,11 @@ class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
         low, high = iso(done), iso(start)
         raise StateError(
-            f"the stream has read up to {low}, and `from` of the watermark has moved on to {high}:"
-            " the time between would never be read",
-            f'Start the query with .option("from", "{low}"), and it goes on where it was; then'
-            " with a `from` that is further back, or a larger maxFilesPerTrigger, so that it keeps"
-            " up. To leave the time out, give the query a new checkpoint folder.",
+            f"the stream has read up to {low}, and `from` of the watermark has moved on to {high}: "
+            "the time in between would never be read",
+            f'Start the query with .option("from", "{low}"), so that it continues where it stopped;'
+            " then use an earlier `from`, or a larger maxFilesPerTrigger, so that it keeps up."
+            " To skip that time, give the query a new checkpoint folder.",
         )
 
     def _now(self) -> int:
@@ -154,13 +154,13 @@ def _refuse(job: Job) -> None:
     """Refuse sources whose progress is not an instant of time.
 
     Raises:
-        ConfigError: it is one.
+        ConfigError: the job has such a source.
     """
     spec = job.planning
     fix = "Let `dil run` publish it (ms.stream.mode=ingest), and stream the dataset."
     if not spec.is_dated or spec.composite:
         raise ConfigError.single(
-            "conf", "has no datetime watermark of one range, which a stream needs", fix
+            "conf", "has no datetime watermark with one range, which a stream needs", fix
         )
     if spec.of_source or spec.units is None:
         raise ConfigError.single(

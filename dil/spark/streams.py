@@ -59,7 +59,7 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise ConfigError.single(
                 "startingOffset",
                 f"is {found.offset}, inside of block {found.block}, which ends at {whole.offset}",
-                "A stream begins behind a whole block.",
+                "A stream begins after a whole block: use the last offset of a block.",
             )
         return whole
 
@@ -70,7 +70,7 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802 - pyspark's name
         self, start: dict[str, Any] | None = None, limit: object = None
     ) -> dict[str, Any]:
-        """Return where the next micro-batch ends; ``start`` where there is nothing new.
+        """Return where the next micro-batch ends; ``start`` if there is nothing new.
 
         Before Spark 4.2 no arguments are given: then it ends at the dataset's end.
         """

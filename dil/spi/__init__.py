@@ -1,7 +1,7 @@
-"""Base classes of plug-ins, and the sections of a job by name: ``dil.spi.PagingSection``.
+"""Base classes of plug-ins, and a job's sections by name, such as ``dil.spi.PagingSection``.
 
-The sections are in ``dil.sections``, which imports more than a contract may. So a section is
-imported only when a plug-in uses its name here.
+The sections are in ``dil.sections``, which imports more than a contract may. So this package
+imports a section only when a plug-in uses its name.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""The seam between sessions and the record of what they sent."""
+"""The interface between sessions and the record of their requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dil.model.json import JsonObject, JsonValue
 
 @dataclass(frozen=True, slots=True)
 class AuditedRequest:
-    """One request as it is sent; the audit trail masks the job's secrets when it records it."""
+    """One request in the form of its sending; the audit trail masks the job's secrets in it."""
 
     method: str
     uri: str = field(repr=False)
@@ -20,30 +20,31 @@ class AuditedRequest:
 
 
 class AuditTrail(Protocol):
-    """Gets the requests of a session that audits its own requests, repeated ones too."""
+    """Receives the requests of a session that audits its own requests, including repetitions."""
 
     def sent(self, request: AuditedRequest) -> int:
         """Record a request before it is sent; return its number in the attempt, from 1.
 
         Raises:
-            WriteError: the request cannot be recorded, but the job requires it: do not send it.
+            WriteError: the request cannot be recorded, but the job requires a record: do not send
+                it.
         """
 
     def answered(self, number: int, status: int, error: str = "") -> None:
-        """Record the outcome of a request: the status of its answer, or the reason for none.
+        """Record the outcome of a request: the status of its answer, or why there is none.
 
         Raises:
-            WriteError: as in ``sent``.
+            WriteError: see ``sent``.
         """
 
 
 class NoAudit:
-    """Records nothing: for jobs that ask for no audit."""
+    """Records nothing, for jobs without audit."""
 
     def sent(self, request: AuditedRequest) -> int:
-        """Take no note."""
+        """Record nothing; return 0."""
         del request
         return 0
 
     def answered(self, number: int, status: int, error: str = "") -> None:
-        """Take no note."""
+        """Record nothing."""

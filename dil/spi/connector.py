@@ -1,8 +1,8 @@
-"""The connector contract: a protocol opens a session, a session answers requests.
+"""The connector contract: a protocol opens a session, and the session answers requests.
 
-A connector runs inside a task, on an executor. It is created there from its class, without
-arguments, so it need not pickle. A connector has no paging loop: the loop in ``dil.extraction``
-calls the session once for each page (docs/writing-a-connector.md).
+A connector runs inside a task, on an executor. The task creates it from its class, without
+arguments, so it need not be picklable. A connector has no paging loop: the loop in
+``dil.extraction`` calls the session once for each page (docs/writing-a-connector.md).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class PluginProperty:
     """A property of your plug-in; its name begins with ``ms.x.``.
 
-    ``parse`` turns the text into a value and raises ValueError with a reason when it cannot.
+    ``parse`` turns the text into a value, or raises ValueError with the reason why it cannot.
     """
 
     name: str
@@ -47,14 +47,14 @@ class PluginProperty:
 
 @dataclass(frozen=True, slots=True)
 class SessionContext:
-    """The context of a connector when it opens a session; one per attempt.
+    """The context of a connector that opens a session; one per attempt.
 
-    ``run_now`` is the run's now in epoch ms UTC. ``coordinator`` gives access to limits and tokens
-    that all tasks share. ``renewed`` reads the authentication input again and returns its fields;
-    None if the job has no such input (rule S11). ``audit`` is for sessions that audit their own
-    requests. ``rows`` are the rows that Spark reads for the work unit, None if the session reads by
-    itself. ``shared`` keeps resources that the sessions of one task share, such as pools of
-    connections; None if nothing is shared.
+    ``run_now`` is the time of the run (now) in epoch ms UTC. ``coordinator`` gives access to limits
+    and tokens that all tasks share. ``renewed`` reads the authentication input again and returns
+    its fields; None if the job has no such input (rule S11). ``audit`` is for sessions that audit
+    their own requests. ``rows`` are the rows that Spark reads for the work unit, None if the
+    session reads by itself. ``shared`` keeps resources that the sessions of one task share, such as
+    pools of connections; None if nothing is shared.
     """
 
     job: Job
@@ -73,10 +73,10 @@ class SessionContext:
 class RequestValues:
     """The evaluated variables of one request (rules G31 to G35).
 
-    ``variables`` are the values for ``{{name}}``. ``parameters`` are the values that are sent if no
-    placeholder uses them: declared parameters, in order, without temporaries. ``page`` counts from
-    0. ``next_uri`` is the address of the next page in the last answer, to be requested unchanged;
-    empty if the answer named none. ``payload`` is the row to send, None without a row;
+    ``variables`` are the values for ``{{name}}``. ``parameters`` are the declared parameters in
+    order, without temporaries; they are sent if no placeholder uses them. ``page`` counts from 0.
+    ``next_uri`` is the address of the next page from the last answer, which must be requested
+    unchanged; empty if the answer named none. ``payload`` is the row to send, None without a row;
     ``idempotency_key`` names this row, the same in every attempt and run. Secrets are revealed
     here, so this class does not print its values.
     """
@@ -94,13 +94,13 @@ class Response:
     """One answer of a byte protocol.
 
     ``body`` is a binary stream that the caller reads once and closes; None means that the answer
-    has no content (an HTTP warning, 204). ``headers`` keeps the names as received; look-ups
-    go through ``header``. ``content_type`` is the lower-case media type without parameters, empty
-    when unknown. ``location`` names the request in messages, without secrets. ``uri`` is the
-    address that answered, after redirects; relative links are resolved against it. ``status`` is
-    the protocol's number of the outcome, 0 if it has none. ``has_more`` says that the session has
-    another answer of its own, such as the next file of a folder: the loop then calls it again,
-    independent of the job's paging rules (docs/files.md).
+    has no content (an HTTP warning, 204). ``headers`` has the names as received; use ``header`` for
+    look-ups. ``content_type`` is the lower-case media type without parameters, empty if unknown.
+    ``location`` names the request in messages, without secrets. ``uri`` is the address that
+    answered, after redirects, from which relative links are resolved. ``status`` is the protocol's
+    number for the outcome, 0 if it has none. ``has_more`` is true if the session has another answer
+    of its own, such as the next file of a folder: then the loop calls the session again, whatever
+    the job's paging rules say (docs/files.md).
     """
 
     body: BinaryIO | None
@@ -114,7 +114,7 @@ class Response:
     has_more: bool = False
 
     def header(self, name: str) -> str | None:
-        """Return a header's value, its name in any letter case."""
+        """Return a header's value by its name in any letter case, None if there is none."""
         wanted = name.lower()
         for key, value in self.headers.items():
             if key.lower() == wanted:
@@ -123,14 +123,14 @@ class Response:
 
 
 class Session(ABC):  # noqa: B024 - close has a default, a plain session is no session
-    """An open connection of one attempt, which is always closed at the attempt's end.
+    """An open connection of one attempt; it is always closed at the attempt's end.
 
-    ``seconds_waited`` is how long the session itself has held requests back so far, before
-    retries or for a source's rate limit; a session that waits adds to it, and the run's counters
-    include it. ``retries`` counts the failed requests that the session has sent again by itself;
-    the report adds them to the calls of the session. ``audits`` says that the session records each
-    of its requests in the context's ``audit``, repeated ones too; for other sessions the task
-    records one request for each call.
+    ``seconds_waited`` is the time for which the session itself has held requests back so far,
+    before retries or for a source's rate limit. A session that waits adds to it, and the run's
+    counters include it. ``retries`` counts the failed requests that the session has sent again by
+    itself; the report adds them to the calls of the session. ``audits`` is true if the session
+    itself records each of its requests, including repetitions, in the context's ``audit``; for
+    other sessions the task records one request for each call.
     """
 
     audits: ClassVar[bool] = False
@@ -138,7 +138,7 @@ class Session(ABC):  # noqa: B024 - close has a default, a plain session is no s
     retries: int = 0
 
     def wait_to_retry(self, seconds: float, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Wait before a request is sent again, and count the wait and the retry."""
+        """Wait before a request is sent again; count the wait and the retry."""
         sleep(seconds)
         self.seconds_waited += seconds
         self.retries += 1
@@ -155,15 +155,16 @@ class Session(ABC):  # noqa: B024 - close has a default, a plain session is no s
         self.close()
 
     def describe(self, values: RequestValues) -> RequestView | None:
-        """Return the request for these values without sending it; None if it is not known.
+        """Return the request for these values without sending it; None if it is unknown.
 
-        `dil preview`, `dil plan --show-request` and the log of `dil run -v` show it, masked.
+        `dil preview`, `dil plan --show-request` and the log of `dil run -v` show the request with
+        masked secrets.
         """
         del values
         return None
 
     def close(self) -> None:  # noqa: B027 - many sessions have nothing to close
-        """Release the session's resources; called once."""
+        """Release the session's resources; the caller closes it once."""
 
 
 class ByteSession(Session):
@@ -175,7 +176,7 @@ class ByteSession(Session):
 
         Raises:
             TransientSourceError: the failure may pass.
-            AuthenticationError: the credentials were refused.
+            AuthenticationError: the source refused the credentials.
             SourceError: any other refusal.
         """
 
@@ -184,7 +185,7 @@ class RowSession(Session):
     """A protocol that answers with rows: databases.
 
     ``location`` names the source in messages, without secrets; empty if it was not set.
-    ``left_out`` are columns that the source has and the session has left out so far because of
+    ``left_out`` are the source's columns that the session has left out so far because of
     ``ms.output.schema``; the run reports them.
     """
 
@@ -214,8 +215,8 @@ class SparkRead:
 class SparkReader:
     """Lets Spark read a job's work units instead of the connector's sessions.
 
-    ``read`` is called on the driver, once for each attempt, with the values of its only request;
-    it may raise any DilError. ``jars`` are files of this machine that Spark needs for it.
+    The driver calls ``read`` once for each attempt, with the values of its only request; ``read``
+    may raise any DilError. ``jars`` are files of this machine that Spark needs.
     """
 
     read: Callable[[RequestValues], SparkRead]
@@ -223,21 +224,21 @@ class SparkReader:
 
 
 class Connector(ABC):
-    """A protocol. Subclass it, name the class in ``source.class``.
+    """A protocol: inherit from this class, and name your class in ``source.class``.
 
     ``sections`` are the classes that declare your own ``ms.x.*`` properties;
     ``context.job.properties.section(YourSection)`` returns their values. ``properties`` lists such
     properties one by one; their parsed values are found by name in ``context.job.properties``.
-    ``unit_properties`` are the properties by which a job takes its units from your connector, see
-    ``units``: ``ms.source.files.once``, ``ms.jdbc.partition.column``.
+    ``unit_properties`` are the properties by which a job takes its units from your connector, for
+    example ``ms.source.files.once`` or ``ms.jdbc.partition.column``; see ``units``.
 
-    ``reads_window`` says that sessions look at ``low`` and ``high`` of their work unit. Without it,
-    pages that were read for one window are resumed for another one, unless a parameter is a
-    watermark. It is not inherited: a subclass sets it again.
+    ``reads_window`` is true if sessions use ``low`` and ``high`` of their work unit. If it is
+    false, pages that were read for one window are resumed for another window, unless a parameter is
+    a watermark. A subclass does not inherit the value; it sets it again.
 
-    ``overlaps`` says that sessions mostly wait for a network, and that several of them may be open
-    in one process, each used by a thread of its own: a task then reads several work units at once.
-    It is not inherited either.
+    ``overlaps`` is true if sessions mostly wait for a network, and several of them may be open in
+    one process, each used by a thread of its own: then a task reads several work units at once. A
+    subclass does not inherit this value either.
     """
 
     sections: ClassVar[tuple[type[Section], ...]] = ()
@@ -260,20 +261,20 @@ class Connector(ABC):
 
     @classmethod
     def credentials(cls, job: Job) -> CredentialSource | None:
-        """Return the fetcher of all tasks' tokens, None when the job needs none; on the driver."""
+        """Return the fetcher of tokens for all tasks, None if the job needs none; on the driver."""
         del job
         return None
 
     @classmethod
     def for_tasks(cls, job: Job) -> Job:
-        """Return the job for tasks: without secrets that only ``credentials`` needs."""
+        """Return the job for tasks, without secrets that only ``credentials`` needs."""
         return job
 
     @classmethod
     def may_repeat_rows(cls, job: Job) -> bool:
-        """Return whether a payload row may be sent again if it is unknown whether it has arrived.
+        """Return whether a payload row may be sent again if it is unknown whether it arrived.
 
-        If not, a lost work unit is not sent again before a person has checked it.
+        If not, a person must check a lost work unit before its rows are sent again.
         """
         del job
         return False
@@ -283,11 +284,11 @@ class Connector(ABC):
         """Yield the units that the source itself names, in order; on the driver, before planning.
 
         It is called only if the job takes its units from the source: the files of a folder, which
-        have the member ``file``, or the ranges of a key column. ``now_ms`` is the run's now in
-        epoch ms UTC. Equal units are the same unit in all runs.
+        have the member ``file``, or the ranges of a key column. ``now_ms`` is the time of the run
+        (now) in epoch ms UTC. Equal units are the same unit in all runs.
 
         Raises:
-            SourceError: the source refuses, or cannot be reached.
+            SourceError: the source refuses the request, or cannot be reached.
             SourceContractError: this protocol has no such units.
         """
         del now_ms
@@ -298,7 +299,7 @@ class Connector(ABC):
 
     @classmethod
     def changes(cls, job: Job) -> Problem | None:
-        """Return the setting by which a request may change the source, None for a reader.
+        """Return the setting by which a request may change the source, None if requests only read.
 
         ``dil preview`` asks the user before it sends. Rows of ``payload`` input need not be
         reported.
@@ -308,7 +309,7 @@ class Connector(ABC):
 
     @classmethod
     def spark_reader(cls, job: Job) -> SparkReader | None:
-        """Return the reader of the job's rows in Spark, None if sessions read; on the driver.
+        """Return the reader of the job's rows in Spark, None if sessions read them; on the driver.
 
         With a reader, sessions yield the rows of their context as their only page.
 

@@ -1,4 +1,4 @@
-"""The converter contract: record batch in, record batches out."""
+"""The converter contract: one record batch in, record batches out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ConverterContext:
 
     ``validation_rows`` reads the rows of the secondary input of category validation, entry after
     entry; it may be called once, and is None if the job has no such entry. ``rejects`` keeps the
-    rows that a step puts aside. ``known_schema`` is the one of RunContext.
+    rows that a step puts aside. ``known_schema`` is ``known_schema`` of RunContext.
     """
 
     job: Job
@@ -38,9 +38,9 @@ class ConverterContext:
 
 @dataclass(frozen=True, slots=True)
 class PageFacts:
-    """The surroundings of the rows of one page: its response, and the variables of its request.
+    """The facts about the rows of one page: its response, and the variables of its request.
 
-    ``number`` counts the pages of the work unit from 1; 0 if it is not known.
+    ``number`` counts the pages of the work unit from 1; 0 if the number is unknown.
     """
 
     page: Page
@@ -49,7 +49,7 @@ class PageFacts:
 
 
 class Converter(ABC):
-    """A step between extractor and writer. One instance serves one attempt."""
+    """A step between extractor and writer; one instance serves one attempt."""
 
     sections: ClassVar[tuple[type[Section], ...]] = ()
     properties: ClassVar[tuple[PluginProperty, ...]] = ()
@@ -65,10 +65,10 @@ class Converter(ABC):
 
     @abstractmethod
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
-        """Yield the batches that replace this batch; yielding none drops it."""
+        """Yield the batches that replace this batch; no batch drops its rows."""
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows that were held back, after the last row of the work unit (DIL's EOF)."""
+        """Yield the rows that the converter held back; called after the work unit's last row."""
         return iter(())
 
     @property

@@ -1,6 +1,7 @@
-"""The tasks of one run share a rate, credentials and the end of a quota through the driver.
+"""Through the driver, the tasks of one run share a rate, credentials and the end of a quota.
 
-A connector calls the coordinator of its session, which may or may not be connected to the driver.
+A connector calls the coordinator of its session; the coordinator may or may not be connected to the
+driver.
 """
 
 from __future__ import annotations
@@ -12,55 +13,56 @@ from dil.model.secret import Secret
 
 
 class Coordinator(Protocol):
-    """The driver as a task sees it. Every method may be called from any thread of a task."""
+    """The driver from a task's view; any thread of the task may call every method."""
 
     def permit(self) -> float:
         """Wait until the job's rate allows one more request; return the seconds waited.
 
         Raises:
-            QuotaError: the job's budget of requests is spent, or another task found it spent.
+            QuotaError: the job's budget of requests is spent, or another task found the source's
+                quota spent.
         """
 
     def slow_down(self, seconds: float) -> None:
         """Hold back the requests of all tasks for some seconds, because the source asked for it."""
 
     def quota_spent(self, why: str) -> None:
-        """Inform all tasks that the source gives no more answers in this run."""
+        """Inform all tasks that the source gives no more answers during this run."""
 
     def credential(self, rejected: Secret | None = None) -> Secret:
-        """Return the token to send, renewed ahead of its expiry, once for all tasks.
+        """Return the token to send; the driver renews it before it expires, once for all tasks.
 
         Args:
-            rejected: The token that the source has just refused; never returned again.
+            rejected: The token that the source has just refused; it is never returned again.
 
         Raises:
-            AuthenticationError: no token can be got.
+            AuthenticationError: no token can be fetched.
         """
 
     def progress(self, *, requests: int, rows: int, size: int) -> None:
-        """Report the progress of this task since its last report; ``size`` in bytes.
+        """Report the progress of this task since its last report; ``size`` is in bytes.
 
         ``requests`` counts the calls of its sessions, without requests that were sent again.
         """
 
 
 class CredentialSource(ABC):
-    """Gets tokens on the driver; made by ``Connector.credentials``; never called twice at once."""
+    """Fetches tokens on the driver; made by ``Connector.credentials``; one call at a time."""
 
     @abstractmethod
     def fetch(self) -> Credential:
         """Return a new token.
 
         Raises:
-            AuthenticationError: the grant was refused.
-            TransientSourceError: no answer; trying again may help.
+            AuthenticationError: the server refused the grant.
+            TransientSourceError: the server did not answer; trying again may help.
         """
 
 
 class Credential:
-    """A token, and how long it is valid in seconds from now, None if that is not known.
+    """A token, and its lifetime in seconds from now, None if unknown.
 
-    ``margin_s`` is how many seconds before its end it is renewed; None: the driver decides.
+    The driver renews it ``margin_s`` seconds before its end; None lets the driver decide.
     """
 
     __slots__ = ("lifetime_s", "margin_s", "token")
@@ -74,10 +76,10 @@ class Credential:
 
 
 class Uncoordinated:
-    """The coordinator of a job that shares nothing: no limit, no token."""
+    """The coordinator of a job that shares nothing: it has no limit and no token."""
 
     def permit(self) -> float:
-        """Let every request pass at once."""
+        """Return 0: every request may be sent at once."""
         return 0.0
 
     def slow_down(self, seconds: float) -> None:
@@ -89,7 +91,7 @@ class Uncoordinated:
         del why
 
     def credential(self, rejected: Secret | None = None) -> Secret:
-        """Refuse: there is no coordinator that fetches tokens."""
+        """Raise, because no coordinator fetches tokens."""
         del rejected
         raise AssertionError("this job has no source of credentials")
 

@@ -2,16 +2,16 @@
 
 A run publishes in this order, and a crash may come between any two steps:
 
-1. ``check`` before a row is read, ``live`` and ``require_fit`` before anything is decided. Nothing
-   is changed, so a crash costs nothing.
-2. The intent is recorded in the state store. From here on the publish is always finished, by this
-   run or by the next one.
-3. ``carry_out`` makes the rows visible. After a crash the next run calls it once more, with the
-   same intent: steps that are done are not done again (rule C26).
+1. ``check`` before a row is read, ``live`` and ``require_fit`` before anything is decided. These
+  change nothing, so a crash costs nothing.
+2. The run records the intent in the state store. From here on, this run or the next one always
+  finishes the publish.
+3. ``carry_out`` makes the rows visible. After a crash the next run calls it again with the same
+  intent; steps that are done are not repeated (rule C26).
 4. The state store remembers the commit.
 
-If it is not known whether step 3 was done, ``has_landed`` is called. ``dil runs abandon`` gives up
-a commit that cannot be finished: it calls ``fence`` first and then ``has_landed`` again.
+If it is unknown whether step 3 was done, the run calls ``has_landed``. ``dil runs abandon`` gives
+up a commit that cannot be finished: it calls ``fence`` first and then ``has_landed`` again.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from dil.spi.connector import PluginProperty
 
 
 class StagedFiles(Protocol):
-    """The file system that a run stages on. Files are named by absolute paths."""
+    """The file system on which a run stages; files are named by absolute paths."""
 
     def open_input(self, path: str) -> BinaryIO:
-        """Return a stream over a file.
+        """Return a stream that reads a file.
 
         Raises:
-            FileNotFoundError: there is no such file.
+            FileNotFoundError: the file does not exist.
         """
 
     def exists(self, path: str) -> bool:
-        """Return whether a file or folder is there."""
+        """Return whether a file or folder exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class DestinationContext:
     """The context of a destination: the target of the job, the staged files, the properties.
 
-    ``publishing`` has the publish mode, and ``merge`` with the keys for the mode of that name.
-    ``properties.section(YourSection)`` holds the destination's own ``ms.x.*`` properties.
+    ``publishing`` has the publish mode, and for the mode ``merge`` a member ``merge`` with the
+    keys. ``properties.section(YourSection)`` holds the destination's own ``ms.x.*`` properties.
     """
 
     publishing: PublishingSpec
@@ -58,20 +58,20 @@ class DestinationContext:
 
 
 class Destination(ABC):
-    """Makes one job's rows visible. Runs on the driver; one instance serves one command.
+    """Makes one job's rows visible; runs on the driver. One instance serves one command.
 
-    A subclass has to define the abstract methods. The other methods are for abilities that only
-    some destinations have; their defaults mean that a destination does not have them.
+    A subclass must define the abstract methods. The other methods are for abilities that only some
+    destinations have; their defaults mean that the destination lacks the ability.
 
-    ``keeps_versions`` says that files which a commit removes stay for readers of earlier versions;
-    then ``refuse_deleted_rows``, ``unremovable`` and ``vacuum`` are called. ``merges`` says that
-    ``carry_out`` merges rows by key, instead of a step before it that rewrites staged files;
-    ``merged`` then counts the rows that the last commit merged, None if it was already done.
+    ``keeps_versions`` is true if files that a commit removes stay for readers of earlier versions;
+    then DIL calls ``refuse_deleted_rows``, ``unremovable`` and ``vacuum``. If ``merges`` is true,
+    ``carry_out`` merges rows by key, and ``merged`` counts the rows that the last commit merged,
+    None if the commit was done before; otherwise an earlier step rewrites staged files.
 
-    A class that a job names in ``ms.destination.class`` is made from a ``DestinationContext``,
-    without any I/O. ``modes`` are the publish modes that it has; with ``merge`` it has to merge by
+    A class that a job names in ``ms.destination.class`` is created with a ``DestinationContext``,
+    without any I/O. ``modes`` are its publish modes; with ``merge`` among them it must merge by
     itself. ``sections`` and ``properties`` are as in ``Connector``. Such a destination gets Parquet
-    files, independent of ``writer.output.format``.
+    files, whatever ``writer.output.format`` is.
     """
 
     modes: ClassVar[frozenset[PublishMode]] = frozenset({PublishMode.APPEND})
@@ -93,7 +93,7 @@ class Destination(ABC):
         return ()
 
     def check(self) -> None:  # noqa: B027 - what needs no look is found in ``carry_out``
-        """Check whether rows can be published here at all, before any row is read.
+        """Check whether rows can be published to this destination at all, before any row is read.
 
         Raises:
             ConfigError: the existing dataset does not fit the job: it has other partition columns,
@@ -103,17 +103,17 @@ class Destination(ABC):
     def claim(self, owner: Owner) -> None:  # noqa: B027 - most keep no owners themselves
         """Record the job as the owner; called once in each run that has rows to read.
 
-        It is for a destination that keeps its owner itself, independent of staging folders.
+        It is for a destination that itself records its owner, independent of staging folders.
 
         Raises:
-            ConfigError: another job owns it.
+            ConfigError: another job owns the destination.
         """
 
     def live(self) -> tuple[PublishedFile, ...]:
-        """Return the staged files whose rows are live now, as the commits named them.
+        """Return the staged files whose rows are live now, under the names in their commits.
 
         The modes ``replace`` and ``window_replace`` remove these files, so a destination with these
-        modes has to define it. After merges of rows of several files the files are not known.
+        modes must define this method. After a merge of rows of several files the files are unknown.
         """
         return ()
 
@@ -130,21 +130,21 @@ class Destination(ABC):
     def next_sequence(self) -> int:
         """Return the number for a commit that is decided now; the intent keeps it.
 
-        If ``landed`` returns numbers, they have to grow from commit to commit.
+        If ``landed`` returns numbers, they must grow from commit to commit.
         """
         return 0
 
     def landed(self, source: str) -> int | None:
-        """Return the largest number of a source's commits here, -1 without one, None if not known.
+        """Return the largest number of a source's commits, -1 without a commit, None if unknown.
 
-        If the state has no such commit, the state is an older copy, and a run that trusted it would
+        If the state lacks this commit, the state is an older copy, and a run that trusted it would
         append rows a second time.
         """
         del source
         return None
 
     def has_others(self, source: str) -> bool:
-        """Return whether jobs other than the source's publish here, as far as is known here."""
+        """Return whether jobs other than the source's publish here, as far as this knows."""
         del source
         return False
 
@@ -153,7 +153,7 @@ class Destination(ABC):
         return ()
 
     def expired(self, system_time: int) -> tuple[PublishedFile, ...]:
-        """Return the live files whose rows go with the next commit, made at epoch ms UTC.
+        """Return the live files whose rows expire with the next commit, made at epoch ms UTC.
 
         It is for a destination that keeps rows for a limited time.
         """
@@ -161,49 +161,49 @@ class Destination(ABC):
         return ()
 
     def missing(self) -> PublishedFile | None:
-        """Return the file to remove in a commit that deletes all rows whose keys it does not have.
+        """Return the file whose removal in a commit deletes all rows whose keys the commit lacks.
 
         It is for a destination that itself finds the rows that a run did not read.
         """
         return None
 
     def spared(self, commit: Commit) -> Commit:
-        """Return a commit without files whose rows are here already, and without their removes.
+        """Return a commit without the files whose rows are already here, and without their removes.
 
-        It is for a destination that does not write again the rows that it has.
+        It is for a destination that does not write rows again that it has.
         """
         return commit
 
     def require_fit(self, commit: Commit) -> None:  # noqa: B027 - most take every file
-        """Refuse a commit that could not be carried out, while nothing is decided.
+        """Raise if a commit could not be carried out, while nothing is decided yet.
 
         Raises:
             WriteError: a staged file does not fit.
-            CommitConflictError: a file to be replaced is not live any more.
+            CommitConflictError: a file to replace is no longer live.
         """
 
     # After the intent is recorded
 
     @abstractmethod
     def carry_out(self, intent: Intent) -> None:
-        """Make the moves and removes of an intent visible to readers, all at once.
+        """Carry out the moves and removes of an intent, visible to readers all at once.
 
-        It is called again after a crash, at whatever step that was: the rows must be there once.
-        So record ``intent.commit.run_id`` with the rows, in one transaction. A driver that slept
-        may call it after another driver has finished the same intent. A commit that only put rows
-        aside has neither moves nor removes: then do nothing.
+        After a crash at any step it is called again, but the rows must land only once. So record
+        ``intent.commit.run_id`` with the rows, in one transaction. A driver that slept may call it
+        after another driver has finished the same intent. A commit that only put rows aside has
+        neither moves nor removes: then do nothing.
 
         Raises:
-            WriteError: the store refused; the next run finishes the rest.
-            CommitUnknownError: it is not known whether the store took it.
+            WriteError: the store refused to write; the next run finishes the rest.
+            CommitUnknownError: it is unknown whether the store accepted the commit.
         """
 
     @abstractmethod
     def has_landed(self, intent: Intent) -> bool:
-        """Return whether readers have the commit of an intent, by the destination's own records."""
+        """Return whether readers see the commit of an intent, by the destination's own records."""
 
     def lost(self, intent: Intent) -> tuple[Move, ...]:
-        """Return the moves that are not carried out yet and cannot be carried out any more."""
+        """Return the moves that are not carried out yet and no longer can be."""
         exists = self.context.files.exists
         gone = tuple(move for move in intent.commit.moves if not exists(move.source))
         return () if gone and self.has_landed(intent) else gone
@@ -211,12 +211,13 @@ class Destination(ABC):
     # When a publish is given up
 
     def fence(self, intent: Intent) -> None:  # noqa: B027 - not every store can
-        """Prevent that an intent lands later; if it has landed already, ``has_landed`` says so.
+        """Prevent an intent from landing later; if it has landed, ``has_landed`` returns True.
 
-        It is for a destination that can stop a driver which wakes up late from carrying it out.
+        It is for a destination that can prevent a driver that wakes up late from carrying out the
+        intent.
 
         Raises:
-            WriteError: the store refused.
+            WriteError: the store refused to write.
         """
 
     def is_given_up(self, intent: Intent) -> bool:
@@ -224,17 +225,17 @@ class Destination(ABC):
         del intent
         return False
 
-    # Where earlier versions are kept
+    # If earlier versions are kept
 
     def refuse_deleted_rows(self) -> None:  # noqa: B027 - of no meaning without versions
-        """Refuse files that hold rows which another program marked as deleted.
+        """Raise if files hold rows that another program marked as deleted.
 
         Raises:
-            StateError: there are such rows, which would be live again in a rewritten file.
+            StateError: such rows exist, and would be live again in a rewritten file.
         """
 
     def unremovable(self, files: Collection[str]) -> frozenset[str]:
-        """Return the URIs of those live files that no commit can remove as a whole.
+        """Return the URIs of the given live files that no commit can remove as a whole.
 
         Raises:
             StateError: the table cannot be read.
@@ -243,12 +244,12 @@ class Destination(ABC):
         return frozenset()
 
     def vacuum(self, *, hours: int, now_ms: int, is_look: bool) -> tuple[str, ...]:
-        """Delete the files of versions that were replaced more than ``hours`` ago.
+        """Delete the files of versions replaced more than ``hours`` ago; return their paths.
 
         Called again after a crash, it deletes the rest.
 
         Args:
-            hours: How long a version is kept after it was replaced.
+            hours: The hours for which a version is kept after it was replaced.
             now_ms: The real clock, epoch ms UTC.
             is_look: Whether to return the files without deleting them.
 
@@ -257,7 +258,7 @@ class Destination(ABC):
 
         Raises:
             StateError: the table cannot be read.
-            WriteError: it cannot be written.
+            WriteError: the table cannot be written.
         """
         del hours, now_ms, is_look
         return ()

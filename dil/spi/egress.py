@@ -1,4 +1,4 @@
-"""The seam between the loop that sends rows and the store of refused rows."""
+"""The interface between the loop that sends rows and the store of refused rows."""
 
 from __future__ import annotations
 

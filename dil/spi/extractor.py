@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def nothing_found(path: str) -> JsonValue | Missing:
-    """Return MISSING: the look-up of an answer without a root."""
+    """Return MISSING; the look-up function of an answer without a root."""
     del path
     return MISSING
 
@@ -30,13 +30,13 @@ class Page:
     """One decoded response.
 
     ``batches`` yields record batches in the raw schema of ``dil.model.arrow``; it is consumed once,
-    and ``rows`` is complete only afterwards. ``lookup`` finds a dot path in the root of the
-    response (rule F12) and returns MISSING if there is none. ``notes`` are fixed sentences for the
-    run's report about oddities that are no failure; the report counts equal ones. ``has_content``
-    is False if the answer had nothing that could hold rows. ``rows`` counts all rows of the answer,
-    ``dropped`` the rows that the extractor left out, as the job allows. ``is_whole`` says that the
-    result is the answer itself, a file, and not rows in it.
-    ``left_out`` are the paths of columns that the rows had and ``ms.output.schema`` leaves out.
+    and ``rows`` is complete only afterwards. ``lookup`` returns the value at a dot path from the
+    root of the response (rule F12), MISSING if there is none. ``notes`` are fixed sentences for the
+    run's report about oddities that are no failure; the report counts equal notes. ``has_content``
+    is False if the answer had no part that could hold rows. ``rows`` counts all rows of the answer,
+    ``dropped`` the rows that the extractor left out, as the job allows. ``is_whole`` is true if the
+    result is the answer itself, a file, and not the rows in it. ``left_out`` are the paths of
+    columns that the rows had and ``ms.output.schema`` lacks.
     """
 
     batches: Iterator[pa.RecordBatch]
@@ -49,18 +49,18 @@ class Page:
     left_out: tuple[str, ...] = ()
 
     def close(self) -> None:
-        """Close the body of the rows, if not all rows were taken."""
+        """Close the body of the rows, even if not all rows were read."""
         close = getattr(self.batches, "close", None)
         if close is not None:
             close()
 
 
 class Extractor(ABC):
-    """A format. One instance serves one attempt of one work unit, page after page.
+    """A format; one instance serves one attempt of one work unit, page after page.
 
     An extractor that infers keeps its schema over pages and may widen it; ``schema`` returns the
-    newest schema (raw form), None before the first page. ``sees_every_member`` says that without
-    ``ms.output.schema`` rows have all their members, so that a schema contract can check them.
+    newest schema (raw form), None before the first page. ``sees_every_member`` is true if rows have
+    all their members without ``ms.output.schema``, so that a schema contract can check them.
     """
 
     sections: ClassVar[tuple[type[Section], ...]] = ()

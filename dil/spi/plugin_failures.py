@@ -1,4 +1,4 @@
-"""Turns errors of plug-ins into our errors, which name the plug-in's own file and line."""
+"""Turns errors of plug-ins into DIL's errors, which name the plug-in's own file and line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import dil
 from dil.errors import DilError, PluginFailureError, lasting
 from dil.model.messages import shortened
 
-# Mistakes of a program: the same call fails again in the same way.
+# Mistakes of a program: the same call would fail again in the same way.
 _DEFECTS = (
     ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError,
     NotImplementedError, SyntaxError, TypeError,
@@ -27,12 +27,12 @@ _OURS = tuple(f"{Path(dil.__file__).parent.parent / name}/" for name in ("dil", 
 def plugin_failure(
     what: str, error: Exception, clean: Callable[[str], str] = str
 ) -> PluginFailureError:
-    """Return our error for an exception of a plug-in; the text of a foreign exception is cut.
+    """Return DIL's error for an exception of a plug-in; a foreign exception's text is shortened.
 
     Args:
-        what: Names the plug-in.
+        what: The name of the plug-in.
         error: The exception.
-        clean: Masks secrets in a text.
+        clean: Returns a text with its secrets masked.
     """
     # The text of a foreign exception may hold a whole payload.
     reason = shortened(clean(f"{type(error).__name__}: {error}"))
@@ -44,21 +44,21 @@ def plugin_failure(
 
 @contextmanager
 def translated_plugin_errors(what: str) -> Iterator[None]:
-    """Pass our own errors, and turn all other errors into one that names the plug-in.
+    """Pass DIL's own errors, and turn all other errors into one that names the plug-in.
 
     Raises:
-        PluginFailureError: the block raised an exception that is not ours.
+        PluginFailureError: the block raised an exception that is not DIL's.
     """
     try:
         yield
     except DilError:
         raise
-    except Exception as error:  # a plug-in may raise anything
+    except Exception as error:  # A plug-in may raise any error.
         raise plugin_failure(what, error) from error
 
 
 def _place(error: Exception) -> str:
-    """Return file and line of the plug-in's innermost call, not of the libraries that it uses."""
+    """Return file and line of the innermost call in the plug-in, not in libraries that it uses."""
     frames = traceback.extract_tb(error.__traceback__)
     foreign = [frame for frame in frames if not frame.filename.startswith(_OURS)]
     if foreign:

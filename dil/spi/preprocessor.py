@@ -18,7 +18,7 @@ Parameters = Mapping[str, str | Secret]
 class PreprocessorContext:
     """The context of a preprocessor; one per attempt.
 
-    ``name`` is its name in the job file. ``parameters`` are its own parameters from
+    ``name`` is the preprocessor's name in the job file. ``parameters`` are its parameters from
     ``ms.extract.preprocessor.parameters``: texts, or a Secret if the text is secret.
     """
 
@@ -26,16 +26,17 @@ class PreprocessorContext:
     parameters: Parameters = field(default_factory=dict, repr=False)
 
     def text(self, name: str, default: str = "") -> str:
-        """Return a parameter as text; a secret is revealed, so use it for the one call only."""
+        """Return a parameter as text; this reveals a secret, so use the text only for one call."""
         value = self.parameters.get(name, default)
         return value.reveal() if isinstance(value, Secret) else value
 
 
 class Preprocessor(ABC):
-    """A stream filter over each response. One instance serves one attempt, response by response.
+    """A stream filter over each response; one instance serves one attempt.
 
-    ``is_output`` says that it prepares dumped files: it comes after all other preprocessors, and
-    only file dumps may have it. ``parameters`` has the name and meaning of all its parameters.
+    The instance gets response after response. ``is_output`` is true if it prepares dumped files:
+    then it comes after all other preprocessors, and only file dumps may use it. ``parameters`` maps
+    the names of its parameters to their meanings.
     """
 
     sections: ClassVar[tuple[type[Section], ...]] = ()
@@ -54,23 +55,23 @@ class Preprocessor(ABC):
 
     @classmethod
     def file_name(cls, name: str) -> str:
-        """Return the new name of a dumped file whose bytes passed this preprocessor."""
+        """Return the new name of a dumped file whose bytes passed through this preprocessor."""
         return name
 
     @abstractmethod
     def process(self, stream: BinaryIO) -> BinaryIO:
-        """Return a stream of the changed bytes: it reads lazily, and closing it closes ``stream``.
+        """Return a stream of the changed bytes, which reads lazily; closing it closes ``stream``.
 
         Its ``read`` raises a SourceContractError if the bytes are damaged or end too early, at the
         latest at the end of the stream.
         """
 
     def close(self) -> None:  # noqa: B027 - many preprocessors have nothing to release
-        """Release resources; called once, at the attempt's end, also after a failure."""
+        """Release resources; called once at the attempt's end, even after a failure."""
 
 
 def without_suffix(name: str, endings: Mapping[str, str]) -> str:
-    """Return a file name with its last ending, in any letter case, replaced by ``endings``.
+    """Return a file name with its last ending, in any letter case, replaced as in ``endings``.
 
     >>> without_suffix("a/B.CSV.GZ", {".gz": "", ".tgz": ".tar"})
     'a/B.CSV'

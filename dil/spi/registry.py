@@ -1,7 +1,7 @@
-"""Finds the class that a job file names: short names, DIL's Java names, dotted Python paths.
+"""Finds the class that a job file names: by a short name, DIL's Java name, or a Python path.
 
-Built-in names are resolved from a table, so they work from a zip without package metadata, import
-nothing, and cannot be shadowed by a module of the user's.
+Built-in names are resolved from a table. So they work from a zip without package metadata, import
+nothing, and no module of the user can hide them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dil.model.section import Section
 
 
 class PluginKind(StrEnum):
-    """The kind of a plug-in class; the value is the word for it in messages."""
+    """The kind of a plug-in class; the value is its name in messages."""
 
     CONNECTOR = "connector"
     EXTRACTOR = "extractor"
@@ -80,7 +80,7 @@ BUILT_IN: dict[PluginKind, dict[str, str]] = {
     PluginKind.WRITER: {},
 }
 
-# DIL's and Gobblin's names, by simple name; the package in front is not looked at further.
+# The names of DIL and Gobblin, by simple name; the package before it is ignored.
 JAVA_NAMES: dict[PluginKind, dict[str, str]] = {
     PluginKind.CONNECTOR: {
         "HttpSource": "http",
@@ -102,7 +102,7 @@ JAVA_NAMES: dict[PluginKind, dict[str, str]] = {
         "InFlowValidationConverter": "in-flow-validation",
         "CsvRangeGenerator": "csv-range-generator",
     },
-    # Behind DIL's names those of the programs that undo a format.
+    # After DIL's names come the names of programs that undo a format.
     PluginKind.PREPROCESSOR: {
         "GunzipProcessor": "gunzip",
         "GpgDecryptProcessor": "gpg-decrypt",
@@ -176,7 +176,7 @@ def names(kind: PluginKind) -> tuple[str, ...]:
 
 
 def installed_classes(kind: PluginKind) -> tuple[type, ...]:
-    """Return the classes that installed packages offer, except those that cannot be imported."""
+    """Return the classes that installed packages offer, without classes that cannot be imported."""
     import importlib.metadata
 
     found = []
@@ -197,7 +197,7 @@ def is_built_in(ref: ClassRef) -> bool:
 
 
 def is_own(text: str) -> bool:
-    """Return whether a text names a class by its Python path, so that it has to be imported."""
+    """Return whether a text names a class by its Python path, so that it must be imported."""
     return not text.startswith(JAVA_PACKAGES) and (":" in text or "." in text)
 
 
@@ -207,7 +207,8 @@ def resolve(kind: PluginKind, text: str, base: type) -> ClassRef:
     Built-in classes are not imported and not checked.
 
     Raises:
-        PluginError: no class has this name, its module fails to import, or it is no ``base``.
+        PluginError: no class has this name, its module fails to import, or it does not inherit from
+            ``base``.
     """
     java = simple_name(text)
     short = JAVA_NAMES[kind].get(java, text)
@@ -222,13 +223,13 @@ def resolve(kind: PluginKind, text: str, base: type) -> ClassRef:
     if not issubclass(found, base):
         raise _problem(
             f'"{text}" is not a {kind}',
-            f"{ref} has to inherit from {base.__module__}.{base.__qualname__}.",
+            f"Let {ref} inherit from {base.__module__}.{base.__qualname__}.",
         )
     return ref
 
 
 def join_import_path(folders: Iterable[str]) -> None:
-    """Append folders to this process's import path: installed modules are always found first."""
+    """Append folders to this process's import path; installed modules are still found first."""
     sys.path.extend(folder for folder in dict.fromkeys(folders) if folder not in sys.path)
 
 
@@ -236,7 +237,7 @@ def load(ref: ClassRef) -> type:
     """Import and return a class.
 
     Raises:
-        PluginError: the module does not exist, its own import fails, or the class is not in it.
+        PluginError: the module does not exist, its own import fails, or it lacks the class.
     """
     return _load_as(None, ref)
 
@@ -284,14 +285,14 @@ def _import_error(kind: PluginKind | None, ref: ClassRef, error: Exception) -> P
     if missing is not None and f"{ref.module}.".startswith(f"{missing}."):
         return _problem(
             f'"{ref}" cannot be imported (no module named {missing!r})',
-            f"{_near(kind, ref)}Modules are looked for in the installed packages, in the folder "
-            "of the job file and in ms.plugin.path.",
+            f"{_near(kind, ref)}DIL looks for modules in the installed packages, in the folder of"
+            " the job file and in ms.plugin.path.",
         )
     if isinstance(error, ValueError) and not ref.module:
         return _problem(f'"{ref}" is not of the form package.module:Class')
     return _problem(
         f'"{ref}" was found, but its own import failed ({type(error).__name__}: {error})',
-        "Install the packages that it needs, or fix the module.",
+        "Install the packages that it needs, or correct the module.",
     )
 
 

@@ -1,4 +1,4 @@
-"""The seam between steps that put rows aside and the store of these rows."""
+"""The interface between steps that put rows aside and the store of these rows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RejectedRow:
-    """One row of a batch that is put aside: its 0-based position, the column, and the reason.
+    """A row of a batch that is put aside: its position from 0, the column, and the reason.
 
-    ``reason`` never holds the value; ``kind`` is the part of it that equal failures share.
+    ``reason`` never holds the value; ``kind`` is the part of the reason that equal failures share.
     """
 
     row: int
@@ -24,9 +24,9 @@ class RejectedRow:
 
 
 class Rejects(Protocol):
-    """Keeps the rows that the steps of one attempt do not pass on.
+    """Keeps the rows that the steps of one attempt put aside.
 
-    A step that calls ``add`` counts the same rows in its ``dropped``, so that the number of rows
+    A step that calls ``add`` also counts these rows in its ``dropped``, so that the number of rows
     read is the sum of rows written and rows dropped.
     """
 
@@ -37,7 +37,7 @@ class Rejects(Protocol):
         """
 
     def add(self, batch: pa.RecordBatch, rejected: Sequence[RejectedRow]) -> None:
-        """Keep rejected rows of a batch, in the form that the step got; in order, each row once.
+        """Keep rejected rows of a batch in the form that the step got: in order, each row once.
 
         Raises:
             ConversionError: the job allows fewer rows to be put aside.
@@ -49,10 +49,10 @@ class Rejects(Protocol):
 
 
 class NoRejects:
-    """Keeps nothing: for chains outside a task."""
+    """Keeps nothing, for chains outside a task."""
 
     def begin(self, page: int, rows: int) -> None:
-        """Take no note."""
+        """Record nothing."""
 
     def add(self, batch: pa.RecordBatch, rejected: Sequence[RejectedRow]) -> None:
         """Drop the rows."""

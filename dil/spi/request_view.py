@@ -1,22 +1,22 @@
-"""A request in a form for people: the one that a session would send."""
+"""Shows the request that a session would send in a form for people."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# The masking of secrets in logs masks such a header up to the end of its line.
+# When logs mask secrets, they mask such a header up to the end of its line.
 _LAST = frozenset({"authorization", "proxy-authorization", "cookie"})
 
 
 @dataclass(frozen=True, slots=True)
 class RequestView:
-    """One whole request. Secrets are revealed here: mask them before it is shown.
+    """One whole request with revealed secrets: mask them before it is shown.
 
     Attributes:
         action: An HTTP method, or the word query, list, read or put.
         place: The address, with all values.
-        headers: Headers of HTTP, none for other protocols.
+        headers: The headers of HTTP; empty for other protocols.
         text: A statement, a body, or other words about the request; may be empty.
         is_http: Whether curl could send it.
     """

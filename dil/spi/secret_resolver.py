@@ -1,7 +1,7 @@
-"""Secrets in other stores: a resolver is a class for the references with one prefix.
+"""Secrets in other stores: a resolver is a class for all references with one prefix.
 
-If ``ms.secret.resolvers=vault`` names a resolver, ``vault:orders#password`` is a reference. It
-runs on the driver only, while a job is loaded; tasks get the secrets with the job.
+If ``ms.secret.resolvers=vault`` names a resolver, ``vault:orders#password`` is a reference. The
+resolver runs only on the driver, while a job is loaded; tasks get the secrets with the job.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class UnresolvedReferenceError(ValueError):
 class ResolverContext:
     """The context of a resolver: the environment, and the folder of the job file.
 
-    The resolver's own settings, such as an address and a token, are in the environment, because
+    The resolver's own settings, such as an address and a token, come from the environment, because
     properties are read after secrets.
     """
 
@@ -40,7 +40,8 @@ class ReferenceResolver(ABC):
     """Resolves references: the text behind the prefix and its colon, up to the end.
 
     One instance serves one job while it is loaded. Each reference is resolved once, even if several
-    properties hold it. Creating an instance does no I/O; ``resolve`` closes all that it opens.
+    properties contain it. Creating an instance does no I/O; ``resolve`` closes everything that it
+    opens.
     """
 
     def __init__(self, context: ResolverContext) -> None:
@@ -55,8 +56,8 @@ class ReferenceResolver(ABC):
 
     @abstractmethod
     def resolve(self, reference: str) -> str:
-        """Return the secret.
+        """Return the secret that a reference names.
 
         Raises:
-            UnresolvedReferenceError: there is no such secret, or it cannot be read now.
+            UnresolvedReferenceError: the secret does not exist, or cannot be read now.
         """

@@ -12,10 +12,10 @@ log = logging.getLogger(__name__)
 
 
 class Closable(Protocol):
-    """A resource that is closed once, when its last user is done."""
+    """A resource that is closed once, after its last user."""
 
     def close(self) -> None:
-        """Release what it holds."""
+        """Release the resource."""
 
 
 C = TypeVar("C", bound=Closable)
@@ -48,7 +48,7 @@ class Shared:
             kept.close()
 
     def close(self) -> None:
-        """Close all resources; one that cannot be closed does not keep the other ones open."""
+        """Close all resources; a resource that cannot be closed does not keep the others open."""
         with self._lock:
             kept, self._kept = list(self._kept.values()), {}
         for each in reversed(kept):

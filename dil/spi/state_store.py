@@ -1,4 +1,4 @@
-"""The state store contract: one behaviour over every backend.
+"""The state store contract: the same behaviour for every backend.
 
 All times are epoch milliseconds UTC. Every method is one transaction. The clock is an argument,
 because tests and ``--now`` need it; leases use the real clock.
@@ -41,7 +41,7 @@ LAST_PUBLISH = "publish"
 
 
 class StateStore(ABC):
-    """State of one job. Nothing is created on disk or server before the first write."""
+    """State of one job; creates nothing on disk or server before the first write."""
 
     def __enter__(self) -> Self:
         return self
@@ -62,15 +62,16 @@ class StateStore(ABC):
 
     @abstractmethod
     def acquire_lease(self, run_id: str, *, lease_s: int, upgrade: bool = False) -> Lease:
-        """Take the job's lease with a new, larger fencing token.
+        """Take the job's lease with a new, larger fencing token; return the lease.
 
-        Taken over at once when the holder's process on this host is gone, else ``lease_s``
-        seconds after its last heartbeat (rule C24). With ``upgrade`` a store of an older
-        format is copied and brought to the format of this release in the same transaction.
+        The lease of a holder whose process on this host has ended is taken over at once, any other
+        lease ``lease_s`` seconds after its last heartbeat (rule C24). If ``upgrade`` is true, a
+        store of an older format is copied and converted to the format of this release in the same
+        transaction.
 
         Raises:
-            LeaseHeldError: another run holds it, or a run of another job is under way in an older
-                store; the message names the holder and the time.
+            LeaseHeldError: another run holds the lease, or a run of another job is active in an
+                older store; the message names the holder and the time.
         """
 
     @abstractmethod
@@ -83,7 +84,7 @@ class StateStore(ABC):
 
     @abstractmethod
     def release_lease(self, lease: Lease) -> None:
-        """Give the lease back; a lease that is no longer ours is left alone."""
+        """Give the lease back; a lease that another run has taken over is left alone."""
 
     @abstractmethod
     def lease_holder(self) -> LeaseHolder | None:
@@ -107,20 +108,20 @@ class StateStore(ABC):
 
     @abstractmethod
     def unfinished_runs(self) -> Sequence[RunRecord]:
-        """Return all runs whose staging was not swept, oldest first, whatever their status.
+        """Return all runs whose staging was not swept, oldest first, whatever their status is.
 
-        A run that is recorded as running has crashed, because we hold the lease. ``commit`` sets
-        the status of its run, and marks earlier runs as superseded: their staged files must not be
-        used again.
+        A run that is recorded as running has crashed, because the caller holds the lease.
+        ``commit`` sets the status of its run, and marks earlier runs as superseded: their staged
+        files must not be used again.
         """
 
     @abstractmethod
     def runs(self, *, limit: int | None = None) -> Iterator[RunRecord]:
-        """Yield the recorded runs, newest first, ``limit`` at most."""
+        """Yield the recorded runs, newest first, at most ``limit``."""
 
     @abstractmethod
     def mark_swept(self, lease: Lease, run_id: str) -> None:
-        """Record that a run's staging folder is gone."""
+        """Record that a run's staging folder no longer exists."""
 
     @abstractmethod
     def record_intent(self, lease: Lease, intent: Intent) -> None:
@@ -129,7 +130,7 @@ class StateStore(ABC):
         Raises:
             LeaseLostError: a newer token exists.
             CommitConflictError: the run is committed, or was planned on an older head.
-            StateError: another intent is still there.
+            StateError: another intent is still pending.
         """
 
     @abstractmethod
@@ -145,7 +146,7 @@ class StateStore(ABC):
 
     @abstractmethod
     def pending_intent(self) -> Intent | None:
-        """Return the intent that was recorded and not yet committed."""
+        """Return the intent that was recorded and not yet committed, None without one."""
 
     def begun_publish(self) -> str | None:
         """Return the id of the run whose intent is kept, even if the intent cannot be read."""
@@ -154,20 +155,21 @@ class StateStore(ABC):
 
     @abstractmethod
     def commit(self, lease: Lease, commit: Commit) -> int | None:
-        """Append the block, update work units and coverage, drop the intent: one act.
+        """Append the block, update work units and coverage, drop the intent: one transaction.
 
-        Idempotent by run id: a run that is already committed changes nothing. Returns the
-        sequence of the new block, None when there was nothing to record (no block for a no-op,
-        V23). An operator's act (``commit.act``) may take several blocks; the last one counts.
+        It is idempotent by run id: a run that is already committed changes nothing. It returns the
+        sequence of the new block, None if there was nothing to record (no block for a no-op, V23).
+        An operator's act (``commit.act``) may take several blocks; then it returns the sequence of
+        the last one.
 
         Raises:
             LeaseLostError: a newer token exists.
-            CommitConflictError: another commit moved the head, and the plan is not valid any more.
+            CommitConflictError: another commit moved the head, so the plan is no longer valid.
         """
 
     @abstractmethod
     def last_rows(self) -> int | None:
-        """Return the rows published by the last run that published any, None if none did."""
+        """Return the number of rows of the last run that published any, None if no run did."""
 
     # Details and checkpoints: JSON objects by kind, so that a new kind needs no new table
 
@@ -188,7 +190,7 @@ class StateStore(ABC):
     def keep_run_details(
         self, lease: Lease, run_id: str, documents: Mapping[str, JsonObject]
     ) -> None:
-        """Keep documents of a run by their kind, in place of earlier ones; all or none.
+        """Keep documents of a run by their kind, in place of earlier ones; all of them or none.
 
         Raises:
             LeaseLostError: a newer token exists.
@@ -203,7 +205,7 @@ class StateStore(ABC):
     def change_checkpoint(self, lease: Lease, kind: str, members: JsonObject) -> None:
         """Set members of the job's checkpoint of a kind.
 
-        Other members are unchanged, also members that only a later release knows.
+        Other members stay unchanged, even members that only a later release knows.
 
         Raises:
             LeaseLostError: a newer token exists.
@@ -226,9 +228,9 @@ class StateStore(ABC):
 
     @abstractmethod
     def own_files(self, files: Iterable[PublishedFile]) -> frozenset[str]:
-        """Return the URIs of the files that this job published, as far as is known here.
+        """Return the URIs of the files that this job published, as far as the store knows.
 
-        Jobs that append to one dataset share its manifest, which does not say which job wrote a
+        Jobs that append to one dataset share its manifest, which does not record which job wrote a
         file.
         """
 
@@ -236,8 +238,8 @@ class StateStore(ABC):
         """Yield the URIs of the files that a block added and no block removed.
 
         Args:
-            until: The sequence of a block: only files that it or an earlier block added. A file
-                without rows may be left out if no rows came since.
+            until: The sequence of a block; only files that this or an earlier block added are
+                yielded. A file without rows may be left out if no rows came since.
         """
         settled: set[str] = set()
         for block in self.blocks():
@@ -257,7 +259,8 @@ class StateStore(ABC):
     def unit_entries(self, *, as_of: int | None = None) -> Iterator[UnitEntry]:
         """Yield the rows of the work-unit index, ordered by partition start, then signature.
 
-        ``as_of`` is the sequence of a block: the rows as they were just after it.
+        If ``as_of``, the sequence of a block, is given, the rows are as they were directly after
+        that block.
 
         Raises:
             StateError: the chain is damaged.
@@ -265,7 +268,7 @@ class StateStore(ABC):
 
     @abstractmethod
     def unit_stretches(self) -> Iterator[UnitStretches]:
-        """Yield the ranges of time that were read for each unit with a record; in any order.
+        """Yield, for each unit with a record, the ranges of time that were read; in any order.
 
         A pending record counts as none.
         """
@@ -279,14 +282,14 @@ class StateStore(ABC):
 
     @abstractmethod
     def count_swept_runs(self, before: int) -> int:
-        """Return how many runs that began before an instant (epoch ms UTC) have no staging left."""
+        """Return the number of runs begun before an instant (epoch ms UTC) without staging now."""
 
     def problems(self, live: Mapping[str, int | None]) -> Iterator[str]:
-        """Yield the errors in the records that the store keeps besides its blocks, for ``verify``.
+        """Yield the errors in the records that the store keeps beside its blocks, for ``verify``.
 
         Args:
-            live: The first offsets, by the blocks, of the files that no block removed, by URI;
-                None for a file without offset.
+            live: By URI, the first offset of each file that no block removed, as the blocks record
+                it; None for a file without offset.
 
         Raises:
             StateError: the store cannot be read.
@@ -298,7 +301,7 @@ class StateStore(ABC):
 
     @abstractmethod
     def recorded_shape(self) -> str | None:
-        """Return the last text of from, zone and partition type that ``commit`` kept."""
+        """Return the last text of from, zone and partition type that was kept; None without one."""
 
     @abstractmethod
     def record_shape(self, lease: Lease, shape: str) -> None:

@@ -19,14 +19,15 @@ S = TypeVar("S", bound=Section)
 
 
 class FileWriter(ABC):
-    """A file format. One instance writes one file to an open binary stream.
+    """A file format; one instance writes one file to an open binary stream.
 
-    The stream is opened and closed by the caller; it cannot seek. ``schema`` is in the typed form
+    The caller opens and closes the stream, which cannot seek. ``schema`` is in the typed form
     of ``dil.model.arrow``; every batch has exactly this schema. A file ends when more than
     ``spec.target_bytes`` were written to the stream.
 
-    A value that the format cannot hold exactly raises a ValueError and is never changed. If a task
-    is killed, or its attempt fails, the file is deleted or swept: no reader sees a part of it.
+    If the format cannot hold a value exactly, the writer raises ValueError; it never changes a
+    value. If a task is killed, or its attempt fails, the file is deleted: no reader sees a part of
+    it.
 
     A class that a job names in ``ms.writer.class`` runs in tasks. ``sections`` and ``properties``
     are as in ``Connector``; ``section`` returns the values of a section. ``extension`` is the
@@ -60,13 +61,13 @@ class FileWriter(ABC):
 
     @property
     def held_bytes(self) -> int:
-        """Return about how many bytes are held back in memory."""
+        """Return the approximate number of bytes held back in memory."""
         return 0
 
     @abstractmethod
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append one batch; may be buffered up to a row group or block."""
+        """Append one batch; it may stay in memory until a row group or block is full."""
 
     @abstractmethod
     def close(self) -> None:
-        """Write the buffered rows and the format's end; the stream stays open."""
+        """Write the rows held back and the format's end; the stream stays open."""

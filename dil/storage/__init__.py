@@ -9,10 +9,10 @@ __all__ = ["FileInfo", "Filesystem", "Folder", "LocalFilesystem", "filesystem_fo
 
 
 def filesystem_for(place: str, blocks: Blocks | None = None) -> Filesystem:
-    """Return the filesystem of an absolute path or URI, which the job's checks have accepted.
+    """Return the filesystem of an absolute path or URI that the job's checks have accepted.
 
-    No request is sent, and no client is made, before the first file is accessed. ``blocks`` is for
-    files that are written on HDFS.
+    It sends no request, and makes no client, before the first file is accessed. ``blocks`` says how
+    HDFS stores new files.
     """
     if place.startswith(("s3://", "gs://", "abfss://")):
         return _objects(place)

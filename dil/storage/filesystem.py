@@ -21,8 +21,8 @@ class Filesystem(ABC):
     """Files of one store, named by absolute paths. Safe to use from several threads.
 
     Every write is durable when the call returns. Missing folders are created. OSError and its
-    subclasses are raised as WriteError, so that a full disk is reported as one.
-    ``parallel_requests`` is how many files are worth moving or reading at a time: more than 1 if
+    subclasses are raised as WriteError, so that a full disk is reported as such.
+    ``parallel_requests`` is the useful number of files to move or read at a time: more than 1 if
     each call waits for a network.
     """
 
@@ -30,7 +30,7 @@ class Filesystem(ABC):
 
     @abstractmethod
     def open_output(self, path: str) -> BinaryIO:
-        """Return a stream that writes a new file, which is durable once the stream is closed."""
+        """Return a stream that writes a new file, which is durable after the stream is closed."""
 
     @abstractmethod
     def open_input(self, path: str) -> BinaryIO:
@@ -64,18 +64,18 @@ class Filesystem(ABC):
         ``mode`` are the permission bits of the moved file.
 
         Raises:
-            WriteError: neither exists, or both do.
+            WriteError: neither file exists, or both exist.
         """
 
     @abstractmethod
     def replace(self, source: str, target: str, *, mode: int | None = None) -> None:
         """Move a file over any file at the target; readers see the old or the new file.
 
-        If ``source`` is gone, the file was moved before, and nothing changes. ``mode`` are the
+        If only the target exists, the file was moved before, and nothing changes. ``mode`` are the
         permission bits of the moved file.
 
         Raises:
-            WriteError: neither exists, or the target is a folder.
+            WriteError: neither file exists, or the target is a folder.
         """
 
     @abstractmethod
@@ -84,10 +84,10 @@ class Filesystem(ABC):
 
     @abstractmethod
     def real_path(self, path: str) -> str:
-        """Return a path with all links resolved; parts that do not exist stay as they are."""
+        """Return a path with all links resolved; parts that do not exist stay unchanged."""
 
     def is_link(self, path: str) -> bool:
-        """Return whether a path is a link itself; most stores have no links."""
+        """Return whether a path itself is a link; most stores have no links."""
         del path
         return False
 
@@ -97,7 +97,7 @@ class Filesystem(ABC):
 
     @abstractmethod
     def set_group(self, path: str, group: str) -> None:
-        """Give a file or folder to a group; a store without groups does nothing.
+        """Give a file or folder to a group; has no effect in a store without groups.
 
         Raises:
             WriteError: the group is unknown, or the user of this process is not in it.
@@ -121,7 +121,7 @@ class Filesystem(ABC):
 
     @abstractmethod
     def folders(self, path: str) -> list[str]:
-        """Return the names of a folder's direct subfolders, sorted; none if it is missing."""
+        """Return the sorted names of a folder's direct subfolders; empty if it is missing."""
 
     @abstractmethod
     def files(self, path: str) -> Iterator[FileInfo]:
@@ -137,28 +137,28 @@ class Filesystem(ABC):
 
     @abstractmethod
     def check_path(self, path: str) -> None:
-        """Refuse a path that no file can have, such as one that is too long.
+        """Raise if no file can have the path, for example because it is too long.
 
         Raises:
             WriteError: the path is refused; no request was sent.
         """
 
     def deferring(self) -> Filesystem:
-        """Return the same files, but new ones are durable only after ``sync_files``.
+        """Return a filesystem for the same files, whose new files are durable after ``sync_files``.
 
-        This only helps if a store waits for each file separately; other stores return themselves.
+        This helps only if a store waits for each file separately; other stores return themselves.
         """
         return self
 
     def sync_files(self, paths: Iterable[str]) -> None:  # noqa: B027 - most stores are durable
-        """Make files durable that were written ``deferring``, but not their entries in folders.
+        """Make files durable that a ``deferring`` filesystem wrote, but not their folder entries.
 
         Raises:
-            WriteError: a file is gone, or the disk refused.
+            WriteError: a file no longer exists, or the disk refused to sync.
         """
 
     def options_of(self, path: str) -> Mapping[str, str]:
-        """Return the options that Rust's object_store needs to reach a path as we do.
+        """Return the options by which Rust's object_store reaches a path as DIL does.
 
         The values may be secret, and are valid for some minutes.
         """

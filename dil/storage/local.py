@@ -22,9 +22,9 @@ _MOST_BYTES = 255
 _MOST_PATH_BYTES = 4095
 # Programs that list or delete a tree descend folder by folder, and support no more levels.
 _MOST_LEVELS = 400
-# NUL, and halves of surrogate pairs, which cannot be encoded.
+# NUL, and halves of surrogate pairs, which have no encoding.
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")
-# Most paths are of this kind: their URI is their path. Work units have them by the thousand.
+# Most paths are of this kind: their URI equals the path. Work units have thousands of them.
 _PLAIN_PATH = re.compile(r"(?:/(?!\.(?:/|\Z))[A-Za-z0-9_.~-]+)+")
 _PLAIN_URI = re.compile(rf"file://({_PLAIN_PATH.pattern})")
 _NAMES = "Choose another ms.extractor.target.file.name or data.publisher.final.dir."
@@ -36,7 +36,7 @@ _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
 def _umask() -> int:
-    """Return the process's umask; the only way to read it is to set it."""
+    """Return the process's umask; the only way to read the umask is to set it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
@@ -49,8 +49,9 @@ class LocalFilesystem(Filesystem):
     """The operating system's files; durable through fsync of files and folders.
 
     Files that only the job's user may read have the mode 600, their folders 700: staging, which has
-    session keys, and records of requests with their answers. With ``is_private`` all files do. A
-    file that is moved out of staging gets the mode that the umask leaves, unless another is given.
+    session keys, and records of requests with their answers. If ``is_private`` is true, all files
+    have them. A file that is moved out of staging gets the mode that the umask allows, unless
+    another mode is given.
     """
 
     _is_all_private = False
@@ -59,7 +60,7 @@ class LocalFilesystem(Filesystem):
         self._is_all_private = is_private
 
     def open_output(self, path: str) -> BinaryIO:
-        """Return a stream that is fsynced when it is closed."""
+        """Return a stream that writes a new file and syncs it when closed."""
         mode = _PRIVATE_FILE if self._is_private(path) else _ANY_FILE
         with _as_write_error(path):
             try:
@@ -85,7 +86,7 @@ class LocalFilesystem(Filesystem):
             self.sync_folders([str(temporary.parent)])
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Write a file beside the target, then link it: O_EXCL alone would show half a file."""
+        """Write a file beside the target, then link it: O_EXCL alone would show a part of it."""
         with _as_write_error(path):
             temporary = self._write_beside(path, data)
             try:
@@ -96,7 +97,8 @@ class LocalFilesystem(Filesystem):
                 if error.errno in _NO_LINKS:
                     raise WriteError(
                         f"{temporary.parent} is on a file system without hard links",
-                        "Choose another file system: two writers could overwrite each other.",
+                        "Choose another file system: on this one two writers could overwrite each"
+                        " other.",
                     ) from error
                 raise
             else:
@@ -110,7 +112,7 @@ class LocalFilesystem(Filesystem):
         return Path(path).exists()
 
     def move(self, source: str, target: str, *, mode: int | None = None) -> None:
-        """Link to the target, then delete the source: unlike a rename, never over a file."""
+        """Link to the target, then delete the source: unlike a rename, it never replaces a file."""
         with _as_write_error(target):
             with suppress(FileNotFoundError):
                 self._open_up(source, target, mode)
@@ -124,10 +126,11 @@ class LocalFilesystem(Filesystem):
                 if not Path(source).samefile(target):
                     raise WriteError(
                         f"{target} exists already and is not {source}",
-                        "Another program wrote into the dataset; move it away, then run again.",
+                        "Another program wrote into the dataset; move that file away, then run"
+                        " again.",
                     ) from None
             except OSError as error:
-                # Linux does not let a user link another user's file, but lets them rename it.
+                # Linux does not let a user link another user's file, but lets the user rename it.
                 if error.errno not in _NO_LINKS or Path(target).exists():
                     raise
                 Path(source).rename(target)
@@ -135,7 +138,7 @@ class LocalFilesystem(Filesystem):
             os.unlink(source)
 
     def replace(self, source: str, target: str, *, mode: int | None = None) -> None:
-        """Rename over the target; ``move`` never does."""
+        """Rename over the target, which ``move`` never does."""
         with _as_write_error(target):
             try:
                 self._open_up(source, target, mode)
@@ -149,12 +152,12 @@ class LocalFilesystem(Filesystem):
         return Path(path).is_dir()
 
     def real_path(self, path: str) -> str:
-        """Return a path with all links resolved; parts that do not exist stay as they are."""
+        """Return a path with all links resolved; parts that do not exist stay unchanged."""
         with _as_write_error(path):
             return os.path.realpath(path)
 
     def is_link(self, path: str) -> bool:
-        """Return whether a path is a link itself; False if it does not exist."""
+        """Return whether a path itself is a link; False if it does not exist."""
         return os.path.islink(path)
 
     def make_folder(self, path: str, *, mode: int | None = None) -> None:
@@ -180,7 +183,8 @@ class LocalFilesystem(Filesystem):
                 shutil.chown(path, group=group)
         except LookupError as error:
             raise WriteError(
-                f"{path}: the group {group} does not exist here", "Set a group that exists."
+                f"{path}: the group {group} does not exist on this machine",
+                "Set a group that exists.",
             ) from error
 
     def delete_file(self, path: str) -> None:
@@ -209,21 +213,21 @@ class LocalFilesystem(Filesystem):
                     os.close(handle)
 
     def deferring(self) -> LocalFilesystem:
-        """Return the same files without an fsync when each is closed."""
+        """Return a filesystem for the same files that does not sync each file when it is closed."""
         return _DeferringFilesystem(is_private=self._is_all_private)
 
     def sync_files(self, paths: Iterable[str]) -> None:
-        """Fsync files in parallel: the journal commits requests together that wait together."""
+        """Fsync files in parallel: the journal commits waiting requests together."""
         call_each(_Disk(), _sync_file, paths)
 
     def folders(self, path: str) -> list[str]:
-        """Return the names of the folders directly below, sorted."""
+        """Return the sorted names of the folders directly below."""
         with _as_write_error(path), suppress(FileNotFoundError), os.scandir(path) as entries:
             return sorted(entry.name for entry in entries if entry.is_dir())
         return []
 
     def files(self, path: str) -> Iterator[FileInfo]:
-        """Yield every file below, sorted by path."""
+        """Yield every file below a folder, sorted by path."""
         for entry in self._listed(path):
             if entry.is_dir():
                 yield from self.files(str(entry))
@@ -240,7 +244,7 @@ class LocalFilesystem(Filesystem):
         """Return the path of a ``file:///`` URI.
 
         Raises:
-            WriteError: the URI is of another store.
+            WriteError: the URI belongs to another store.
         """
         if (plain := _PLAIN_URI.fullmatch(uri)) is not None:
             return plain[1]
@@ -254,17 +258,18 @@ class LocalFilesystem(Filesystem):
         return unquote(parts.path)
 
     def check_path(self, path: str) -> None:
-        """Refuse paths or parts that are longer than Linux allows, or have forbidden characters.
+        """Raise if a path or a part is longer than Linux allows, or has forbidden characters.
 
-        Folders may only be nested as deep as all programs that walk through them support.
+        It also raises if folders are nested deeper than all programs that walk through them
+        support.
         """
         parts = path.split("/")
         if _UNUSABLE.search(path):
             raise WriteError(f"{path[:200]!r} has characters that no path can have", _NAMES)
         if len(parts) > _MOST_LEVELS:
             raise WriteError(
-                f"{path[:200]}...: {len(parts) - 1:,} nested folders, and {_MOST_LEVELS}"
-                " are the most",
+                f"{path[:200]}...: {len(parts) - 1:,} nested folders, but at most {_MOST_LEVELS}"
+                " are allowed",
                 _NAMES,
             )
         is_long = any(len(part.encode()) > _MOST_BYTES for part in parts)
@@ -284,7 +289,7 @@ class LocalFilesystem(Filesystem):
 
     @staticmethod
     def _status(entry: Path) -> os.stat_result | None:
-        """Return a file's status, None if another driver deleted it after it was listed."""
+        """Return a file's status, None if another driver deleted the file after it was listed."""
         with _as_write_error(str(entry)), suppress(FileNotFoundError):
             return entry.stat()
         return None
@@ -298,7 +303,7 @@ class LocalFilesystem(Filesystem):
             with io.BufferedWriter(_SyncedFile(str(temporary), mode)) as stream:
                 stream.write(data)
         except OSError:
-            # The partial file would occupy space, which may be the very problem.
+            # The partial file would occupy space, and a lack of space may be the problem.
             temporary.unlink(missing_ok=True)
             raise
         return temporary
@@ -307,20 +312,20 @@ class LocalFilesystem(Filesystem):
         return self._is_all_private or not _PRIVATE.isdisjoint(path.split("/")[:-1])
 
     def _open_up(self, source: str, target: str, mode: int | None) -> None:
-        """Give a file the mode for its new name."""
+        """Give a file the mode that its new name requires."""
         if mode is None and self._is_private(source) and not self._is_private(target):
             mode = _ANY_FILE & ~_UMASK
         if mode is not None:
             os.chmod(source, mode)
 
     def _make_parent(self, path: Path) -> None:
-        """Create a file's folder so that a power cut cannot lose the folder."""
+        """Create a file's folder in such a way that a power cut cannot lose the folder."""
         if not path.parent.is_dir():
             self.make_folder(str(path.parent))
 
 
 class _DeferringFilesystem(LocalFilesystem):
-    """Writes files without syncing them; the caller makes them durable later."""
+    """Writes files without syncing them; ``sync_files`` makes them durable later."""
 
     def open_output(self, path: str) -> BinaryIO:
         """Return a stream that leaves the sync of its file to ``sync_files``."""
@@ -335,7 +340,7 @@ class _DeferringFilesystem(LocalFilesystem):
 
 
 class _Disk:
-    """The number of files to fsync at a time; on ext4 this takes a tenth of the time."""
+    """The number of files to sync at a time; on ext4 this takes a tenth of the time."""
 
     parallel_requests = 16
 
@@ -350,12 +355,12 @@ def _sync_file(path: str) -> None:
 
 
 def _new_file(path: str, mode: int) -> io.FileIO:
-    """Return a new file, open for writing; ``mode`` is reduced by the umask."""
+    """Return a new file open for writing; the umask reduces ``mode``."""
     return io.FileIO(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))
 
 
 class _SyncedFile(io.FileIO):
-    """A new file that is fsynced when it is closed; ``mode`` is reduced by the umask."""
+    """A new file that is synced when it is closed; the umask reduces ``mode``."""
 
     def __init__(self, path: str, mode: int) -> None:
         super().__init__(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))

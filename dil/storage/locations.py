@@ -1,4 +1,4 @@
-"""Paths and URIs in a job file. See rules F14 and F15."""
+"""Reads paths and URIs in a job file. See rules F14 and F15."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILE_URI = re.compile(r"file:(?://(?:localhost)?)?(?=/)(.*)", re.DOTALL)
 _REMOTE_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(/.*)?", re.DOTALL)
 _LOCAL_FILE_SYSTEM = re.compile(r"file:(?://(?:localhost)?)?/*")
 _OTHER_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
-# Parameters in the query of signed addresses, SAS and delegation tokens.
+# Parameters in the query of addresses that are secret: signatures, SAS and delegation tokens.
 _SIGNATURE = re.compile(
     r"[?&](?:sig|signature|x-(?:goog|amz)-(?:signature|credential|security-token)|delegation|token)=",
     re.IGNORECASE,
@@ -35,7 +35,7 @@ _HDFS_FORM = "Write hdfs://host:8020/folder, or webhdfs://host:9870/folder, of t
 
 
 class PathError(ValueError):
-    """A text that does not name a usable place; ``fix`` says what to write instead."""
+    """A text does not name a usable place; ``fix`` says what to write instead."""
 
     def __init__(self, what: str, fix: str = "Use a local path.") -> None:
         super().__init__(what)
@@ -55,7 +55,7 @@ def local_path(text: str, folder: Path) -> Path:
         return Path(os.path.normpath(unquote(match[1])))
     other = _OTHER_SCHEME.match(text)
     if other:
-        raise PathError(f"is on {other[1]}:, and must be on this machine")
+        raise PathError(f"is on {other[1]}:, but must be on this machine")
     if text.startswith("~"):
         raise PathError("begins with ~, which is not expanded; write ${env:HOME}")
     return Path(os.path.normpath(folder / text))
@@ -68,7 +68,7 @@ def any_path(text: str, folder: Path, system: str = "") -> str:
     it is decoded. A text without a scheme is a path on the file system ``system``.
 
     Raises:
-        PathError: dil cannot publish to this place, or read from it.
+        PathError: DIL cannot publish to this place, or read from it.
     """
     text = on_file_system(text, system)
     match = _REMOTE_URI.fullmatch(text)
@@ -77,7 +77,7 @@ def any_path(text: str, folder: Path, system: str = "") -> str:
         if _SIGNATURE.search(text):
             raise PathError(
                 "has a signature or a token in it, which would be logged",
-                "Leave out the part from ? on, and give credentials by the environment:"
+                "Remove the part from ? on, and give credentials by the environment:"
                 " docs/storage.md names the variables.",
             )
         return remote(match[1].lower(), match[2] or "", match[3] or "")
@@ -88,9 +88,9 @@ def any_path(text: str, folder: Path, system: str = "") -> str:
 
 
 def on_file_system(text: str, system: str) -> str:
-    """Return the URI of a path on the file system ``system``; a URI is returned as it is.
+    """Return the URI of a path on the file system ``system``; a URI is returned unchanged.
 
-    ``system`` is a URI without a path; for empty text and ``file:`` the path is of this machine.
+    ``system`` is a URI without a path; an empty text or ``file:`` means this machine.
 
     Raises:
         PathError: the path is relative, and ``system`` is not this machine.
@@ -99,8 +99,8 @@ def on_file_system(text: str, system: str) -> str:
         return text
     if not text.startswith("/"):
         raise PathError(
-            f"is a relative path, and its file system is {system}",
-            "Write it from / on, or as file:///path if it is on this machine.",
+            f"is a relative path, but its file system is {system}",
+            "Begin the path with /, or write file:///path if it is on this machine.",
         )
     return system.rstrip("/") + text
 
@@ -111,7 +111,7 @@ def is_this_machine(system: str) -> bool:
 
 
 def check_file_system(uri: str) -> None:
-    """Refuse a text that is not the URI of a file system for files.
+    """Raise if a text is not the URI of a file system for files.
 
     Raises:
         PathError: the file system is unknown, or the text names a folder on it.
@@ -123,7 +123,7 @@ def check_file_system(uri: str) -> None:
     if any_path(uri, Path("/")).partition("://")[2].partition("/")[2] or uri.startswith("file:"):
         raise PathError(
             "names a folder, but must name only a file system",
-            "Leave out the path, and write it in the properties that hold paths.",
+            "Remove the path here, and write it in the properties that hold paths.",
         )
 
 
@@ -138,14 +138,16 @@ def _s3_path(scheme: str, bucket: str, key: str) -> str:
     if "@" in bucket:
         raise PathError(
             "has credentials in it, which would be logged",
-            "Give them by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or by a role.",
+            "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead, or use a role.",
         )
     if not _BUCKET.fullmatch(bucket):
         raise PathError("names no bucket", _S3_FORM)
     if ".." in key.split("/"):
         raise PathError("has .. in it, which S3 does not know", _S3_FORM)
     if find_spec("botocore") is None:
-        raise PathError("is on S3, and botocore is not installed", "pip install 'dil-spark[s3]'")
+        raise PathError(
+            "is on S3, but botocore is not installed", "Install it: pip install 'dil-spark[s3]'"
+        )
     return f"s3://{bucket}{_folder(key)}"
 
 
@@ -158,14 +160,14 @@ def _gs_path(scheme: str, bucket: str, key: str) -> str:
         raise PathError("has .. in it, which Google Cloud Storage does not know", form)
     if _is_missing("google.auth"):
         raise PathError(
-            "is on Google Cloud Storage, and google-auth is not installed",
-            "pip install 'dil-spark[gcs]'",
+            "is on Google Cloud Storage, but google-auth is not installed",
+            "Install it: pip install 'dil-spark[gcs]'",
         )
     return f"{scheme}://{bucket}{_folder(key)}"
 
 
 def _azure_path(scheme: str, authority: str, key: str) -> str:
-    """Return a path on Azure; all of Hadoop's forms for it mean the same blobs."""
+    """Return a path on Azure; all of Hadoop's forms of it mean the same blobs."""
     del scheme
     match = _CONTAINER.fullmatch(authority.lower())
     if match is None:
@@ -175,33 +177,33 @@ def _azure_path(scheme: str, authority: str, key: str) -> str:
     for package, module in (("storage-blob", "storage.blob"), ("identity", "identity")):
         if _is_missing(f"azure.{module}"):
             raise PathError(
-                f"is on Azure, and azure-{package} is not installed",
-                "pip install 'dil-spark[azure]'",
+                f"is on Azure, but azure-{package} is not installed",
+                "Install it: pip install 'dil-spark[azure]'",
             )
     return f"abfss://{match[1]}@{match[2]}.dfs{match[3]}{_folder(key)}"
 
 
 def _hdfs_path(scheme: str, authority: str, path: str) -> str:
-    """Return a path on HDFS; a port that is the scheme's own is left out."""
+    """Return a path on HDFS; the scheme's own port is left out."""
     if "@" in authority:
         raise PathError("names a user, which only HADOOP_USER_NAME may name", _HDFS_FORM)
     match = _HOST.fullmatch(authority)
     if match is None:
         raise PathError("names no host", _HDFS_FORM)
     if ".." in path.split("/") or ":" in path:
-        raise PathError("has .. or a colon in it, which HDFS does not take", _HDFS_FORM)
+        raise PathError("has .. or a colon in it, which HDFS does not allow", _HDFS_FORM)
     port = "" if match[2] in {None, str(DEFAULT_PORTS[scheme])} else f":{match[2]}"
     return f"{scheme}://{match[1].lower()}{port}{_folder(path)}"
 
 
 def _viewfs_path(scheme: str, authority: str, path: str) -> str:
-    """Refuse a path whose meaning is in Hadoop's configuration."""
+    """Raise for a path whose meaning depends on Hadoop's configuration."""
     del authority, path
     raise PathError(f"is on {scheme}:, which only Hadoop's own client knows", _HDFS_FORM)
 
 
 def _is_missing(module: str) -> bool:
-    """Return whether a module is not installed; this imports only the empty packages above it."""
+    """Return whether a module is not installed, importing only the empty packages above it."""
     try:
         return find_spec(module) is None
     except ModuleNotFoundError:
@@ -213,7 +215,7 @@ def _folder(path: str) -> str:
     return posixpath.normpath("/" + path.lstrip("/")).rstrip("/")
 
 
-# Functions that take scheme, authority and path, and return its one form or refuse it.
+# Functions that take scheme, authority and path, and return the path's one form or raise.
 _REMOTE: Mapping[str, Callable[[str, str, str], str]] = {
     **dict.fromkeys(("s3", "s3a", "s3n"), _s3_path),
     **dict.fromkeys(DEFAULT_PORTS, _hdfs_path),

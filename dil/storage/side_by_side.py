@@ -1,4 +1,4 @@
-"""Makes several calls to a filesystem at a time, if each waits for a network."""
+"""Makes several calls to a filesystem at a time if each waits for a network."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
-# How long, in seconds, an interruption waits for calls that have begun.
+# The seconds that an interruption waits for calls that have begun.
 _GRACE_S = 5.0
 
 
@@ -18,7 +18,7 @@ class MaybeRemote(Protocol):
 
     @property
     def parallel_requests(self) -> int:
-        """How many requests are worth sending at a time."""
+        """Return the useful number of requests to send at a time."""
 
 
 def call_each(place: MaybeRemote, act: Callable[[T], R], items: Iterable[T]) -> list[R]:
@@ -26,8 +26,8 @@ def call_each(place: MaybeRemote, act: Callable[[T], R], items: Iterable[T]) -> 
 
     For a remote place up to ``parallel_requests`` calls run at a time. No call begins after one has
     failed or after this thread was interrupted. Calls that have begun are finished first, so that
-    none runs once this has returned or raised. Only a signal does not wait for long: it leaves them
-    running, like a request that the service has received.
+    no call runs after this has returned or raised. Only a signal does not wait for long: it leaves
+    calls running, like a request that the service has received.
 
     Raises:
         Exception: the error of the first item that failed.
@@ -52,7 +52,8 @@ class _Calls(Generic[T, R]):
         self._lock = Lock()
 
     def made(self, width: int) -> list[R]:
-        # They are daemons: if a signal ends the process, it need not wait for a network that hangs.
+        # The threads are daemons, so that a process ended by a signal need not wait for a network
+        # that hangs.
         threads = [Thread(target=self._work, daemon=True) for _ in range(width)]
         try:
             for thread in threads:

@@ -1,4 +1,4 @@
-"""Streams over remote files: one reads at any position, one writes in parts."""
+"""Streams over remote files: one class reads at any position, another writes in parts."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class RemoteReader(io.RawIOBase, ABC):
     @property
     @abstractmethod
     def _size(self) -> int:
-        """The size of the file, in bytes."""
+        """Return the size of the file in bytes."""
 
     @abstractmethod
     def _read(self, size: int) -> bytes:
-        """Return bytes from the position on, at least one and at most ``size``.
+        """Return at least one and at most ``size`` bytes from the position.
 
         Raises:
-            WriteError: the service refuses, or the file was replaced.
+            WriteError: the service refuses to read, or the file was replaced.
         """
 
     def _leave(self) -> None:
@@ -50,7 +50,7 @@ class RemoteReader(io.RawIOBase, ABC):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Set the position; the next read requests the data there."""
+        """Set and return the position; the next read requests the data there."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         position = max(start + offset, 0)
         if position != self._position:
@@ -59,10 +59,10 @@ class RemoteReader(io.RawIOBase, ABC):
         return position
 
     def readinto(self, target: WriteableBuffer, /) -> int:
-        """Read up to the size of ``target``.
+        """Read up to the size of ``target``; return the number of bytes.
 
         Raises:
-            WriteError: the service refuses, or the file was replaced.
+            WriteError: the service refuses to read, or the file was replaced.
         """
         view = memoryview(target).cast("B")
         if self._position >= self._size:
@@ -102,7 +102,7 @@ class ResumedAnswers:
             self._current = self._ask()
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes; none if answers break off repeatedly."""
+        """Return the next bytes; empty if answers break off repeatedly."""
         for _ in range(_TRIES):
             self.open()
             with suppress(*self._broken):
@@ -121,9 +121,9 @@ class ResumedAnswers:
 
 
 class PartWriter(io.RawIOBase, ABC):
-    """Writes a file that exists, whole and durable, once the stream is closed.
+    """Writes a file that exists, whole and durable, after the stream is closed.
 
-    Memory is bounded by two parts of ``part_bytes``; all but the last have that size. After a
+    Memory is bounded by two parts of ``part_bytes``; all parts but the last have that size. After a
     failure no file appears. A stream that is never closed only leaves data that no reader sees.
     """
 
@@ -143,17 +143,17 @@ class PartWriter(io.RawIOBase, ABC):
 
     @abstractmethod
     def _drop(self) -> None:
-        """Delete the sent parts; ignores errors."""
+        """Delete the sent parts, ignoring errors."""
 
     def writable(self) -> bool:
         """Return True."""
         return True
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Take bytes, and send parts that are full.
+        """Collect bytes, and send each full part; return the number of bytes.
 
         Raises:
-            WriteError: the service refuses.
+            WriteError: the service refuses to write.
         """
         size = memoryview(data).nbytes
         self._waiting += data
@@ -170,7 +170,7 @@ class PartWriter(io.RawIOBase, ABC):
         """Make the file appear.
 
         Raises:
-            WriteError: the service refuses; our file does not exist.
+            WriteError: the service refuses to write; the file does not exist.
         """
         if self.closed:
             return

@@ -1,9 +1,8 @@
 """The checkpoint folder of a stream: its epoch, and the range of each of its last micro-batches.
 
-The chain is the truth, and the checkpoint is only a copy: it may be deleted, and then a new epoch
-begins. The checkpoint shows whether the chain is older than the stream, because it was restored
-from a backup. ``offsets/N`` is written before micro-batch N runs, ``commits/N`` when it is
-committed.
+The chain is the truth, and the checkpoint is only a copy: if it is deleted, a new epoch begins. The
+checkpoint shows whether the chain is older than the stream, because it was restored from a backup.
+``offsets/N`` is written before micro-batch N runs, ``commits/N`` when it is committed.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _MOST_NAMED = 2_000
 
 
 class CheckpointAheadError(StateError):
-    """The checkpoint knows of micro-batches that the chain does not; waiting does not help."""
+    """The checkpoint has micro-batches that the chain lacks; waiting does not help."""
 
 
 class CheckpointFolder:
@@ -58,8 +57,8 @@ class CheckpointFolder:
         self._files.put(f"{self._folder}/{EPOCH}", f"{epoch}\n".encode())
         if known is not None:
             log.info(
-                "the checkpoint %s is gone or of another chain: epoch %s begins, behind the last"
-                " commit of the chain",
+                "the checkpoint %s is gone or of another chain: epoch %s begins, after the last "
+                "commit of the chain",
                 self._folder,
                 epoch,
             )
@@ -120,10 +119,11 @@ class CheckpointFolder:
 
 def _ahead(folder: str, own: str, chain: str) -> CheckpointAheadError:
     return CheckpointAheadError(
-        f"the checkpoint {folder} is ahead of the chain: it is at {own}, the chain at {chain}",
+        f"the checkpoint {folder} is ahead of the chain: the checkpoint is at {own}, the chain at "
+        f"{chain}",
         "Was the state restored from an older backup? Restore the newest one: dil state restore"
         " JOB.conf FILE. Without a backup, read everything again: move the dataset away, run dil "
-        "state forget JOB.conf --all --keep-files --yes, then the stream once with "
+        "state forget JOB.conf --all --keep-files --yes, then run the stream once with "
         "--force-new-epoch. That option alone is enough if the dataset is as old as the state, or "
-        "the folder is of another stream.",
+        "if the folder is of another stream.",
     )

@@ -1,7 +1,7 @@
-"""The loop of a stream: find due work, read it in micro-batches, wait, until it has to stop.
+"""The loop of a stream: finds due work, reads it in micro-batches, waits, until it has to stop.
 
 Only the chain has the position of a stream: a stream that was killed at any moment, or whose
-checkpoint is gone, resumes behind the last commit.
+checkpoint is gone, resumes after the last commit.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Batches(Protocol):
         """Run one micro-batch; return its report, also if it failed."""
 
     def summary(self, status: RunStatus) -> RunReport:
-        """Return the report of a stream that has run nothing yet."""
+        """Return the report of a stream before its first micro-batch."""
 
     def reset(self) -> None:
         """Stop the Spark session."""
@@ -71,7 +71,7 @@ class Surroundings:
 class StreamLoop:
     """One stream from its start to its end, in one process under one lease.
 
-    ``is_dated`` says that its work units have times, by which it can be behind.
+    ``is_dated`` says that its work units have times, so that it can be behind.
     """
 
     spec: StreamSpec
@@ -89,7 +89,7 @@ class StreamLoop:
     _went_well: bool = False
 
     def run(self, run_id: str) -> RunReport:
-        """Run micro-batches until all is read, or until the stream has to stop; return one report.
+        """Run micro-batches until due work is read, or the stream has to stop; return one report.
 
         Raises:
             ConfigError: the configuration is wrong.
@@ -102,7 +102,7 @@ class StreamLoop:
             every = human_seconds(self.spec.every_ms / 1000)
             log.info("this service looks for new work every %s, until it is stopped", every)
         elif self._delete_stop_file():
-            log.warning("the stop file was there before the run, and is deleted: the run goes on")
+            log.warning("the stop file existed before the run, and is deleted: the run continues")
         totals = Totals(self.batches.summary(RunStatus.NOTHING_DUE))
         admission = Admission(self.spec, self.limit)
         why = ""
@@ -139,10 +139,10 @@ class StreamLoop:
                 log.info("finished first: %s", ", ".join(look.recovered))
             due, self._takes = look.plan, look.takes
             self._begin()
-            if due.work_units:
-                log.info("%s due", look.takes or counted(len(due.work_units), "work unit"))
             now_s = self.around.monotonic()
             for each in micro_batches(due, admission, self.patience, now_s):
+                if last is None:
+                    self._log_due(look, each)
                 if self.stop_wanted():
                     self._left = each.plan.left + len(each.plan.work_units)
                     return last
@@ -156,12 +156,18 @@ class StreamLoop:
         except DilError as error:
             if not self.spec.is_service:
                 raise
-            log.warning("the stream could not go on: %s", error)
+            log.warning("the stream could not continue: %s", error)
             totals.add_failure(error)
             self._failed()
             return last
         self._failures, self._went_well, self._has_more = 0, True, bool(look.takes)
         return last
+
+    def _log_due(self, look: Look, first: Due) -> None:
+        """Log how much is due, unless the first micro-batch takes all of it and says so itself."""
+        taken, due = len(first.plan.work_units), len(look.plan.work_units)
+        if look.takes or self.spec.is_service or taken < due:
+            log.info("%s due", look.takes or counted(due, "work unit"))
 
     def _begin(self) -> None:
         """Find the epoch once, after the unfinished work of earlier processes is complete."""
@@ -208,8 +214,8 @@ class StreamLoop:
         self._failed()
         if self.spec.is_service and self._is_stuck:
             log.error(
-                "failed %d times in a row: %s. No row of an input is left out, so nothing more is"
-                " published until this succeeds.",
+                "failed %d times in a row: %s. No row of an input may be skipped, so no rows are "
+                "published until this succeeds.",
                 self._failures,
                 self._takes,
             )
@@ -235,7 +241,7 @@ class StreamLoop:
         wait_s = (self.spec.every_ms or 0) / 1000 - (self.around.monotonic() - began)
         if self._failures:
             wait_s = backoff_s(self._failures)
-            log.info("tried again in %s", human_seconds(wait_s))
+            log.info("next attempt in %s", human_seconds(wait_s))
         while not self.stop_wanted():
             if wait_s <= 0:
                 return ""
@@ -269,7 +275,7 @@ def _line(
     now_ms: int,
     takes: str,
 ) -> str:
-    """Return one line about a micro-batch: its outcome, the work left, and how far it is behind."""
+    """Return a line on a micro-batch: its outcome, the work left, how far the stream is behind."""
     units = report.units
     parts = [f"micro-batch {batch.number} ({batch.epoch}): {report.status.value}"]
     parts += [takes or counted(units.succeeded + units.adopted, "work unit")]

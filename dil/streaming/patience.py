@@ -27,8 +27,9 @@ class _Waiting:
 class Patience:
     """Recent failures of this process; a new process tries everything at once.
 
-    A micro-batch that fails is tried again with the same work units. After five times each is read
-    alone, and one that fails alone is held back, longer each time, while the others go on.
+    A micro-batch that fails is tried again with the same work units. After five failures each work
+    unit is read alone, and one that fails alone is held back, longer each time, while the others
+    continue.
     """
 
     _batch: tuple[str, ...] = ()
@@ -46,7 +47,7 @@ class Patience:
             self._batch, self._times = (), 0
 
     def failed_alone(self, signatures: Iterable[str], now_s: float) -> None:
-        """Note that state has the failures of these work units: others may overtake them."""
+        """Note that state has the failures of these work units, so others may overtake them."""
         for signature in signatures:
             failures = self._held[signature].failures + 1 if signature in self._held else 1
             self._held[signature] = _Waiting(failures, now_s + backoff_s(failures))
@@ -65,12 +66,12 @@ class Patience:
         return waiting is not None and now_s < waiting.until_s
 
     def is_alone(self, unit: WorkUnit) -> bool:
-        """Return whether a work unit is to be read alone."""
+        """Return whether a work unit has to be read alone."""
         return unit.signature in self._alone
 
     @property
     def again(self) -> Collection[str]:
-        """Return the work units of the micro-batch that failed last, which is to be repeated."""
+        """Return the work units of the micro-batch that failed last, which has to be repeated."""
         return frozenset(self._batch)
 
     @property

@@ -16,7 +16,7 @@ _FAILURES = 100
 
 
 class Totals:
-    """Sums reports of micro-batches; ``base`` is the report of a stream without any."""
+    """Sums reports of micro-batches; ``base`` is the report of a stream without micro-batches."""
 
     def __init__(self, base: RunReport) -> None:
         self._sum = base
@@ -99,13 +99,13 @@ class Totals:
 
 
 def _both(before: EventSummary | None, after: EventSummary | None) -> EventSummary | None:
-    """Return the event time after a micro-batch, with the counts of all so far."""
+    """Return the event time after a micro-batch, with the counts of all micro-batches so far."""
     if before is None or after is None:
         return after or before
     return replace(after, counts=before.counts.plus(after.counts))
 
 
 def _kept(failures: tuple[ReportedFailure, ...]) -> tuple[ReportedFailure, ...]:
-    """Return the newest failures, only the last one of each work unit."""
+    """Return the newest failures: the last failure of each work unit."""
     newest = {each.signature or each.error: each for each in failures}
     return tuple(newest.values())[-_FAILURES:]

@@ -61,7 +61,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
 
     Raises:
         ResumeRefusedError: the source does not resume where an earlier attempt stopped. The files
-            of this run's attempts are deleted, so that the next attempt starts over.
+            of this run's attempts are deleted, so that the next attempt starts again.
     """
     run, unit, job = attempt.run, attempt.unit, attempt.job
     started = attempt.clocks.monotonic()
@@ -252,11 +252,11 @@ def _translate_resume_errors(job: Job, checkpoints: Checkpoints) -> Iterator[Non
     """Decide what happens to an attempt that cannot resume an earlier one.
 
     Types that were inferred from the earlier pages are fixed by their files; rows that do not fit
-    may well fit what is inferred from all pages together, so reading starts over. If the payload
-    now begins with other rows than those that were sent, nothing is sent again.
+    may well fit types that are inferred from all pages together, so reading starts again. If the
+    payload now begins with other rows than those that were sent, nothing is sent again.
 
     Raises:
-        ResumeRefusedError: the attempt is to start over.
+        ResumeRefusedError: the attempt has to start again.
         UnknownOutcomeError: the rows to send have changed, and may not be sent twice.
     """
     try:
@@ -266,9 +266,9 @@ def _translate_resume_errors(job: Job, checkpoints: Checkpoints) -> Iterator[Non
             raise UnknownOutcomeError(
                 "the rows to send have changed since an earlier attempt sent part of them; "
                 "nothing is sent again",
-                "Restore the earlier rows, with new ones only behind them, and run with -D "
+                "Restore the earlier rows, with new rows only after them, and run with -D "
                 "ms.egress.send.again=true: the run resumes where the earlier attempt stopped. "
-                "With other rows, the run sends all of them from the first.",
+                "With other rows, the run sends all rows from the first.",
             ) from None
         raise
     except ConversionError as error:
@@ -287,8 +287,8 @@ def refuse_too_few_rows(counters: WalkCounters, least: int) -> None:
     if counters.rows < least:
         counters.is_void = True
         raise SourceContractError(
-            f"the source gave {counted(counters.rows, 'row')}, ms.work.unit.min.records asks for"
-            f" {least}",
+            f"the source gave {counted(counters.rows, 'row')}, but ms.work.unit.min.records asks "
+            f"for {least}",
             "Check whether the source is late or empty; lower the property if few rows are normal.",
         )
 
@@ -302,7 +302,7 @@ def failure_of(error: Exception, job: Job, clean: Callable[[str], str]) -> Failu
         failure = Failure.of(error)
     else:
         what = type(error).__name__
-        log.error("unexpected failure in %s or behind it: %s", connector, what, exc_info=error)
+        log.error("unexpected failure in %s or after it: %s", connector, what, exc_info=error)
         failure = Failure.of(plugin_failure(connector, error, clean))
     return replace(failure, error=clean(failure.error), fix=clean(failure.fix))
 

@@ -50,7 +50,7 @@ TYPES_CHANGED = (
     " the work unit was read from its beginning"
 )
 WINDOW_CHANGED = (
-    "the pages that an earlier run had read were read again: its window was another one, and the "
+    "the pages that an earlier run had read were read again: its window was different, and "
     "requests depend on the window"
 )
 OUTDATED = (
@@ -58,8 +58,8 @@ OUTDATED = (
     "published since, or is read for another reason now"
 )
 TOO_OLD = (
-    "the pages that an earlier run had read were read again: corrections may have come since, and"
-    " no later run would have looked for them"
+    "the pages that an earlier run had read were read again: corrections may have come since, "
+    "which no later run would have read"
 )
 NOT_ONE_SNAPSHOT = (
     "the pages that an earlier run had read were read again, because rows that replace the whole "
@@ -126,7 +126,7 @@ class Checkpoints:
         return _log_owner(self._attempt)
 
     def resume(self, resume_from: ResumeFrom) -> PagingPosition | None:
-        """Begin with the pages of an earlier attempt; return its last position, None without one.
+        """Begin with the pages of an earlier attempt; return its last position, None without pages.
 
         Raises:
             WriteError: the earlier files cannot be copied; they stay as they are.

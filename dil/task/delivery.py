@@ -56,7 +56,7 @@ def must_not_repeat(job: Job) -> bool:
 def sent_before(run: RunContext, unit: WorkUnit) -> TaskReport | None:
     """Return the report of a work unit that was, or may have been, sent; None to send it now.
 
-    The results that a lost execution of this run left count. Rows that another execution may
+    Results of a lost execution of this run count. Rows that another execution may
     have sent are a failure, unless the job asks to send again (rule U22).
     """
     marker = _start_marker(run, unit)
@@ -196,7 +196,7 @@ class Delivery:
             took = f"the receiver took the rows of {counted(unkept, 'request')} before that"
             reasons.append(f"{took}, and they are not sent again")
         if self._tracker.is_open and not is_unknown:
-            reasons.append("it is not known whether the receiver took the last request")
+            reasons.append("it is unknown whether the receiver took the last request")
         final = replace(
             failure,
             error="; ".join(reasons),

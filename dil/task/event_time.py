@@ -220,7 +220,7 @@ class EventRows:
             return coded(column)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise ConversionError(
-                f'{_PARTITIONS} is "{self._spec.stream_column}", which holds {column.type}, and no'
+                f'{_PARTITIONS} is "{self._spec.stream_column}", which holds {column.type}, not'
                 " names of partitions",
                 "Name a column of texts or of whole numbers.",
             ) from error
@@ -237,8 +237,8 @@ class EventRows:
             )
         if len(self._streams) > spec.most_streams:
             raise ConversionError(
-                f"ms.event.partitions.max is {spec.most_streams}, and the rows are of more"
-                " partitions",
+                f"ms.event.partitions.max is {spec.most_streams}, but the rows are of more "
+                "partitions",
                 f"Name a coarser column in {_PARTITIONS}, or raise ms.event.partitions.max.",
             )
 
@@ -289,7 +289,7 @@ class EventRows:
     def _too_late(self) -> ConversionError:
         at = iso(self._effective)
         fix = (
-            "The watermark never goes back, so that another run fails as well. Set"
+            "The watermark never goes back, so another run would fail, too. Set"
             " ms.late.action=flag,"
             " which publishes and marks such rows, or drop, which leaves them out."
         )

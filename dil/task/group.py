@@ -81,7 +81,7 @@ def _completed(task: TaskContext, units: Sequence[WorkUnit]) -> dict[str, TaskRe
 
 
 def _unless_lost(report: TaskReport, failure: Failure | None) -> TaskReport:
-    """Return the report; as a failed one if its result could not be written."""
+    """Return the report, as a failure if its result could not be written."""
     if failure is None:
         return report
     return replace(report, files=(), quarantined=(), refused=(), schema="", failure=failure)
@@ -90,8 +90,8 @@ def _unless_lost(report: TaskReport, failure: Failure | None) -> TaskReport:
 def _may_share_a_folder(job: Job) -> bool:
     """Return whether several work units may share a folder and a result log.
 
-    They may not if rows are sent, because a later execution looks for results in the folder of the
-    attempt; nor if pages are kept for a later attempt, or files are copied as they are.
+    Not if rows are sent, because a later execution looks for results in the folder of the attempt;
+    not if pages are kept for a later attempt, or files are copied unchanged.
     """
     return not (
         job.has_input("payload") or job.running.page_commit_s is not None or job.writing.file_name
@@ -130,10 +130,12 @@ class _Group:
             self.broken = self.broken or error
 
     def run_alone(self) -> None:
-        """Repeat, one by one, the work units that ran out of memory while others used it, too."""
+        """Repeat, one by one, work units that ran out of memory together with others."""
         for unit in self._cramped:
             gc.collect()
-            log.warning("%s: ran out of memory beside others; runs again alone", unit.signature)
+            log.warning(
+                "%s: ran out of memory together with others; runs again alone", unit.signature
+            )
             self.reports.append(self._run(unit))
 
     def _run(self, unit: WorkUnit) -> TaskReport:

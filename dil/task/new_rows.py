@@ -198,10 +198,10 @@ class _PublishedComparison:
 
 
 def _identity(job: Job, read: pa.Schema, published: pa.Schema) -> Identity:
-    """Return the columns that distinguish rows: the key, or else all that depend on no run.
+    """Return the columns that distinguish rows: the key, or else all columns that no run changes.
 
     Raises:
-        DilError: no columns do.
+        DilError: no column distinguishes rows.
     """
     keys = job.extraction.primary_keys
     passing = {each.name for each in job.conversion.derived_fields if _is_of_the_run(each.formula)}

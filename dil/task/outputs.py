@@ -1,4 +1,4 @@
-"""Where the rows of one attempt go: files to publish, and rows that are put aside."""
+"""Writes the rows of one attempt: to files to publish, and to files of rows put aside."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Outputs:
         return "" if self._sink.schema is None else schema_text(self._sink.schema)
 
     def close(self) -> None:
-        """Close the files of a failed attempt that no later one takes over."""
+        """Close the files of a failed attempt that no later attempt takes over."""
         self.quarantine.abort()
 
     def discard(self, *, also_earlier: bool = False) -> None:

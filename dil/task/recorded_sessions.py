@@ -1,7 +1,7 @@
 """Sessions whose requests are recorded: in the audit, and for rows that must not be repeated.
 
-Whatever fails after an answer, such as its conversion or a full disk: the records show that the
-receiver took the row, so that no row is sent again unnoticed.
+If anything fails after an answer, such as its conversion, the records show that the receiver took
+the row, so no row is sent again unnoticed.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class DeliveryTracker:
 
     @property
     def unkept(self) -> int:
-        """Return how many requests were taken that a later attempt would send once more."""
+        """Return how many taken requests a later attempt would send once more."""
         kept = self.count_kept() - (self._kept_before or 0)
         return min(self._taken, self._ended - self._last_was_refused - max(kept, 0))
 

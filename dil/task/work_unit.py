@@ -117,7 +117,7 @@ def _logged(run: RunContext, unit: WorkUnit, attempt: int) -> AbstractContextMan
 
 
 def _is_lasting(failure: Failure, before: Failure | None) -> bool:
-    """Return whether an attempt failed like the one before, in a way that waiting does not mend."""
+    """Return whether an attempt failed like the one before, so that waiting does not help."""
     if before is None or failure.code not in _REPEATED_ALIKE:
         return False
     return (failure.code, failure.error) == (before.code, before.error)
@@ -135,8 +135,8 @@ def _wait_for_start(unit: WorkUnit, clocks: Clocks) -> float:
 def _wait_for_retry(run: RunContext, retry: int, clocks: Clocks) -> float:
     """Wait before a retry, counted from 1; return the seconds waited.
 
-    Retry k waits ``(k - 1) x task.retry.intervalinsec`` or, where that is unset, a jittered 1
-    to 60 s (rule P36).
+    Retry k waits ``(k - 1) x task.retry.intervalinsec`` or, if that is unset, a jittered 1 to 60 s
+    (rule P36).
     """
     interval = run.job.running.retry_interval_s
     if interval is None:

@@ -1,4 +1,5 @@
-"""Types of columns: how they widen, how schemas merge, and which values fit a type exactly.
+"""Types of columns: how they widen, how schemas merge, which values fit a type exactly.
 
-It also has the types of the systems that store columns: Avro, Delta, Iceberg, Hive, warehouses.
+The package also has the types of systems that store columns: Avro, Delta, Iceberg, Hive,
+warehouses.
 """

@@ -1,4 +1,4 @@
-"""The Avro schema of a typed Arrow schema.
+"""Makes the Avro schema of a typed Arrow schema.
 
 Source: Apache Avro 1.11 specification, "Names", "Unions", "Decimal". See docs/rows.md.
 """
@@ -6,7 +6,6 @@ Source: Apache Avro 1.11 specification, "Names", "Unions", "Decimal". See docs/r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -18,24 +17,23 @@ from dil.model.json import JsonObject, JsonValue
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OUTSIDE_NAME = re.compile(r"[^A-Za-z0-9_]")
 
-_FLAT: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
-    (pa.types.is_string, "string"),
-    (pa.types.is_boolean, "boolean"),
-    (pa.types.is_int32, "int"),
-    (pa.types.is_int64, "long"),
-    (pa.types.is_float32, "float"),
-    (pa.types.is_float64, "double"),
-    (pa.types.is_binary, "bytes"),
-    (pa.types.is_temporal, "long"),
-)
+_FLAT: dict[pa.DataType, str] = {
+    pa.string(): "string",
+    pa.bool_(): "boolean",
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.binary(): "bytes",
+}
 
 
 def avro_schema(schema: pa.Schema, spec: WritingSpec) -> dict[str, JsonValue]:
-    """Return the record schema: name and namespace of ``spec``, a union with null where nullable.
+    """Return the record schema with name and namespace of ``spec``; nullable is a union with null.
 
-    Every field carries its declared type word as ``source.type``. date, time and timestamp are
-    plain longs. A nested record is named after its field, in the namespace
-    ``<outer namespace>.<outer name>``.
+    Every field has its declared type word as ``source.type``. Dates, times and timestamps are plain
+    longs. A nested record is named after its field, in the namespace ``<outer namespace>.<outer
+    name>``.
 
     Raises:
         ConversionError: a column's name cannot be a name in Avro, or its type has no Avro form.
@@ -57,9 +55,9 @@ def _record(fields: list[pa.Field], name: str, namespace: str) -> dict[str, Json
 def _field(field: pa.Field, namespace: str) -> JsonObject:
     if not _NAME.fullmatch(field.name):
         raise ConversionError(
-            f'column "{field.name}" cannot be written as Avro: a name there is letters, digits and'
-            " _, and does not begin with a digit",
-            "Rename it with ms.schema.cleansing, or choose writer.output.format=PARQUET.",
+            f'column "{field.name}" cannot be written as Avro: an Avro name has only letters,'
+            " digits and _, and does not begin with a digit",
+            "Rename the column with ms.schema.cleansing, or choose writer.output.format=PARQUET.",
         )
     result: dict[str, JsonValue] = {
         "name": field.name,
@@ -90,13 +88,13 @@ def _type(data_type: pa.DataType, name: str, namespace: str) -> JsonValue:
             "precision": data_type.precision,
             "scale": data_type.scale,
         }
-    for matches, word in _FLAT:
-        if matches(data_type):
-            return word
-    raise ConversionError(
-        f'column "{name}" has type {data_type}, which has no Avro form',
-        "Convert it at the source, or choose writer.output.format=PARQUET.",
-    )
+    word = "long" if pa.types.is_temporal(data_type) else _FLAT.get(data_type)
+    if word is None:
+        raise ConversionError(
+            f'column "{name}" has type {data_type}, which has no Avro form',
+            "Convert the column at the source, or choose writer.output.format=PARQUET.",
+        )
+    return word
 
 
 def _as_name(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Takes lists, maps and structs of Arrow apart, also if they are slices of other arrays."""
+"""Splits lists, maps and structs of Arrow into parts, even if they are slices of other arrays."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import pyarrow.compute as pc
 
 
 def offsets_of(array: pa.Array) -> pa.Array:
-    """Return the offsets of lists or maps, which begin at 0 and are no slice of other offsets."""
+    """Return the offsets of lists or maps; they begin at 0 and are no slice of other offsets."""
     offsets = array.offsets
     is_moved = offsets[0].as_py() != 0
     return whole(pc.subtract(offsets, offsets[0]) if is_moved else offsets)
 
 
 def whole(array: pa.Array) -> pa.Array:
-    """Return an equal array that is no slice: Arrow accepts no mask with sliced offsets."""
+    """Return an equal array that is no slice, because Arrow accepts no mask with sliced offsets."""
     return array if array.offset == 0 else pa.concat_arrays([array, array.slice(0, 0)])
 
 
@@ -24,13 +24,13 @@ def positions(count: int) -> pa.Array:
 
 
 def items_of(array: pa.Array) -> pa.Array:
-    """Return the items of lists, or the values of maps, of this slice only."""
+    """Return the items of lists, or the values of maps, only of this slice."""
     inner = array.items if pa.types.is_map(array.type) else array.values
     return _covered(array, inner)
 
 
 def keys_of(array: pa.MapArray) -> pa.Array:
-    """Return the keys of maps of this slice only."""
+    """Return the keys of maps, only of this slice."""
     return _covered(array, array.keys)
 
 
@@ -40,7 +40,7 @@ def _covered(array: pa.Array, inner: pa.Array) -> pa.Array:
 
 
 def rows_of_items(array: pa.Array, rows: pa.Array) -> pa.Array:
-    """Return for each item of lists or maps the element of ``rows`` at its list's position."""
+    """Return, for each item of lists or maps, the element of ``rows`` at its list's position."""
     offsets = offsets_of(array)
     lists = pa.ListArray.from_arrays(offsets, pa.nulls(offsets[-1].as_py(), pa.int8()))
     return rows.take(pc.list_parent_indices(lists))
@@ -53,7 +53,7 @@ def spread(values: pa.Array, is_valid: pa.Array) -> pa.Array:
 
 
 def has_not_null(data_type: pa.DataType) -> bool:
-    """Return whether something inside a type must not be null."""
+    """Return whether any part inside a type must not be null."""
     if pa.types.is_map(data_type):
         return not data_type.item_field.nullable or has_not_null(data_type.item_type)
     if not pa.types.is_nested(data_type):
@@ -81,5 +81,5 @@ def members_of(array: pa.StructArray) -> dict[str, tuple[pa.Field, pa.Array]]:
 def records(
     columns: list[pa.Array], fields: list[pa.Field], mask: pa.Array | None = None
 ) -> pa.StructArray:
-    """Return records of at least one member; ``mask`` says which of them are null."""
+    """Return records with at least one member; ``mask`` marks the records that are null."""
     return pa.StructArray.from_arrays(columns, fields=fields, mask=mask)

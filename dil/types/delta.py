@@ -1,4 +1,4 @@
-"""Columns of Arrow as columns of a Delta table, and the columns that a table may gain.
+"""Converts Arrow columns to columns of a Delta table, and finds the columns that a table gains.
 
 Every column that a job makes may hold null. Delta tables gain columns, and members of records. A
 column's type may change only if all files with the old type are removed. Source: the Delta
@@ -8,7 +8,7 @@ transaction protocol, "Schema Serialization Format".
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -18,25 +18,16 @@ from dil.errors import WriteError
 from dil.types.table_formats import UTC_ZONES, unfit
 
 _FORBIDDEN = " ,;{}()\n\t="
-_FLAT: tuple[Callable[[pa.DataType], bool], ...] = (
-    pa.types.is_boolean,
-    pa.types.is_int8,
-    pa.types.is_int16,
-    pa.types.is_int32,
-    pa.types.is_int64,
-    pa.types.is_float32,
-    pa.types.is_float64,
-    pa.types.is_decimal128,
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-    pa.types.is_date32,
-)
+_FLAT = frozenset(
+    {
+        pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(),
+        pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.date32(),
+    }
+)  # fmt: skip
 
 
 def delta_schema(schema: pa.Schema) -> Schema:
-    """Return the schema of a table with these columns.
+    """Return the Delta schema of a table with these columns.
 
     Raises:
         WriteError: Delta has no type that holds a column's values exactly, or refuses its name.
@@ -70,13 +61,13 @@ def _type(kind: pa.DataType, path: str) -> pa.DataType:
         return pa.list_(pa.field("element", _type(kind.value_type, f"{path}.element")))
     if pa.types.is_timestamp(kind) and kind.tz in UTC_ZONES and kind.unit in {"ms", "us"}:
         return pa.timestamp("us", tz="UTC")
-    if any(is_kind(kind) for is_kind in _FLAT):
+    if kind in _FLAT or pa.types.is_decimal128(kind):
         return kind
     raise unfit(path, kind, "which no type of Delta holds")
 
 
 def new_columns(table: Schema, wanted: Schema) -> list[Field]:
-    """Return the columns that a table lacks, in whole or in part."""
+    """Return the columns of which a table lacks at least a part."""
     known = _flat_words(table).keys()
     missing = {path[0] for path in _flat_words(wanted) if path not in known}
     return [field for field in wanted.fields if field.name in missing]
@@ -92,7 +83,7 @@ def retyped(table: Schema, wanted: Schema) -> tuple[str, str, str] | None:
 
 
 def refuse_respelled(table: Schema, wanted: Schema) -> None:
-    """Refuse a column whose name in the table differs in letter case only.
+    """Raise if a column's name differs from its name in the table only in letter case.
 
     Raises:
         WriteError: the table would have two columns that Delta cannot distinguish.
@@ -110,7 +101,7 @@ def refuse_respelled(table: Schema, wanted: Schema) -> None:
 
 
 def merged(table: Schema, wanted: Schema) -> Schema:
-    """Return the table's columns with those of ``wanted`` added that it lacks, wholly or partly."""
+    """Return the table's columns, with columns and members of ``wanted`` added that it lacks."""
     added = {field.name: field for field in new_columns(table, wanted)}
     fields = [added.pop(field.name, field) for field in table.fields]
     return Schema([*fields, *added.values()])
@@ -124,11 +115,11 @@ def replaced(table: Schema, wanted: Schema) -> Schema:
 
 
 def refuse_unfit(table: Schema, file: pa.Schema, partitions: Collection[str]) -> None:
-    """Refuse a file with a column that the table lacks or has with another type, or one it lacks.
+    """Raise if a file's columns do not fit the table.
 
     Raises:
-        WriteError: the table lacks a column, has it with another type, or has one as NOT NULL that
-            the file may lack.
+        WriteError: the table lacks a column, has it with another type, or requires a column (NOT
+            NULL) that the file may lack.
     """
     columns = delta_schema(file)
     if added := new_columns(table, columns):

@@ -18,7 +18,7 @@ from dil.types.number_texts import texts_of_numbers
 _INTEGER_TEXT = r"^-?(0|[1-9][0-9]*)$"
 _NUMBER_TEXT = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 _NEARLY = 1e-9
-_INTEGERS = pa.decimal128(20, 0)  # every integer of 64 bits, with or without a sign
+_INTEGERS = pa.decimal128(20, 0)  # Every integer of 64 bits, with or without a sign.
 
 
 def exact_cast(array: pa.Array, target: pa.DataType) -> pa.Array:
@@ -42,7 +42,7 @@ def exact_cast(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def exact_or_null(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return values as ``exact_cast``, but null for a value that does not fit."""
+    """Return values as ``exact_cast`` does, but with null for a value that does not fit."""
     try:
         return exact_cast(array, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -61,9 +61,9 @@ def _one_or_null(value: pa.Scalar, target: pa.DataType) -> object:
 def fit_leaf(array: pa.Array, target: pa.DataType, *, declared: bool = False) -> pa.Array:
     """Return flat values in another flat type, null if they do not fit exactly.
 
-    Numbers fit text. A text fits a number if it is the text that DIL writes for the number.
-    ``declared`` says that a person wrote the target type: then numbers may be rounded into float
-    and double, and a text may be any form of its number.
+    Numbers fit text. A text fits a number type if it is the text that DIL writes for the number. If
+    ``declared`` is true, a person wrote the target type: then numbers may be rounded into float and
+    double, and a text may be any form of its number.
     """
     source = array.type
     if source == target:
@@ -81,7 +81,8 @@ def fit_leaf(array: pa.Array, target: pa.DataType, *, declared: bool = False) ->
 
 def _numbers(array: pa.Array, target: pa.DataType, *, rounds: bool) -> pa.Array:
     if pa.types.is_floating(target):
-        # Through text, a decimal becomes the nearest float; Arrow's own cast may miss it by one.
+        # Through text, a decimal becomes the nearest float; Arrow's own cast may miss it by one
+        # step.
         numbers = array.cast(pa.string()) if _is_decimal(array) else array
         fitted = numbers.cast(target, safe=False)
         if rounds:
@@ -93,7 +94,7 @@ def _numbers(array: pa.Array, target: pa.DataType, *, rounds: bool) -> pa.Array:
 
 
 def _from_text(array: pa.Array, target: pa.DataType, *, declared: bool) -> pa.Array:
-    """Return the values of texts; a text is a number only if it has the form of a number."""
+    """Return the values of texts; a text counts as a number only in the form of a number."""
     if pa.types.is_boolean(target):
         is_word = pc.is_in(array, pa.array(["true", "false"]))
         return pc.if_else(is_word, array, None).cast(target)

@@ -1,4 +1,4 @@
-"""Columns of Arrow with the names and types that Hive and Glue use.
+"""Converts Arrow columns to the names and types that Hive and Glue use.
 
 Source: Apache Hive language manual, "Hive Data Types"; AWS Glue developer guide, "Data types".
 """
@@ -6,7 +6,6 @@ Source: Apache Hive language manual, "Hive Data Types"; AWS Glue developer guide
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -18,30 +17,30 @@ _LONGEST_NAME = 128
 # The characters that end a name inside the text of a type.
 _UNSAFE_MEMBER = re.compile(r"[^A-Za-z0-9_]")
 _UNSAFE_COLUMN = re.compile(r"[,:;`\x00-\x1f]")
-_FLAT: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
-    (pa.types.is_boolean, "boolean"),
-    (pa.types.is_int8, "tinyint"),
-    (pa.types.is_int16, "smallint"),
-    (pa.types.is_int32, "int"),
-    (pa.types.is_int64, "bigint"),
-    (pa.types.is_float32, "float"),
-    (pa.types.is_float64, "double"),
-    (pa.types.is_string, "string"),
-    (pa.types.is_large_string, "string"),
-    (pa.types.is_binary, "binary"),
-    (pa.types.is_large_binary, "binary"),
-    (pa.types.is_date32, "date"),
-)
+_FLAT: dict[pa.DataType, str] = {
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.binary(): "binary",
+    pa.large_binary(): "binary",
+    pa.date32(): "date",
+}
 
 
 def hive_columns(
     schema: pa.Schema, apart: tuple[str, ...], form: OutputFormat
 ) -> tuple[tuple[str, str], ...]:
-    """Return the columns of files with their types, without those in the folder names.
+    """Return names and types of the columns in files, without columns in folder names.
 
     Raises:
         ConversionError: Hive has no type for a column, refuses its name, or takes two columns for
-            one.
+            the same one.
     """
     lowered = {name.lower() for name in apart}
     columns = []
@@ -54,7 +53,7 @@ def hive_columns(
                 field.name, "is the name of two columns if letter case is not distinguished"
             )
         if not name or len(name) > _LONGEST_NAME or _UNSAFE_COLUMN.search(name):
-            raise _unfit(field.name, "is no name of a column there")
+            raise _unfit(field.name, "is no name of a column in Hive or Glue")
         lowered.add(name)
         columns.append((field.name, _type(field.type, field.name, form)))
     return tuple(columns)
@@ -68,26 +67,27 @@ def _type(kind: pa.DataType, path: str, form: OutputFormat) -> str:
         return f"map<{key},{_type(kind.item_type, f'{path}.value', form)}>"
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return f"array<{_type(kind.value_type, f'{path}.element', form)}>"
-    word = _flat(kind, form)
+    if pa.types.is_time(kind) and form is OutputFormat.ORC:
+        return "bigint"  # This is its type in the files.
+    word = flat_word(kind)
     if not word:
         raise _unfit(path, f"is {kind}, for which Hive and Glue have no type")
     return word
 
 
-def _flat(kind: pa.DataType, form: OutputFormat) -> str:
+def flat_word(kind: pa.DataType) -> str:
+    """Return the word of a flat type, which is that of Spark, too; empty if there is none."""
     if pa.types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision <= MOST_DIGITS:
         return f"decimal({kind.precision},{kind.scale})"
     # Hive has no zones: readers show instants in their own zone.
     if pa.types.is_timestamp(kind) and kind.unit in {"s", "ms", "us"}:
         return "timestamp"
-    if pa.types.is_time(kind) and form is OutputFormat.ORC:
-        return "bigint"  # so it is in the files
-    return next((word for is_kind, word in _FLAT if is_kind(kind)), "")
+    return _FLAT.get(kind, "")
 
 
 def _member(field: pa.Field, path: str, form: OutputFormat) -> str:
     if not field.name or _UNSAFE_MEMBER.search(field.name):
-        raise _unfit(f"{path}.{field.name}", "is no name of a member there")
+        raise _unfit(f"{path}.{field.name}", "is no name of a member in Hive or Glue")
     return f"{field.name}:{_type(field.type, f'{path}.{field.name}', form)}"
 
 

@@ -1,13 +1,13 @@
-"""Columns of Arrow as columns of an Iceberg table.
+"""Converts Arrow columns to columns of an Iceberg table.
 
 Every column that a job makes may hold null. Source: the Iceberg table specification, "Schemas and
-Data Types", "Schema Evolution"; the library decides which files of other types a table can read.
+Data Types", "Schema Evolution"; the library decides which files with other types a table can read.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,24 +19,24 @@ from pyiceberg.transforms import IdentityTransform
 from dil.types.table_formats import UTC_ZONES, unfit
 
 _FIRST_PARTITION_FIELD = 1000
-_FLAT: tuple[tuple[Callable[[pa.DataType], bool], iceberg.PrimitiveType], ...] = (
-    (pa.types.is_boolean, iceberg.BooleanType()),
-    (pa.types.is_int8, iceberg.IntegerType()),
-    (pa.types.is_int16, iceberg.IntegerType()),
-    (pa.types.is_int32, iceberg.IntegerType()),
-    (pa.types.is_int64, iceberg.LongType()),
-    (pa.types.is_float32, iceberg.FloatType()),
-    (pa.types.is_float64, iceberg.DoubleType()),
-    (pa.types.is_string, iceberg.StringType()),
-    (pa.types.is_large_string, iceberg.StringType()),
-    (pa.types.is_binary, iceberg.BinaryType()),
-    (pa.types.is_large_binary, iceberg.BinaryType()),
-    (pa.types.is_date32, iceberg.DateType()),
-)
+_FLAT: dict[pa.DataType, iceberg.PrimitiveType] = {
+    pa.bool_(): iceberg.BooleanType(),
+    pa.int8(): iceberg.IntegerType(),
+    pa.int16(): iceberg.IntegerType(),
+    pa.int32(): iceberg.IntegerType(),
+    pa.int64(): iceberg.LongType(),
+    pa.float32(): iceberg.FloatType(),
+    pa.float64(): iceberg.DoubleType(),
+    pa.string(): iceberg.StringType(),
+    pa.large_string(): iceberg.StringType(),
+    pa.binary(): iceberg.BinaryType(),
+    pa.large_binary(): iceberg.BinaryType(),
+    pa.date32(): iceberg.DateType(),
+}
 
 
 def iceberg_schema(schema: pa.Schema, table: Schema | None = None) -> Schema:
-    """Return the columns for a table, with new numbers, because the table gives its own numbers.
+    """Return the columns for a table, with new numbers, because the table gives its own.
 
     Args:
         schema: The columns of the rows.
@@ -60,7 +60,7 @@ def iceberg_schema(schema: pa.Schema, table: Schema | None = None) -> Schema:
 
 
 def refuse_retyped(table: Schema, other: Schema) -> None:
-    """Refuse columns whose types are neither the table's types nor wider or narrower forms of them.
+    """Raise if a column's type is neither the table's type nor a wider or narrower form of it.
 
     Widening is int to long, float to double, and more digits before a decimal's point.
 
@@ -89,10 +89,10 @@ def _family(kind: iceberg.IcebergType) -> str:
 
 
 def partition_spec(schema: Schema, names: tuple[str, ...]) -> PartitionSpec:
-    """Return the partition spec of a table that is partitioned by the values of columns.
+    """Return the spec of a table that is partitioned by the values of columns.
 
     Raises:
-        WriteError: the rows do not have such a column.
+        WriteError: the rows lack a column.
     """
     known = {field.name: field.field_id for field in schema.fields}
     for name in names:
@@ -107,7 +107,7 @@ def partition_spec(schema: Schema, names: tuple[str, ...]) -> PartitionSpec:
 
 
 def undated_column(footer: pq.FileMetaData) -> tuple[str, str] | None:
-    """Return a column with values beyond Python's calendar, and its type; None if there is none."""
+    """Return a column with values beyond Python's calendar, and its type; else None."""
     for place in range(footer.num_columns):
         column = footer.schema.column(place)
         groups = (footer.row_group(n).column(place) for n in range(footer.num_row_groups))
@@ -158,7 +158,7 @@ def _flat(kind: pa.DataType, path: str) -> iceberg.PrimitiveType:
             return iceberg.TimestamptzType()
     if pa.types.is_time64(kind) and kind.unit == "us":
         return iceberg.TimeType()
-    for is_kind, known in _FLAT:
-        if is_kind(kind):
-            return known
-    raise unfit(path, kind, "which no type of Iceberg holds")
+    known = _FLAT.get(kind)
+    if known is None:
+        raise unfit(path, kind, "which no type of Iceberg holds")
+    return known

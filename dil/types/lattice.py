@@ -1,10 +1,10 @@
-"""Widening of flat types: the type that holds the values of several types exactly (rule F17)."""
+"""Widens flat types: finds the type that holds the values of several types exactly (rule F17)."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-MOST_DIGITS = 38  # of a decimal128; a wider number is text
+MOST_DIGITS = 38  # The most digits of a decimal128; a wider number becomes text.
 _LONG_DIGITS = 19
 _WORDS: dict[pa.DataType, bytes] = {
     pa.int32(): b"int",
@@ -18,7 +18,7 @@ def wider_flat(*types: pa.DataType) -> pa.DataType:
     """Return the type that holds all of these flat types; text if no other type does.
 
     int widens to long, to decimal, to double. Doubles have no limit of digits: with decimals and
-    doubles, the digits of the other types decide, and the caller has to check values when casting.
+    doubles, the digits of the other types decide, so the caller must check values when casting.
     """
     if len(set(types)) == 1:
         return types[0]

@@ -1,4 +1,4 @@
-"""Merges schemas into types that hold the values of both exactly, nested ones too.
+"""Merges schemas into types that hold the values of both exactly, also nested types.
 
 Members of records are matched by name, and a column that one side lacks may be null. A column
 that never had a value takes the other side's type, because the type of nulls is only a guess.
@@ -23,7 +23,7 @@ Clash = Callable[[str], pa.DataType]
 
 @dataclass(frozen=True, slots=True)
 class SeenType:
-    """A type, and the type of the values that occurred: null wherever none did."""
+    """A type, and the type of the values that occurred; null where no value occurred."""
 
     declared: pa.DataType
     seen: pa.DataType
@@ -137,14 +137,14 @@ def _field(old: pa.Field, new: pa.Field, merged: pa.DataType) -> pa.Field:
 
 
 def refuse_clash(path: str) -> NoReturn:
-    """Refuse a column that is nested on one side only.
+    """Raise, because a column is nested on one side only.
 
     Raises:
         ConversionError: always.
     """
     raise ConversionError(
         f'column "{path}" holds records or lists in some rows and plain values in others',
-        "Give the columns of this job with ms.output.schema, without this column.",
+        "Describe the columns of this job in ms.output.schema, without this column.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Rebuilds arrays with other flat types: the walk through structs, lists and maps."""
+"""Rebuilds arrays with other flat types, walking through structs, lists and maps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Leaf = Callable[[pa.Array, pa.DataType], pa.Array]
 def rebuild(array: pa.Array, target: pa.DataType, leaf: Leaf) -> pa.Array:
     """Return ``array`` converted to type ``target``; nulls stay null.
 
-    Members of a struct are matched by name: a missing one becomes null, one too many is left out.
+    Members of a struct are matched by name: a missing member becomes null, an additional member is
+    left out.
     """
     source = array.type
     if source == target:
@@ -36,10 +37,10 @@ def explicit(array: pa.Array) -> pa.Array:
 
 
 def rebuild_batch(batch: pa.RecordBatch, schema: pa.Schema, leaf: Leaf) -> pa.RecordBatch:
-    """Return ``batch`` with exactly the columns of ``schema``, in its order; missing ones null.
+    """Return ``batch`` with exactly the columns of ``schema``, in order; missing ones are null.
 
     Raises:
-        ConversionError: a value does not fit its new type exactly; names the column.
+        ConversionError: a value does not fit its new type exactly; the error names the column.
     """
     if batch.schema.equals(schema, check_metadata=True):
         return batch
@@ -56,13 +57,13 @@ def rebuild_batch(batch: pa.RecordBatch, schema: pa.Schema, leaf: Leaf) -> pa.Re
             raise ConversionError(
                 f'column "{field.name}": a value of type {column.type} does not fit'
                 f" {field.type} exactly",
-                "Give the columns and their types with ms.output.schema.",
+                "Describe the columns and their types in ms.output.schema.",
             ) from error
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def rows_of(batch: pa.RecordBatch, size: int) -> Iterator[list[dict[str, Any]]]:
-    """Yield the rows as dicts, maps as dicts too, ``size`` rows at a time to bound memory.
+    """Yield the rows as dicts, maps as dicts too; ``size`` rows at a time bound the memory.
 
     Raises:
         KeyError: a map holds a key twice.
@@ -92,7 +93,7 @@ def map_schema(schema: pa.Schema, leaf: Callable[[pa.DataType], pa.DataType]) ->
 
 
 def _explicit_child(array: pa.Array, target: pa.DataType) -> pa.Array:
-    del target  # it is the type of the array
+    del target  # This is the type of the array.
     return explicit(array)
 
 

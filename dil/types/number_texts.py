@@ -1,4 +1,4 @@
-"""Numbers as texts: one text for each number, independent of its type and its written form.
+"""Writes numbers as texts: one text for each number, whatever its type and written form.
 
 A column with numbers in some rows and texts in other rows is text, and may distinguish rows. 100,
 100.0 and 1e2 are one number; if each kept a text of its own, the same row would be stored twice.
@@ -12,18 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _EXACT = Context(prec=2000, Emax=MAX_EMAX, Emin=MIN_EMIN)
-_MOST_DIGITS = 400  # whole numbers of more digits keep an exponent; a double has at most 309
-_SMALLEST = -6  # fractions below 0.000001 have an exponent, as Arrow writes them
+_MOST_DIGITS = 400  # whole numbers with more digits keep an exponent; a double has at most 309
+_SMALLEST = -6  # fractions below 0.000001 have an exponent, as in Arrow's texts
 _FOUND_DIGITS = 38
 
 
 def plain(number: Decimal) -> Decimal:
-    """Return the number without trailing zeros, all its digits kept (up to 2000)."""
+    """Return the number without trailing zeros, with all its digits (up to 2000)."""
     return number.normalize(_EXACT)
 
 
 def number_text(text: str) -> str:
-    """Return the normal text of a number that is given in any written form.
+    """Return the normal text of a number from any written form of it.
 
     >>> [number_text(text) for text in ("100.0", "1e2", "-0.0", "1.50", "25E-9", "7")]
     ['100', '100', '0', '1.5', '2.5e-8', '7']
@@ -44,7 +44,7 @@ def texts_of_numbers(array: pa.Array) -> pa.Array:
     """Return the texts of a column of integers, fractions or decimals.
 
     Decimals that a source declared keep the places of their type, as databases write them.
-    Decimals found in texts have 38 digits, and places that may come from other rows only.
+    Decimals found in texts have 38 digits, and decimal places that may come only from other rows.
     """
     texts = array.cast(pa.string())
     if pa.types.is_integer(array.type):

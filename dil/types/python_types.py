@@ -1,4 +1,4 @@
-"""The Python types of Arrow values, for decoders that read text into exactly these types."""
+"""Finds the Python types of Arrow values, for decoders that read text into exactly these types."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FLAT: tuple[tuple[Callable[[pa.DataType], bool], type], ...] = (
 
 
 def row_type(schema: pa.Schema) -> Any:  # noqa: ANN401 - a type form, as msgspec takes it
-    """Return the type of one row as a dict."""
+    """Return the type of one row: a typed dict."""
     return _members(list(schema))
 
 

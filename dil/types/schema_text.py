@@ -1,4 +1,4 @@
-"""The text form of a dataset's schema, as the chain keeps it: one line a column.
+"""The text form of a dataset's schema, as the chain keeps it: one line per column.
 
 A line is ``name: type``, in Arrow's own words, and ``not null`` if the column is not nullable.
 """
@@ -41,14 +41,14 @@ def parse_schema(text: str) -> pa.Schema:
         except (ValueError, KeyError, pa.ArrowException) as error:
             raise ConversionError(
                 f'the recorded schema of the dataset has a column that cannot be read: "{line}"',
-                "Give the columns of this job with ms.output.schema, or use"
+                "Describe the columns of this job in ms.output.schema, or use"
                 " ms.schema.contract=evolve.",
             ) from error
     return pa.schema(fields)
 
 
 def merged_text(known: str, others: Iterable[str]) -> str:
-    """Return the text of a schema for all of these, with columns in order of appearance.
+    """Return the text of a merged schema, with columns in order of appearance.
 
     Raises:
         ConversionError: a text cannot be read.

@@ -36,10 +36,10 @@ _WIDTHS: tuple[tuple[Callable[[pa.DataType], bool], pa.DataType], ...] = (
 
 
 def typed_form(data_type: pa.DataType, name: str) -> pa.DataType:
-    """Return the type in which values of ``data_type`` are written; ``name`` is for the message.
+    """Return the type in which values of ``data_type`` are written; messages show ``name``.
 
     Raises:
-        ConversionError: there is no such type, for example for intervals.
+        ConversionError: no such type exists, for example for intervals.
     """
     if isinstance(data_type, pa.BaseExtensionType):
         return typed_form(data_type.storage_type, name)
@@ -74,5 +74,5 @@ def _nested_form(data_type: pa.DataType, name: str) -> pa.DataType:
 def _no_form(data_type: pa.DataType, name: str) -> ConversionError:
     return ConversionError(
         f'column "{name}" has the type {data_type}, which no output format can hold',
-        "Convert it at the source, for example in ms.jdbc.statement.",
+        "Convert the column at the source, for example in ms.jdbc.statement.",
     )

@@ -22,9 +22,10 @@ _INTEGERS = {
     pa.uint32(): pa.int64(),
     pa.uint64(): pa.decimal128(20, 0),
 }
-# Decimals are missing here, because their words contain their digits. JSON is text in MySQL, whose
-# JSON type rounds numbers; MariaDB's JSON type is text anyway. MySQL's FLOAT shows six digits only.
-# SQLite stores the words and derives the storage from them: TIMESTAMPTZ and DATE keep text as text.
+# Decimals are missing here, because their words contain their digits. JSON becomes text in MySQL,
+# because MySQL's JSON type rounds numbers; MariaDB's JSON type is text anyway. MySQL's FLOAT shows
+# only six digits. SQLite stores the words and derives the storage from them: TIMESTAMPTZ and DATE
+# keep text as text.
 _WORDS: tuple[tuple[pa.DataType, str, str, str, str], ...] = (
     # type, PostgreSQL, MySQL, SQLite, DuckDB
     (pa.bool_(), "boolean", "tinyint(1)", "BOOLEAN", "BOOLEAN"),

@@ -1,8 +1,9 @@
-"""One schema for all rows of a work unit, while inference still widens it (rule F17).
+"""Finds one schema for all rows of a work unit, while inference still widens it (rule F17).
 
 int widens to long, to decimal, to double; any flat type widens to text; members are added to
 records. A column that never had a value takes the type that comes later, because the type of an
-all-null column is only a guess. No value is rounded: one that does not fit exactly is an error.
+all-null column is only a guess. No value is rounded: a value that does not fit exactly raises an
+error.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dil.types.number_texts import texts_of_numbers
 class Widening:
     """The schema of all batches seen so far; ``add`` each batch before it is written.
 
-    ``seen`` is the type of the values that occurred: null wherever none did.
+    ``seen`` is the type of the values that occurred; its parts are null where no value occurred.
     """
 
     def __init__(self) -> None:
@@ -29,7 +30,7 @@ class Widening:
         self.seen: pa.DataType = pa.null()
 
     def resume(self, schema: pa.Schema | None, seen: pa.DataType) -> None:
-        """Continue from another widening: its schema, and the types it saw in each column."""
+        """Continue from another widening: from its schema, and the types it saw in each column."""
         self.schema = schema
         self.seen = seen
 
@@ -56,7 +57,7 @@ class Widening:
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the batch in ``schema``, every value exactly as it was.
+    """Return the batch in ``schema``, with every value exactly preserved.
 
     Raises:
         ConversionError: a value would change, such as 2^53 + 1 as a double.
@@ -65,7 +66,7 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def observed(array: pa.Array) -> pa.DataType:
-    """Return the type of the values in an array: null wherever there is none."""
+    """Return the type of the values in an array; its parts are null where it has no value."""
     if array.null_count == len(array):
         return pa.null()
     if pa.types.is_struct(array.type):

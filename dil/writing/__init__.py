@@ -1,1 +1,1 @@
-"""Record batches to staged files."""
+"""Writes record batches to staged files."""

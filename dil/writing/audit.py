@@ -1,4 +1,4 @@
-"""The audit copy: every request of an attempt as a JSON line, durable early (docs/egress.md).
+"""The audit: every request of an attempt as JSON lines, durable early (docs/egress.md).
 
 A request has two lines: ``request``, durable before the request is sent, and ``answer``, written
     after the answer. A request without an answer line may have been sent. The files are never
@@ -24,7 +24,10 @@ from dil.storage.locations import is_local
 
 _LOG = logging.getLogger(__name__)
 
-NOT_RECORDED = "some requests could not be recorded in the audit; ms.audit.required is false"
+NOT_RECORDED = (
+    "some requests could not be recorded in the audit; the run continued because"
+    " ms.audit.required is false"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +67,8 @@ class AuditWriter:
     def sent(self, request: AuditedRequest) -> int:
         """Write the line of a request and make it durable; return its number.
 
-        WriteError: writing failed, and ``ms.audit.required`` is true.
-            WriteError: that failed, and ``ms.audit.required`` is true.
+        Raises:
+            WriteError: writing failed, and ``ms.audit.required`` is true.
         """
         self._number += 1
         line = {
@@ -81,7 +84,7 @@ class AuditWriter:
         return self._number
 
     def answered(self, number: int, status: int, error: str = "") -> None:
-        """Write the outcome of a request; ``status`` is 0 if there was no answer.
+        """Write the outcome of a request; ``status`` is 0 if no answer came.
 
         Raises:
             WriteError: writing failed, and ``ms.audit.required`` is true.
@@ -163,7 +166,7 @@ class AuditWriter:
 
 
 class _LocalLines:
-    """A new local file to which lines are appended; a power cut does not lose durable lines."""
+    """A new local file for appended lines; a power cut does not lose durable lines."""
 
     def __init__(self, folder: Path, name: str) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -207,7 +210,7 @@ class _RemoteLines:
         self._kept = b""
 
     def write(self, data: bytes, *, is_durable: bool) -> None:
-        """Keep a line, or write the kept lines and this one."""
+        """Keep a line; or write the kept lines and this line to a file."""
         self._kept += data
         if is_durable:
             self._flush()

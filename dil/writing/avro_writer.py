@@ -22,14 +22,14 @@ from dil.types.avro import avro_schema
 from dil.types.nested import map_schema, rebuild_batch, rows_of
 
 _CODECS = {"": "deflate", "DEFLATE": "deflate", "SNAPPY": "snappy", "NOCOMPRESSION": "null"}
-_BLOCK_BYTES = 16_000  # larger blocks are hardly smaller in all, and DEFLATE is slower
+_BLOCK_BYTES = 16_000  # Larger blocks hardly save space in all, and DEFLATE is slower.
 _SLICE_ROWS = 8192
 _US_PER_MS = 1000
 _US_PER_S = 1_000_000
 
 
 class AvroFileWriter(FileWriter):
-    """Writes Avro: dates, times and instants as epoch milliseconds, or as seconds if the job asks.
+    """Writes Avro: dates, times and instants as epoch milliseconds, or seconds if the job says so.
 
     Fractions below the unit are rounded to the past. Blocks are compressed with DEFLATE at
     ``deflate_level`` unless the codec says SNAPPY or NOCOMPRESSION.
@@ -51,7 +51,7 @@ class AvroFileWriter(FileWriter):
         )
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Encode the rows; a block is written as soon as it is full."""
+        """Encode the rows; each full block is written at once."""
         plain = rebuild_batch(batch, self._physical, partial(_to_epoch, unit_us=self._unit_us))
         append = self._writer.write
         for rows in rows_of(plain, _SLICE_ROWS):
@@ -78,7 +78,7 @@ def _codec(spec: WritingSpec) -> str:
     if codec == "snappy" and find_spec("cramjam") is None:
         raise ConversionError(
             "writer.codec.type=SNAPPY needs the package cramjam for Avro files",
-            "Install it with: pip install 'fastavro[snappy]'. Or use DEFLATE.",
+            "Install the package with: pip install 'fastavro[snappy]'. Or use DEFLATE.",
         )
     return codec
 

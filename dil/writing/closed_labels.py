@@ -1,4 +1,4 @@
-"""Puts one attempt's rows for closed timelabels beside the dataset."""
+"""Writes one attempt's rows of closed timelabels beside the dataset."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from dil.writing.row_labels import RowLabels
 
 
 class ClosedLabelRows:
-    """Takes the rows of closed timelabels out of batches, and writes them to the late rows' files.
+    """Takes the rows of closed timelabels out of batches, and writes them as late rows.
 
-    The labels that were closed when the run began count: a repeated attempt takes out the same
-    rows.
+    Only labels closed at the start of the run count, so a repeated attempt takes out the same rows.
     """
 
     def __init__(
@@ -28,7 +27,7 @@ class ClosedLabelRows:
         is_closed: Callable[[str], bool],
         watermark: int | None,
     ) -> None:
-        """Take the function that labels rows, None if all have the label of their work unit.
+        """Take the function that labels rows; None if all rows have the label of their work unit.
 
         ``watermark`` is the event-time watermark that judges rows, epoch ms UTC, None without one.
         """
@@ -44,8 +43,8 @@ class ClosedLabelRows:
         """Write the rows of closed timelabels; return the other rows of a batch.
 
         Raises:
-            WriteError: the file system refused.
-            ConversionError: rows have no time that gives a label, or do not fit each other.
+            WriteError: the file system refused to write.
+            ConversionError: rows have no time for a label, or do not fit each other.
         """
         labels = None if self._labels is None else self._labels.of(batch)
         if labels is None:
@@ -61,7 +60,7 @@ class ClosedLabelRows:
         return batch.filter(pc.invert(goes))
 
     def counted(self, judged_by: str) -> ClosedRows:
-        """Return how many rows went beside the dataset; for ``judged_by`` see ``ClosedRows``."""
+        """Return the number of rows written beside the dataset; see ``ClosedRows``."""
         return ClosedRows(judged_by, tuple(sorted(self._rows.items())))
 
     def _look(self, label: str) -> bool:

@@ -1,4 +1,4 @@
-"""CSV with a header line. Source: RFC 4180. See rule U7."""
+"""Writes CSV with a header line. Source: RFC 4180. See rule U7."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _FRACTION_TAIL = r"(\.000000|000)(Z?)$"
 
 
 class CsvFileWriter(FileWriter):
-    """Writes a header, then one record per row; text is quoted, quotes inside are doubled.
+    """Writes a header, then one record per row; text is quoted, quotes inside it are doubled.
 
     A null is an empty cell, an empty text is ``""``. Dates, times and instants are ISO 8601 text,
     instants in UTC; bytes are base64; lists, maps and records are compact JSON. Lines end in a line
-    feed and not in RFC 4180's CRLF: most tools write that, and all read it. A file of one column
-    quotes every cell and writes null as ``""``, because an empty line would not be a record.
+    feed and not in RFC 4180's CRLF: most tools write a line feed, and all read it. A file of one
+    column quotes every cell and writes null as ``""``, because an empty line would not be a record.
     """
 
     extension = "csv"

@@ -1,4 +1,4 @@
-"""Chooses the columns of a Parquet file that get a dictionary, by their first rows.
+"""Chooses from the first rows the columns of a Parquet file that get a dictionary.
 
 A dictionary of values that hardly repeat costs more time than the rest of a column's writing, and
 makes the file larger.
@@ -61,7 +61,7 @@ def _repeats(values: pa.Array, row_group_rows: int) -> bool:
     try:
         again = size - pc.count_distinct(values, mode="only_valid").as_py()
     except pa.ArrowNotImplementedError:
-        return False  # the type null, and types that no source has
+        return False  # These are the type null, and types that no source has.
     if len(values) < _SAMPLE:
         return bool(again * _REPEATS >= size)
     return bool(again and size * size / (2 * again) * _REPEATS <= row_group_rows)

@@ -25,8 +25,8 @@ _COLUMNS = (
 class DumpWriter:
     """Writes pieces of responses into files of a folder, one file per page; see ``FileNames``.
 
-    If a work unit has only one file, it gets the name for an only file; otherwise each file gets
-    its numbered name. Memory is bounded by a piece. A file counts as one row.
+    The only file of a work unit gets a name without a number; several files get numbered names.
+    Memory is bounded by a piece. A file counts as one row.
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -43,7 +43,7 @@ class DumpWriter:
         """Append pieces with the columns of ``FileNames``.
 
         Raises:
-            WriteError: the file system refused: full, forbidden, gone.
+            WriteError: the file system refused to write: it is full, forbidden or gone.
         """
         for alone, numbered, data in zip(*batch.columns, strict=True):
             if self._open is None or self._open.numbered != numbered.as_py():
@@ -54,10 +54,10 @@ class DumpWriter:
             self._open.write(data.as_buffer())
 
     def finish(self) -> tuple[StagedFile, ...]:
-        """Finish and return the files, durable and named. Called once, last.
+        """Finish the files and return them, durable and named; call it once, at the end.
 
         Raises:
-            WriteError: as for ``write``, or a file has another size than its written bytes.
+            WriteError: see ``write``; or the size of a file differs from its written bytes.
         """
         self._end_file()
         there = self._folder.filesystem.files(self._folder.path)
@@ -73,7 +73,7 @@ class DumpWriter:
         return tuple(replace(file, name=numbered) for file, numbered in self._done)
 
     def abort(self) -> None:
-        """Delete everything written; safe to call at any time."""
+        """Delete all written files; safe to call at any time."""
         if self._open is not None:
             self._open.abandon()
             self._open = None
@@ -123,5 +123,5 @@ def _write_errors(path: str) -> Iterator[None]:
     except OSError as error:
         raise WriteError(
             f"{path}: {error.strerror or error}",
-            "Check free space and permissions there, then run again: nothing was lost.",
+            "Check free space and permissions there, then run the job again: no data was lost.",
         ) from error

@@ -1,4 +1,4 @@
-"""The writer of each output format, and the reader of its files."""
+"""Finds the writer of each output format, and the reader of its files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Reader: TypeAlias = "Callable[[BinaryIO, pa.Schema, WritingSpec], Iterator[pa.RecordBatch]]"
 
-# Modules by name: a job that writes CSV should not pay for the import of fastavro.
+# Modules by name, because a job that writes CSV should not pay for the import of fastavro.
 _FORMATS: dict[OutputFormat, tuple[str, str, str]] = {
     OutputFormat.AVRO: ("avro_writer", "AvroFileWriter", "read_avro"),
     OutputFormat.PARQUET: ("parquet_writer", "ParquetFileWriter", "read_parquet"),

@@ -1,4 +1,4 @@
-"""JSON lines: one compact object a line. Source: RFC 8259; RFC 4648 section 4. See rule U7."""
+"""Writes JSON lines: one compact object per line. Source: RFC 8259; RFC 4648, 4. See rule U7."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class JsonLinesFileWriter(FileWriter):
             self.sink.write(_ENCODER.encode_lines(rows))
 
     def close(self) -> None:
-        """Do nothing: the format needs no last bytes."""
+        """Do nothing: the format has no final bytes."""
 
 
 def read_json_lines(

@@ -1,7 +1,7 @@
 """Writes the late rows of one attempt, which are published beside the dataset.
 
-They have the dataset's columns, and four more that say when they were late and by which watermark.
-Memory is bounded by a batch and the format's own buffer.
+Late rows have the dataset's columns, and four columns about when they were late and by which
+watermark. Memory is bounded by a batch and the format's own buffer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TIME = "at"
 
 
 def late_schema(dataset: pa.Schema) -> pa.Schema:
-    """Return the columns of files of late rows of a dataset, for formats that keep no types."""
+    """Return the columns of files of late rows, for formats that keep no types."""
     return parse_schema(with_columns(schema_text(dataset), LATE_COLUMNS))
 
 
@@ -62,8 +62,8 @@ class LateRows:
         """Append late rows with their event times and the watermark, both in epoch ms UTC.
 
         Raises:
-            WriteError: the file system refused.
-            ConversionError: rows do not fit each other, or have a column that dil adds.
+            WriteError: the file system refused to write.
+            ConversionError: rows do not fit each other, or have a column whose name DIL adds.
         """
         self.write_labelled(batch, self._labels_of(times), watermark)
 
@@ -73,8 +73,8 @@ class LateRows:
         """Append rows with their timelabels and the watermark, None if no watermark judged them.
 
         Raises:
-            WriteError: the file system refused.
-            ConversionError: rows do not fit each other, or have a column that dil adds.
+            WriteError: the file system refused to write.
+            ConversionError: rows do not fit each other, or have a column whose name DIL adds.
         """
         if self._system is not None:
             batch = self._system.add(batch, labels)
@@ -86,7 +86,7 @@ class LateRows:
         }
         if TIMELABEL in batch.schema.names and self._system is not None:
             del own[TIMELABEL]
-        batch = without_own(batch, tuple(own), "dil adds to late rows")
+        batch = without_own(batch, tuple(own), "DIL adds to late rows")
         fields = [
             pa.field(name, values.type, metadata={TYPE_KEY: word})
             for name, (values, word) in own.items()
@@ -96,16 +96,16 @@ class LateRows:
         self._writer.write(pa.RecordBatch.from_arrays(columns, schema=schema))
 
     def finish(self) -> tuple[StagedFile, ...]:
-        """Finish and return the files; none if no row was late.
+        """Finish the files and return them; empty if no row was late.
 
         Raises:
-            WriteError: the file system refused.
+            WriteError: the file system refused to write.
             ConversionError: rows do not fit each other.
         """
         return self._writer.finish()
 
     def abort(self) -> None:
-        """Delete the written files, for an attempt that has no folder of its own."""
+        """Delete the written files of an attempt that has no folder of its own."""
         self._writer.abort()
 
     def _labels_of(self, times: pa.Int64Array) -> pa.StringArray:

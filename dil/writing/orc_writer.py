@@ -1,4 +1,4 @@
-"""ORC files. Source: Apache ORC specification v1, "Types"."""
+"""Writes ORC files. Source: Apache ORC specification v1, "Types"."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _FAR_TIMESTAMP = "out of range for nanosecond"
 
 
 class OrcFileWriter(FileWriter):
-    """Writes ORC, Snappy unless the codec says DEFLATE (zlib) or NOCOMPRESSION.
+    """Writes ORC, compressed with Snappy unless the codec says DEFLATE (zlib) or NOCOMPRESSION.
 
-    ORC has no type for a time of day: it is written as milliseconds since midnight, a bigint, as in
-    Avro.
+    ORC has no type for a time of day: the writer stores milliseconds since midnight as a bigint, as
+    in Avro.
     """
 
     extension = "orc"
@@ -37,14 +37,14 @@ class OrcFileWriter(FileWriter):
 
     @property
     def held_bytes(self) -> int:
-        """Return the most bytes that the library may hold: a stripe. It gives no exact number."""
+        """Return the most bytes that the library may hold, a stripe; it gives no exact number."""
         return min(self._given_bytes, _STRIPE_BYTES)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the batch; the library collects stripes."""
         physical = rebuild_batch(batch, self._physical, _to_physical)
         # Arrow's ORC writer ignores the offset of a sliced struct, and the null of a struct inside
-        # another struct: both would shift the values below.
+        # another struct. Both would shift the values inside.
         columns = [explicit(column) for column in physical.columns]
         self._writer.write(pa.Table.from_arrays(columns, schema=self._physical))
         self._given_bytes += batch.nbytes
@@ -58,7 +58,7 @@ def read_orc(source: BinaryIO, schema: pa.Schema, spec: WritingSpec) -> Iterator
     """Yield the rows of a file that OrcFileWriter wrote with this schema, stripe by stripe.
 
     Raises:
-        ConversionError: a timestamp is outside of the range that Arrow reads, in nanoseconds.
+        ConversionError: a timestamp is outside of the range of nanoseconds that Arrow reads.
     """
     del spec
     file = orc.ORCFile(source)
@@ -69,8 +69,9 @@ def read_orc(source: BinaryIO, schema: pa.Schema, spec: WritingSpec) -> Iterator
             if _FAR_TIMESTAMP not in str(error):
                 raise
             raise ConversionError(
-                f"ORC files with timestamps before 1677-09-21 or after 2262-04-11 cannot be read"
-                f" back, which merges, compactions and changes of a column's type must do: {error}",
+                "ORC files with timestamps before 1677-09-21 or after 2262-04-11 cannot be read"
+                " back, but merges, compactions and changes of a column's type must read them:"
+                f" {error}",
                 "Convert such values at the source, or set writer.output.format=PARQUET.",
             ) from error
         yield rebuild_batch(stripe, schema, _from_physical)

@@ -38,14 +38,14 @@ class OutputWriter:
 
     @property
     def schema(self) -> pa.Schema | None:
-        """Return the schema that fits all rows so far, None before the first one."""
+        """Return the schema that fits all rows so far, None before the first row."""
         return self._writer.schema
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows in the typed form of ``dil.model.arrow``.
 
         Raises:
-            WriteError: the file system refused.
+            WriteError: the file system refused to write.
             ConversionError: rows do not fit the job's settings, each other, or the format.
         """
         if batch.num_rows == 0:
@@ -63,7 +63,7 @@ class OutputWriter:
         return self._writer.finish()
 
     def abort(self) -> None:
-        """Delete everything written; never fails for a file that is already gone."""
+        """Delete all written files; a file that is already gone is no error."""
         self._writer.abort()
 
 
@@ -76,15 +76,16 @@ def output_writer(
     extracted_ms: int,
     label_at: Callable[[int], str] | None,
 ) -> OutputWriter | None:
-    """Return the writer of an attempt's rows, None if the plain ``writer`` is enough.
+    """Return the writer of an attempt's rows; None if the plain ``writer`` is enough.
 
     Args:
         run: The values that all tasks of the run share.
         unit: The work unit.
-        writer: Writes the rows if they are not separated.
+        writer: The writer for rows that are not separated.
         output: The folder of files of separated rows.
-        extracted_ms: When the attempt began, epoch ms UTC.
-        label_at: Labels an instant in epoch ms UTC; None for a job without timelabels.
+        extracted_ms: The start of the attempt, epoch ms UTC.
+        label_at: Returns the label of an instant in epoch ms UTC; None for a job without
+            timelabels.
     """
     job = run.job
     names, fields = job.writing.system_columns, job.publishing.table.partition_fields
@@ -95,14 +96,14 @@ def output_writer(
     if not fields and labels is None:
         return OutputWriter(writer, system, None)
     is_by_label = job.publishing.layout is Layout.TIMELABEL
-    by = RowPartitioning(
+    partitioning = RowPartitioning(
         fields,
         keeps_columns=job.publishing.table.format is TableFormat.ICEBERG,
         folder=label_folder(unit.timelabel) if is_by_label and unit.timelabel else "",
         labels_name_folders=is_by_label,
         most_open=job.writing.most_open_files,
     )
-    return OutputWriter(PartitionedWriter(output, by), system, labels)
+    return OutputWriter(PartitionedWriter(output, partitioning), system, labels)
 
 
 def late_rows(
@@ -114,7 +115,7 @@ def late_rows(
     label_at: Callable[[int], str] | None,
 ) -> LateRows:
     """Return the writer of an attempt's late rows; arguments as for ``output_writer``."""
-    from dil.writing.late_rows import LateRows  # few jobs have late rows
+    from dil.writing.late_rows import LateRows  # Few jobs have late rows.
 
     return LateRows(output, run, unit, _system_columns(run, unit, extracted_ms), label_at)
 
@@ -133,10 +134,10 @@ def closed_label_rows(
         run: The values that all tasks of the run share.
         unit: The work unit.
         late: The writer to which the rows go.
-        label_at: Labels an instant in epoch ms UTC.
+        label_at: Returns the label of an instant in epoch ms UTC.
         is_closed: Returns whether a timelabel is closed.
     """
-    from dil.writing.closed_labels import ClosedLabelRows  # few jobs close labels
+    from dil.writing.closed_labels import ClosedLabelRows  # Few jobs close labels.
 
     watermark = None if run.events is None else run.events.effective
     labels = _row_labels(run.job, unit, label_at)
@@ -152,10 +153,10 @@ def _system_columns(run: RunContext, unit: WorkUnit, extracted_ms: int) -> Syste
 
 
 def _row_labels(job: Job, unit: WorkUnit, label_at: Callable[[int], str]) -> RowLabels | None:
-    """Return the function that labels rows one by one, None if all have the work unit's label.
+    """Return the function that labels rows; None if all rows have the work unit's label.
 
-    A column that the job names always counts. Otherwise it is the watermark's column, if labels
-    decide where rows are published and the work unit covers several periods (rule T12).
+    A column that the job names is always used. Otherwise the watermark's column is used, if labels
+    decide the place of rows and the work unit covers several periods (rule T12).
     """
     spec, label = job.planning.timelabel, unit.timelabel or ""
     if spec is None:

@@ -1,6 +1,6 @@
 """Gives staged files to ``writer.file.owner`` and ``writer.file.group``; local files only.
 
-Files keep both when they are moved to their names.
+Files keep owner and group when they move to their final names.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dil.model.task import StagedFile
 
 
 def give(files: Iterable[StagedFile], owner: str, group: str) -> None:
-    """Give files to an owner and a group; an empty text leaves the present one.
+    """Give files to an owner and a group; an empty text keeps the present one.
 
     Raises:
-        WriteError: one of them is unknown on this machine, or this user has no right to do that.
+        WriteError: the owner or group is unknown on this machine, or this user may not change it.
     """
     if not owner and not group:
         return
@@ -33,6 +33,6 @@ def give(files: Iterable[StagedFile], owner: str, group: str) -> None:
         raise WriteError(
             f"files cannot be given to writer.file.owner={owner}, writer.file.group={group}:"
             f" {reason}",
-            "Run as a user with that right, set an owner and a group that exist on every machine"
-            " of the cluster, or leave these properties out.",
+            "Run as a user with that right; or set an owner and a group that exist on every"
+            " machine of the cluster; or leave these properties out.",
         ) from error

@@ -1,4 +1,4 @@
-"""Parquet files with row groups of a useful size."""
+"""Writes Parquet files with row groups of a useful size."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from dil.writing.dictionaries import dictionary_columns
 
 _CODECS = {"": "snappy", "SNAPPY": "snappy", "DEFLATE": "gzip", "NOCOMPRESSION": "none"}
 _BUFFER_BYTES = 64 * 1024 * 1024
-# Batches of fewer rows are merged up to this many: a batch costs more than its rows.
+# Smaller batches are merged up to this many rows, because a batch costs more than its rows.
 _FEW_ROWS = 1024
 _FEW_BATCHES = 128
-# With fewer rows, looking for repeated values would take longer than writing the rows.
+# With fewer rows, the search for repeated values would take longer than writing the rows.
 _LEAST_WITH_DICTIONARIES = 64
 
 
 class ParquetFileWriter(FileWriter):
-    """Collects batches into row groups of ``row_group_rows`` rows, fewer if they reach 64 MiB.
+    """Collects batches into row groups of ``row_group_rows`` rows, or fewer at 64 MiB.
 
     Files are compressed with Snappy unless the codec says DEFLATE (gzip) or NOCOMPRESSION. A member
-    that must not be null is optional in the file if the record around it may be null: Arrow's
-    writer takes the absent member for a null.
+    that must not be null is optional in the file if the record around it may be null, because
+    Arrow's writer takes the absent member for a null.
     """
 
     extension = "parquet"
@@ -43,11 +43,11 @@ class ParquetFileWriter(FileWriter):
 
     @property
     def held_bytes(self) -> int:
-        """Return the number of bytes that are held in memory."""
+        """Return the number of bytes held in memory."""
         return self._held_bytes
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Hold the batch back until a row group is full."""
+        """Collect the batch; write a row group when it is full."""
         self._hold(rebuild_batch(batch, self._physical, _same))
         self._held_rows += batch.num_rows
         self._held_bytes += batch.nbytes
@@ -101,7 +101,7 @@ def read_parquet(
 
 
 def _relaxed(field: pa.Field, *, below_null: bool) -> pa.Field:
-    """Return the field with every part nullable that may be below a null record."""
+    """Return the field with every part nullable that may be inside a null record."""
     data_type = field.type
     nullable = field.nullable or below_null
     if pa.types.is_struct(data_type):

@@ -34,7 +34,7 @@ Key: TypeAlias = "tuple[str | None, ...]"
 class RowPartitioning:
     """The columns that distinguish rows, and the number of open files.
 
-    ``fields`` are the columns; ``keeps_columns`` says that they stay in the files. ``folder`` is
+    ``fields`` are the columns; if ``keeps_columns`` is true, they stay in the files. ``folder`` is
     the folder of the rows if labels do not separate them; the rows' own folders are below it.
     ``labels_name_folders`` puts files into the lake folder of their label.
     """
@@ -49,19 +49,19 @@ class RowPartitioning:
 class PartitionedWriter:
     """Writes rows with the same key into files of their own, with one schema for all files.
 
-    At most ``by.most_open`` files are open; rows of other keys wait in memory. When too many rows
-    wait, the rows of the largest waiting key are written, and the file that got no rows for the
-    longest time is ended. When the open files hold too much, the largest is ended. ``finish``
-    merges the small files that this makes. Runs in a task; memory is bounded by twice HELD_BYTES
-    and a batch.
+    At most ``partitioning.most_open`` files are open; rows of other keys wait in memory. When too
+    many rows wait, the rows of the largest waiting key are written, and the file that got no rows
+    for the longest time is ended. When the open files hold too much, the largest is ended.
+    ``finish`` merges the small files that result. Runs in a task; memory is bounded by twice
+    HELD_BYTES and a batch.
     """
 
-    def __init__(self, output: OutputFolder, by: RowPartitioning) -> None:
+    def __init__(self, output: OutputFolder, partitioning: RowPartitioning) -> None:
         self._output = output
-        self._by = by
+        self._partitioning = partitioning
         self._widening = Widening()
         self._numbers = FileNumbers()
-        self._again = Rewriting(output, self._numbers)
+        self._rewriting = Rewriting(output, self._numbers)
         self._incoming = _Incoming()
         self._lanes: dict[Key, RollingFiles] = {}
         self._open: OrderedDict[Key, None] = OrderedDict()
@@ -69,15 +69,15 @@ class PartitionedWriter:
 
     @property
     def schema(self) -> pa.Schema | None:
-        """Return the schema that fits all rows so far with all columns, None before the first."""
+        """Return the schema that fits all rows so far, with all columns; None before a row."""
         return self._widening.schema
 
     def write(self, batch: pa.RecordBatch, labels: pa.Array | None = None) -> None:
         """Append rows in the typed form of ``dil.model.arrow``; ``labels`` are their timelabels.
 
         Raises:
-            WriteError: the file system refused.
-            ConversionError: a value does not fit, or cannot name a folder.
+            WriteError: the file system refused to write.
+            ConversionError: a value does not fit its column, or cannot name a folder.
         """
         if batch.num_rows == 0:
             return
@@ -89,21 +89,21 @@ class PartitionedWriter:
             self._split()
 
     def finish(self) -> tuple[StagedFile, ...]:
-        """Finish and return the files; none if there was no row. Called once, last.
+        """Finish the files and return them; empty if there was no row. Call it once, at the end.
 
         Raises:
-            WriteError: as for ``write``.
-            ConversionError: rows do not fit the schema, or no row has a column that separates the
-                rows.
+            WriteError: see ``write``.
+            ConversionError: rows do not fit the schema, or the rows lack a column by which they are
+                separated.
         """
         schema = self._widening.schema
         if schema is None:
             return ()
-        missing = [name for name in self._by.fields if name not in schema.names]
+        missing = [name for name in self._partitioning.fields if name not in schema.names]
         if missing:
             raise ConversionError(
-                f'{_KEY} names "{missing[0]}", which the rows do not have',
-                f"Their columns are: {', '.join(schema.names)}.",
+                f'{_KEY} names "{missing[0]}", but the rows have no such column',
+                f"Name some of their columns: {', '.join(schema.names)}.",
             )
         self._split()
         for key in list(self._open):
@@ -115,28 +115,28 @@ class PartitionedWriter:
         files = [
             file
             for lane in self._lanes.values()
-            for file in self._again.unified(lane, inside, joins_parts=True)
+            for file in self._rewriting.unified(lane, inside, joins_parts=True)
         ]
-        self._again.drop_replaced()
+        self._rewriting.drop_replaced()
         return tuple(files)
 
     def abort(self) -> None:
-        """Delete everything written; never fails for a file that is already gone."""
+        """Delete all written files; a file that is already gone is no error."""
         for lane in self._lanes.values():
             lane.delete()
-        self._again.delete()
+        self._rewriting.delete()
 
     def _split(self) -> None:
-        """Split the incoming rows by key, and write as many as can be written now."""
+        """Separate the collected rows by key, and write the rows that can be written now."""
         if not self._incoming.batches:
             return
         batch, labels = self._incoming.taken()
         for key, rows in self._groups(batch, labels):
             if key not in self._lanes:
-                apart = self._apart(key)
-                self._lanes[key] = RollingFiles(self._output, self._numbers, apart=apart)
+                placement = self._placement(key)
+                self._lanes[key] = RollingFiles(self._output, self._numbers, placement=placement)
             self._waiting.setdefault(key, _Waiting()).add(rows)
-            if key in self._open or len(self._open) < self._by.most_open:
+            if key in self._open or len(self._open) < self._partitioning.most_open:
                 self._write_open(key)
         self._let_go()
 
@@ -145,7 +145,7 @@ class PartitionedWriter:
         while waiting > HELD_BYTES:
             key = max(self._waiting, key=lambda each: self._waiting[each].bytes)
             waiting -= self._waiting[key].bytes
-            if len(self._open) >= self._by.most_open:
+            if len(self._open) >= self._partitioning.most_open:
                 self._end(next(iter(self._open)))
             self._write_open(key)
         held = {key: self._lanes[key].held_bytes for key in self._open}
@@ -171,47 +171,53 @@ class PartitionedWriter:
         del self._open[key]
         self._lanes[key].end_file()
 
-    def _apart(self, key: Key) -> RowPlacement:
-        by = self._by
+    def _placement(self, key: Key) -> RowPlacement:
+        partitioning = self._partitioning
         label, *texts = key
-        if not by.keeps_columns and NULL in texts:
+        if not partitioning.keeps_columns and NULL in texts:
             raise ConversionError(
                 f'a column of {_KEY} holds the text "{NULL}", which means null',
-                "Convert it at the source, or leave the column out.",
+                "Convert the text at the source, or leave the column out.",
             )
-        folder = label_folder(label) if label and by.labels_name_folders else by.folder
-        parts = (folder, hive_folder(by.fields, texts))
+        folder = (
+            label_folder(label)
+            if label and partitioning.labels_name_folders
+            else partitioning.folder
+        )
+        parts = (folder, hive_folder(partitioning.fields, texts))
         return RowPlacement("/".join(part for part in parts if part), label or "")
 
     def _groups(
         self, batch: pa.RecordBatch, labels: pa.Array
     ) -> Iterator[tuple[Key, pa.RecordBatch]]:
-        """Yield the rows of each key as copies, so that none keeps the batch in memory."""
-        rows = batch if self._by.keeps_columns else batch.drop_columns(self._present(batch))
+        """Yield the rows of each key as copies, so that none of them keeps the batch in memory."""
+        rows = (
+            batch if self._partitioning.keeps_columns else batch.drop_columns(self._present(batch))
+        )
         if rows.num_columns == 0:
             raise ConversionError(
-                f"{_KEY} names every column of the rows, so no column is left to be written",
-                "Remove one from the property.",
+                f"{_KEY} names every column of the rows, so no column remains to be written",
+                "Remove a column from the property.",
             )
         columns = [_Column.of_labels(labels)]
-        columns += [_Column.of_field(batch, name) for name in self._by.fields]
+        columns += [_Column.of_field(batch, name) for name in self._partitioning.fields]
         for key, picked in _by_key(columns):
             yield key, rows if picked is None else rows.take(picked)
 
     def _present(self, batch: pa.RecordBatch) -> list[str]:
-        return [name for name in self._by.fields if name in batch.schema.names]
+        return [name for name in self._partitioning.fields if name in batch.schema.names]
 
     def _inside(self, schema: pa.Schema) -> pa.Schema:
         """Return the schema of the files."""
-        if self._by.keeps_columns:
+        if self._partitioning.keeps_columns:
             return schema
-        kept = [field for field in schema if field.name not in self._by.fields]
+        kept = [field for field in schema if field.name not in self._partitioning.fields]
         return pa.schema(kept, metadata=schema.metadata)
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """Rows of one key that were not written yet."""
+    """The rows of one key that are not written yet."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     bytes: int = 0
@@ -223,7 +229,7 @@ class _Waiting:
 
 @dataclass(slots=True)
 class _Incoming:
-    """Batches of one schema that were not separated yet, and the labels of their rows."""
+    """Batches of one schema that are not separated yet, and the labels of their rows."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     labels: list[pa.Array] = field(default_factory=list)
@@ -280,7 +286,7 @@ class _Column:
 
 
 def _by_key(columns: Sequence[_Column]) -> Iterator[tuple[Key, pa.Array | None]]:
-    """Yield each key that occurs with the indexes of its rows, None for all rows."""
+    """Yield each occurring key and the indexes of its rows; None means all rows."""
     codes = columns[0].codes
     for column in columns[1:]:
         codes = pc.add_checked(pc.multiply_checked(codes, len(column.texts)), column.codes)
@@ -318,7 +324,7 @@ def _can_name_folders(kind: pa.DataType) -> bool:
 
 
 def _text(value: object) -> str | None:
-    """Return a value as text; equal numbers have equal text, whatever the scale of their type."""
+    """Return a value as text; equal numbers have equal texts, whatever their type's scale."""
     if value is None:
         return None
     if isinstance(value, bool):

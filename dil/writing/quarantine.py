@@ -1,7 +1,7 @@
-"""Writes rows that were put aside as JSON lines beside the staged files of an attempt.
+"""Writes rows that were put aside, as JSON lines beside the staged files of an attempt.
 
-They are published together with the attempt's files and are not live files of the dataset. Memory
-is bounded by a slice of a batch.
+The lines are published together with the attempt's files, but they are not live files of the
+dataset. Memory is bounded by a slice of a batch.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MICROS: dict[pa.DataType, pa.DataType] = {
 
 
 class QuarantineWriter:
-    """Keeps and counts the rows that an attempt's steps put aside; see ``spi.rejects``.
+    """Writes and counts the rows that an attempt's steps put aside; see ``spi.rejects``.
 
     Every line names the attempt. A file that reaches ``target_bytes`` is ended.
     """
@@ -64,7 +64,7 @@ class QuarantineWriter:
         self._batch = _Batch(page, first, rows)
 
     def add(self, batch: pa.RecordBatch, rejected: Sequence[RejectedRow]) -> None:
-        """Keep rows of a batch.
+        """Write rows of a batch that were put aside.
 
         Raises:
             ConversionError: more rows than ``ms.quarantine.max.rows`` were put aside.
@@ -104,12 +104,12 @@ class QuarantineWriter:
             self._folder.filesystem.delete_file(self._folder.file(f"quarantine-{number}.json"))
 
     def reasons(self) -> tuple[RejectCount, ...]:
-        """Return the reasons why rows were put aside, the most frequent first."""
+        """Return the reasons why rows were put aside and their counts, the most frequent first."""
         common = self._reasons.most_common(_MOST_REASONS)
         return tuple(RejectCount(column, reason, rows) for (column, reason), rows in common)
 
     def discarded(self) -> tuple[DiscardCount, ...]:
-        """Return the columns whose values were dropped, the most frequent first."""
+        """Return the columns whose values were dropped and the counts, the most frequent first."""
         return tuple(DiscardCount(*each) for each in self._discarded.most_common(_MOST_REASONS))
 
     def _refuse_too_many(
@@ -171,7 +171,7 @@ class QuarantineWriter:
 
 @dataclass(slots=True)
 class _Batch:
-    """The batch that goes through the steps: its page, its position there, the rows left."""
+    """The batch on its way through the steps: its page, its position there, the remaining rows."""
 
     page: int
     first: int
@@ -179,9 +179,9 @@ class _Batch:
     left: list[int] | None = None
 
     def take(self, rows: Sequence[int], of: int) -> list[int | None]:
-        """Return the numbers in the page of some of ``of`` rows, and count these rows as removed.
+        """Return the page's numbers of some of ``of`` rows, and count these rows as removed.
 
-        Numbers begin at 1. They are None if a step made other rows from the incoming rows.
+        Numbers begin at 1. A number is None if a step made other rows from the incoming rows.
         """
         left = self.left
         if left is None:
@@ -212,12 +212,12 @@ class _OpenFile:
         return replace(self._file, bytes=self._sink.bytes, sha256=self._sink.sha256)
 
     def abandon(self) -> None:
-        with suppress(OSError, WriteError):  # the attempt failed already, for another reason
+        with suppress(OSError, WriteError):  # The attempt failed already, for another reason.
             self._stream.close()
 
 
 def _printable(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows without times that only pandas can convert to Python values."""
+    """Return the rows without times that Python can show only with pandas."""
     columns = []
     for column in batch.columns:
         kind = column.type
@@ -235,5 +235,5 @@ def _write_errors(folder: str) -> Iterator[None]:
     except OSError as error:
         raise WriteError(
             f"{folder}: {error.strerror or error}",
-            "Check free space and permissions there, then run again: nothing was lost.",
+            "Check free space and permissions there, then run the job again: no data was lost.",
         ) from error

@@ -1,8 +1,8 @@
-"""Writes payload rows that the receiver refused as JSON lines beside an attempt's staged files.
+"""Writes payload rows that the receiver refused, as JSON lines beside an attempt's staged files.
 
-They are published together with the attempt's files, and are not live files of the dataset. Each
-line is the row itself with one more member, so that ``ms.secondary.input`` can read the files as
-payload rows again: a list of the same fields leaves that member out.
+The lines are published together with the attempt's files, but they are not live files of the
+dataset. Each line is the row with one more member. So ``ms.secondary.input`` can read the files as
+payload rows again; a list of the same fields leaves that member out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SHOWN = 1000
 
 
 class RefusedRows:
-    """Keeps and counts the rows of one attempt that were refused, each with the reason.
+    """Writes and counts the refused rows of one attempt, each with the reason.
 
     Every line names the attempt; ``clean`` masks the job's secrets in a text. ``answers`` are all
     refusals so far, by the number of the request, without secrets.
@@ -49,7 +49,7 @@ class RefusedRows:
         self.answers: list[tuple[int, RefusedAnswer]] = []
 
     def keep(self, row: JsonObject, number: int, key: str, answer: RefusedAnswer) -> None:
-        """Put aside the row of a request, or the rows of a batch.
+        """Write the row of a request, or the rows of a batch, that the receiver refused.
 
         Args:
             row: The payload of the request.
@@ -90,7 +90,7 @@ class RefusedRows:
         return tuple(AnswerCount(*each, is_kept=True) for each in sorted(self._counts.items()))
 
     def finish(self) -> tuple[StagedFile, ...]:
-        """End the file and return it, durable; return nothing if no row was refused.
+        """End the file and return it, durable; return no file if no row was refused.
 
         Raises:
             WriteError: the file cannot be made durable.
@@ -105,7 +105,7 @@ class RefusedRows:
     def abort(self) -> None:
         """Close the file; the attempt's folder is deleted as a whole."""
         if self._stream is not None:
-            with suppress(OSError, WriteError):  # the attempt failed already, for another reason
+            with suppress(OSError, WriteError):  # The attempt failed already, for another reason.
                 self._stream.close()
             self._stream = None
 
@@ -139,7 +139,7 @@ class RefusedRows:
 
 
 def _written(row: JsonObject) -> JsonObject:
-    """Return a row with its ENC(...) texts as they were in the payload."""
+    """Return a row with its ENC(...) texts in the encrypted form of the payload."""
     return {
         name: value.written if isinstance(value, OpenedText) else value
         for name, value in row.items()
@@ -147,7 +147,7 @@ def _written(row: JsonObject) -> JsonObject:
 
 
 def _free_name(row: JsonObject) -> str:
-    """Return a name for the member with the reason that the row does not have."""
+    """Return a name for the member with the reason; the row has no member of this name."""
     name = MEMBER
     while name in row:
         name = f"_{name}"
@@ -161,5 +161,5 @@ def _write_errors(folder: str) -> Iterator[None]:
     except OSError as error:
         raise WriteError(
             f"{folder}: {error.strerror or error}",
-            "Check free space and permissions there, then run again.",
+            "Check free space and permissions there, then run the job again.",
         ) from error

@@ -15,7 +15,7 @@ from dil.writing.rolling import FileNumbers, OutputFolder, RollingFiles, Written
 
 
 class Rewriting:
-    """The files that ``unified`` rewrote; the replaced files stay until they are dropped."""
+    """The files that ``unified`` rewrote; the replaced files stay until ``drop_replaced``."""
 
     def __init__(self, output: OutputFolder, numbers: FileNumbers) -> None:
         self._output = output
@@ -28,11 +28,11 @@ class Rewriting:
     ) -> tuple[StagedFile, ...]:
         """Return the finished files in one schema, in the order of their rows.
 
-        Files of an older schema are rewritten, and neighbours among them are merged. With
-        ``joins_parts``, small files are merged, too.
+        Files of an older schema are rewritten, and neighbours among them are merged. If
+        ``joins_parts`` is true, small files are merged too.
 
         Raises:
-            WriteError: the file system refused.
+            WriteError: the file system refused to write.
             ConversionError: an earlier value does not fit the schema, or files cannot be read back.
         """
         joins = joins_parts and reader_for(self._output.writer_class) is not None
@@ -49,7 +49,7 @@ class Rewriting:
             if is_kept or (len(entries) == 1 and is_current(entries[0])):
                 unified.extend(entry.file for entry in entries)
                 continue
-            target = RollingFiles(self._output, self._numbers, apart=files.apart)
+            target = RollingFiles(self._output, self._numbers, placement=files.placement)
             self._written.append(target)
             for entry in entries:
                 for batch in rows_again(self._output, entry):
@@ -60,7 +60,7 @@ class Rewriting:
         return tuple(unified)
 
     def drop_replaced(self) -> None:
-        """Delete the files that were replaced."""
+        """Delete the files that rewritten files replaced."""
         for path in self._replaced:
             self._output.filesystem.delete_file(path)
         self._replaced = []
@@ -80,9 +80,9 @@ def rows_again(output: OutputFolder, entry: WrittenFile) -> Iterator[pa.RecordBa
     read = reader_for(output.writer_class)
     if read is None:
         raise ConversionError(
-            f"the columns changed while rows were written, and files of"
+            "the columns changed while rows were written, but files of"
             f" {output.writer_class.__name__} cannot be read back",
-            "Give the columns of this job with ms.output.schema.",
+            "Describe the columns of this job in ms.output.schema.",
         )
     with output.filesystem.open_input(entry.file.path) as source:
         yield from read(source, entry.schema, output.spec)

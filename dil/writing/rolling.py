@@ -20,9 +20,10 @@ from dil.writing.sink import MeasuredSink
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A finished file and the schema that it was written with.
+    """A finished file and the schema with which it was written.
 
-    ``is_part`` says that it has less than half the target size: neighbours may be merged.
+    ``is_part`` is true if the file has less than half the target size: such neighbours may be
+    merged.
     """
 
     file: StagedFile
@@ -63,7 +64,7 @@ class FileNumbers:
 
 @dataclass(frozen=True, slots=True)
 class RowPlacement:
-    """The place of files that hold only some rows; for both members see ``StagedFile``."""
+    """The place of files that hold only some of the rows; for both members see ``StagedFile``."""
 
     folder: str = ""
     timelabel: str = ""
@@ -73,10 +74,10 @@ TOGETHER = RowPlacement()
 
 
 class RollingFiles:
-    """Writes batches into files ``part-<n>``, numbered by ``numbers``; no file without a row.
+    """Writes batches into files ``part-<n>``, numbered by ``numbers``; makes no file without a row.
 
-    ``written`` are finished files that come before all others. ``apart`` says where the files are
-    published.
+    ``written`` are finished files that come before all other files. ``placement`` is the files'
+    place after the publish.
     """
 
     def __init__(
@@ -84,12 +85,12 @@ class RollingFiles:
         output: OutputFolder,
         numbers: FileNumbers,
         written: Iterable[WrittenFile] = (),
-        apart: RowPlacement = TOGETHER,
+        placement: RowPlacement = TOGETHER,
     ) -> None:
         self._output = output
         self._numbers = numbers
         self._open: _OpenFile | None = None
-        self.apart = apart
+        self.placement = placement
         self.written: list[WrittenFile] = list(written)
 
     @property
@@ -108,7 +109,7 @@ class RollingFiles:
         return 0 if self._open is None else self._open.rows
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append a batch; a schema that differs from the open file's begins a new file."""
+        """Append a batch; if its schema differs from the open file's, begin a new file."""
         if batch.num_rows == 0:
             return
         if self._open and not self._open.schema.equals(batch.schema, check_metadata=True):
@@ -120,10 +121,10 @@ class RollingFiles:
             self.end_file()
 
     def end_file(self) -> None:
-        """Finish the open file, if there is one; it is durable afterwards."""
+        """Finish the open file, if there is one, and make it durable."""
         if self._open is not None:
             current, self._open = self._open, None
-            self.written.append(current.finish(self.apart))
+            self.written.append(current.finish(self.placement))
 
     def abandon_file(self) -> None:
         """Delete the open file, if there is one; safe to call at any time."""
@@ -181,10 +182,10 @@ class _OpenFile:
                 yield
             except (DilError, OSError, pa.ArrowException, ValueError):
                 raise
-            except Exception as error:  # a plug-in may raise anything
+            except Exception as error:  # A plug-in may raise any error.
                 raise plugin_failure(f"file writer {own.ref.qualname} failed", error) from error
 
-    def finish(self, apart: RowPlacement) -> WrittenFile:
+    def finish(self, placement: RowPlacement) -> WrittenFile:
         try:
             with self._errors():
                 self._writer.close()
@@ -197,15 +198,15 @@ class _OpenFile:
             self.rows,
             self._sink.bytes,
             self._sink.sha256,
-            folder=apart.folder,
-            timelabel=apart.timelabel,
+            folder=placement.folder,
+            timelabel=placement.timelabel,
         )
         is_part = 2 * self._sink.bytes < self._output.spec.target_bytes
         return WrittenFile(file, self.schema, is_part=is_part)
 
     def abandon(self) -> None:
         self._sink.discard()
-        with suppress(Exception):  # the attempt failed already, whatever error the library raises
+        with suppress(Exception):  # The attempt failed already, whatever error the library raises.
             self._writer.close()
         self._drop_file()
 
@@ -224,11 +225,11 @@ def _write_errors(path: str) -> Iterator[None]:
     except OSError as error:
         raise WriteError(
             f"{path}: {error.strerror or error}",
-            "Check free space and permissions there, then run again: nothing was lost.",
+            "Check free space and permissions there, then run the job again: no data was lost.",
         ) from error
     except (pa.ArrowException, ValueError, OverflowError, KeyError) as error:
         raise ConversionError(
             f"{path}: rows cannot be written in this format ({type(error).__name__})",
-            "A value is outside of the format's range. Convert it at the source, or choose"
+            "A value is outside of the format's range. Convert the value at the source, or choose"
             " another writer.output.format.",
         ) from error

@@ -36,7 +36,7 @@ class RowLabels:
         self._is_needed = is_needed
 
     def of(self, batch: pa.RecordBatch) -> pa.Array | None:
-        """Return the label of each row, None if all have the label of their work unit.
+        """Return the label of each row; None if all rows have the label of their work unit.
 
         Raises:
             ConversionError: the column is missing, or holds no times, or holds a time outside of
@@ -52,7 +52,7 @@ class RowLabels:
         minutes = pc.floor_temporal(times, unit="minute").cast(_INSTANT_MS).cast(pa.int64())
         known = minutes.dictionary_encode()
         starts: list[int] = known.dictionary.to_pylist()
-        # The minutes are sorted, because a schedule finds neighbours quickly.
+        # The minutes are sorted, because a schedule finds neighbouring minutes quickly.
         labels = {at: self._label(at) for at in sorted(starts)}
         by_row = pa.array([labels[at] for at in starts], pa.string()).take(known.indices)
         return by_row.fill_null(self._unit_label)
@@ -71,7 +71,7 @@ class RowLabels:
     def _trouble(self, schema: pa.Schema, place: int) -> str:
         head = f'ms.timelabel.column is "{self._column}"'
         if place < 0:
-            return f"{head}, which the rows do not have"
+            return f"{head}, but the rows have no such column"
         return f"{head}, which holds {schema.field(place).type} and no times"
 
     def _fix(self) -> str:

@@ -1,4 +1,4 @@
-"""Schemas as text, so that a later attempt can continue with them."""
+"""Encodes schemas as text, so that a later attempt can continue with them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from dil.writing.rolling import FileNumbers, OutputFolder, RollingFiles, Written
 
 @dataclass(frozen=True, slots=True)
 class WriterMark:
-    """The progress of a writer: whole files, rows in the file after them, and its schema."""
+    """The progress of a writer: whole files, rows in the file after them, and the schema."""
 
     files: int
     rows: int
@@ -27,13 +27,13 @@ class WriterMark:
 
 
 class StagedWriter:
-    """Writes batches into files of a folder, each ended at ``spec.target_bytes``.
+    """Writes batches into files of a folder; a file ends at ``spec.target_bytes``.
 
     The schema may widen from batch to batch. Then a new file begins, and ``finish`` rewrites the
     earlier files, so that all files of a work unit have one schema. Runs in a task; memory is
     bounded by a batch and the format's own buffer.
 
-    A caller that keeps the files so far for a later attempt calls ``checkpoint``; from then on no
+    A caller that keeps the files so far for a later attempt calls ``checkpoint``; after that no
     finished file is deleted before ``drop_replaced``.
     """
 
@@ -42,12 +42,12 @@ class StagedWriter:
         self._widening = Widening()
         self._numbers = FileNumbers()
         self._files = RollingFiles(self._output, self._numbers)
-        self._again = Rewriting(self._output, self._numbers)
+        self._rewriting = Rewriting(self._output, self._numbers)
         self._has_checkpoint = False
 
     @property
     def schema(self) -> pa.Schema | None:
-        """Return the schema that fits all rows so far, None before the first one."""
+        """Return the schema that fits all rows so far, None before the first row."""
         return self._widening.schema
 
     def path(self, number: int) -> str:
@@ -58,44 +58,44 @@ class StagedWriter:
         """Append rows in the typed form of ``dil.model.arrow``.
 
         Raises:
-            WriteError: the file system refused: full, forbidden, gone.
+            WriteError: the file system refused to write: it is full, forbidden or gone.
             ConversionError: a value does not fit the schema or the format.
         """
         if batch.num_rows:
             self._files.write(conform(batch, self._widening.add(batch)))
 
     def finish(self) -> tuple[StagedFile, ...]:
-        """Finish and return the files, in the order of their rows; none if there was no row.
+        """Finish the files and return them, in the order of rows; empty if there was no row.
 
-        Every file is durable and has the schema ``schema``. Called once, last.
+        Every file is durable and has the schema ``schema``. Call it once, at the end.
 
         Raises:
-            WriteError: as for ``write``.
+            WriteError: see ``write``.
             ConversionError: an earlier value does not fit the schema of later rows.
         """
         self._files.end_file()
         if self.schema is None:
             return ()
-        files = self._again.unified(self._files, self.schema, joins_parts=self._has_checkpoint)
+        files = self._rewriting.unified(self._files, self.schema, joins_parts=self._has_checkpoint)
         if not self._has_checkpoint:
             self.drop_replaced()
         return files
 
     def drop_replaced(self) -> None:
-        """Delete the files that ``finish`` replaced; no later attempt can use them then."""
-        self._again.drop_replaced()
+        """Delete the files that ``finish`` replaced; after that no later attempt can use them."""
+        self._rewriting.drop_replaced()
 
     def abort(self) -> None:
-        """Delete everything written; never fails for a file that is already gone."""
+        """Delete all written files; a file that is already gone is no error."""
         self._files.delete()
-        self._again.delete()
+        self._rewriting.delete()
 
     def checkpoint(self) -> tuple[WrittenFile, ...]:
         """End the open file and return all files so far; they are durable and stay.
 
         Raises:
-            WriteError: as for ``write``.
-            ConversionError: the format refuses rows only when a file is ended.
+            WriteError: see ``write``.
+            ConversionError: the format refused rows when the file ended.
         """
         self._has_checkpoint = True
         self._files.end_file()
@@ -114,8 +114,8 @@ class StagedWriter:
         """Remove the rows after a mark; files that ended before it are not touched.
 
         Raises:
-            WriteError: as for ``write``.
-            ConversionError: the file that was open then cannot be read back.
+            WriteError: see ``write``.
+            ConversionError: the file that was open at the mark cannot be read back.
         """
         self._files.end_file()
         kept, later = self._files.written[: mark.files], self._files.written[mark.files :]
@@ -131,9 +131,9 @@ class StagedWriter:
     def resume(
         self, files: Sequence[WrittenFile], schema: pa.Schema | None, seen: pa.DataType
     ) -> None:
-        """Begin with files of an earlier attempt; they have the names that ``path`` returns.
+        """Continue the files of an earlier attempt; their names are as ``path`` returns them.
 
-        ``schema`` and ``seen`` are from its ``mark``. Called before the first ``write``.
+        ``schema`` and ``seen`` are from its ``mark``. Call it before the first ``write``.
         """
         self._has_checkpoint = True
         self._numbers.next = len(files)
@@ -141,12 +141,12 @@ class StagedWriter:
         self._widening.resume(schema, seen)
 
     def keep_checkpointed(self) -> None:
-        """Delete rows after the last checkpoint; in place of ``abort`` if resuming is worth it."""
+        """Delete rows after the last checkpoint; the alternative to ``abort`` before a resume."""
         self._files.abandon_file()
-        self._again.delete()
+        self._rewriting.delete()
 
     def _beginning(self, entry: WrittenFile, rows: int) -> RollingFiles:
-        """Rewrite the first rows of a file."""
+        """Return files that begin with the first rows of a finished file."""
         target = RollingFiles(self._output, self._numbers)
         for batch in rows_again(self._output, entry):
             target.write(batch.slice(0, rows))

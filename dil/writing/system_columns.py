@@ -1,4 +1,4 @@
-"""Columns that say where a row comes from: ``ms.output.system.columns``."""
+"""Adds columns that show the origin of a row: ``ms.output.system.columns``."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _US_PER_MS = 1000
 
 
 class SystemColumns:
-    """Appends the chosen columns to batches; all are nullable, as columns added later are.
+    """Appends the chosen columns to batches; all are nullable, like all columns added later.
 
-    A row keeps the values of its reading: if a later run adopts or continues the staged rows of an
-    earlier run, those rows have the earlier run's id.
+    A row keeps the values of the attempt that read it: if a later run adopts or continues staged
+    rows of an earlier run, these rows have the earlier run's id.
     """
 
     def __init__(self, names: Sequence[str], texts: Mapping[str, str], extracted_ms: int) -> None:
@@ -34,7 +34,7 @@ class SystemColumns:
         self._extracted = pa.scalar(extracted_ms * _US_PER_MS, _INSTANT)
 
     def add(self, batch: pa.RecordBatch, labels: pa.Array | None) -> pa.RecordBatch:
-        """Return the batch with its columns; ``labels`` are its rows' timelabels, if they are kept.
+        """Return the batch with its system columns; ``labels`` are its rows' timelabels, if kept.
 
         Raises:
             ConversionError: the source has a column of such a name that holds values.
@@ -58,7 +58,7 @@ class SystemColumns:
 
 
 def without_own(batch: pa.RecordBatch, names: Sequence[str], whose: str) -> pa.RecordBatch:
-    """Remove columns with these lower-case names that a schema contract filled with null.
+    """Remove columns of these lower-case names that a schema contract filled with null.
 
     The dataset's recorded schema has them, but the source does not.
 
@@ -72,6 +72,7 @@ def without_own(batch: pa.RecordBatch, names: Sequence[str], whose: str) -> pa.R
         if column.null_count < len(column):
             raise ConversionError(
                 f'the source has a column "{name}", which {whose}',
-                "Leave it out there, or rename the source's column with ms.schema.cleansing.",
+                "Remove the name from the property, or rename the source's column with"
+                " ms.schema.cleansing.",
             )
     return batch.drop_columns(own) if own else batch

@@ -24,6 +24,7 @@ from dil.storage import LocalFilesystem
 from tests.contract.older_stores import KINDS, LATER, OlderStore, older_store
 from tests.contract.state_stores import Clock, commit_of, file, moves, outcome
 from tests.jobs import write_job
+from tests.killed import KilledError
 
 CLOCK = Clock(LATER)
 PAIRS = list(itertools.product(KINDS, KINDS))
@@ -214,14 +215,14 @@ def test_what_would_lose_state_is_refused(older, job, tmp_path: Path) -> None:
         state_stores.preview_copy(mine, mine, CLOCK)
     backup = tmp_path / "backup.db"
     state_stores.back_up(mine, backup, CLOCK)
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="exists already"):
         state_stores.preview_backup(mine, backup, CLOCK)
     other = replace(mine, name="suppliers")
     with pytest.raises(ConfigError, match="has no state of suppliers"):
         state_stores.preview_restore(other, backup, CLOCK)
     with pytest.raises(ConfigError, match="has no state of suppliers"):
         state_stores.preview_backup(other, tmp_path / "new.db", CLOCK)
-    with pytest.raises(ConfigError, match="is not there"):
+    with pytest.raises(ConfigError, match="does not exist"):
         state_stores.preview_restore(mine, tmp_path / "absent.db", CLOCK)
 
 
@@ -253,10 +254,6 @@ def kept_blocks(older: OlderStore) -> dict[int, bytes]:
     with closing(database), database.read() as tx:
         return {seq: bytes(text) for seq, text in tx.rows(
             "SELECT seq, payload FROM mc_block WHERE dataset_id = ?", "orders")}  # fmt: skip
-
-
-class KilledError(BaseException):
-    """The process is gone."""
 
 
 @pytest.mark.parametrize("moves_before", [0, 1, 3, 1000])

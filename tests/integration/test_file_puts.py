@@ -172,7 +172,7 @@ def test_a_run_sends_a_file_for_each_unit_and_its_rows_tell_what_was_sent(rclone
         source__conn__username=KEY, source__conn__password=SECRET,
         ms__watermark=json.dumps(marks), ms__secondary__input=json.dumps([entry]),
     )  # fmt: skip
-    with pytest.raises(ConfigError, match="has a file to send, which a look would put there"):
+    with pytest.raises(ConfigError, match="has a file to send, which the preview would send too"):
         preview_source(job.job(), now_ms=NOW, rows=1)
     assert job.run().failures == ()
     assert {(row["key"], row["md5Valid"]) for row in job.rows()} == {

@@ -310,7 +310,7 @@ def test_a_changed_file_replaces_its_own_dump_without_a_word(folder: Path) -> No
 
 
 def is_of_gone(note: str) -> bool:
-    return note.startswith("failed earlier and no longer at the source")
+    return note.startswith("failed earlier, and not tried again")
 
 
 def test_a_file_that_failed_and_is_gone_is_told_of_until_it_is_forgotten(folder: Path) -> None:

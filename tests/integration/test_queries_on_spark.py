@@ -202,7 +202,7 @@ def test_offsets_follow_those_of_the_input_file_by_file(lake):
         ("made", "DIL-QUERY", "has rows that are not of its inputs (LogicalRDD)"),
         ("twice", "DIL-QUERY", 'gives the column "id" more than once'),
         ("cast", "DIL-QUERY", "CAST_INVALID_INPUT"),
-        ("wrong", "DIL-QUERY", "sums:wrong returned int, and a DataFrame is needed"),
+        ("wrong", "DIL-QUERY", "sums:wrong returned int, not a DataFrame"),
         ("broken", "DIL-QUERY", "sums:broken failed: KeyError: 'no such thing' (sums.py, line "),
     ],
 )

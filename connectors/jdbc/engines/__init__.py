@@ -1,4 +1,4 @@
-"""One module for each kind of database, imported with its driver when a job connects."""
+"""Connections to each kind of database; a job imports only the module and driver that it needs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from connectors.jdbc.syntax import Kind
 
 
 def connect(login: Login) -> SourceConnection:
-    """Connect to a database; its driver is imported here.
+    """Return a connection to a database; its driver is imported here.
 
     Raises:
-        TransientSourceError: there is no answer.
+        TransientSourceError: the server does not answer.
         AuthenticationError: the server refused the user.
         SourceError: anything else, such as a file that does not exist.
     """

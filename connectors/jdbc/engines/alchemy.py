@@ -1,7 +1,7 @@
-"""SQL Server and Oracle through SQLAlchemy, with the driver that the user installs.
+"""SQL Server and Oracle through SQLAlchemy, with a driver that the user installs.
 
-Not tested against such servers: there is none for this project's tests. The tests run it on
-another database that SQLAlchemy speaks to.
+This project's tests have no such servers. They run this module on another database that SQLAlchemy
+supports.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 _DRIVERS = {Kind.SQLSERVER: "mssql+pyodbc", Kind.ORACLE: "oracle+oracledb"}
 _ODBC = "ODBC Driver 18 for SQL Server"
 _REFUSED_WORDS = ("login failed", "ora-01017", "ora-28000", "password")
-# Of what is asked for, and of its values; the driver has one class for nearly all errors.
+# Faults of the statement and of its values; the driver has one class for nearly all errors.
 _ORACLE_REFUSED = re.compile(r"\bora-(?:009\d\d|01031|01722|01476|0184\d|0185\d)\b")
 _LOST_WORDS = ("ora-03113", "ora-03114", "ora-12170", "ora-12541", "communication link failure",
                "connection is closed", "timeout", "timed out")  # fmt: skip
 
 
 class AlchemyConnection(SourceConnection):
-    """One connection and one transaction; rows come in parts where the driver can stream."""
+    """One connection and one transaction; rows come in parts if the driver can stream."""
 
     def __init__(self, login: Login, url: Any = None) -> None:  # noqa: ANN401 - SQLAlchemy's
         self._login = login
@@ -56,13 +56,13 @@ class AlchemyConnection(SourceConnection):
 
     @property
     def syntax(self) -> SqlSyntax:
-        """Return how the database writes SQL."""
+        """Return the SQL syntax of the database."""
         return syntax_of(self._login.address.kind)
 
     def run(
         self, statement: Statement, variables: Mapping[str, JsonValue]
     ) -> Iterator[pa.RecordBatch]:
-        """Run a statement and yield its rows; one that is no query is committed."""
+        """Run a statement and yield its rows in batches; commit it if it is not a query."""
         values: dict[str, object] = {}
 
         def bind(value: JsonValue) -> str:

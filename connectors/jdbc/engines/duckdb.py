@@ -1,4 +1,4 @@
-"""DuckDB through its own driver, which speaks Arrow."""
+"""DuckDB through its own driver, which returns Arrow."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class DuckdbConnection(SourceConnection):
 
     @property
     def syntax(self) -> SqlSyntax:
-        """Return how DuckDB writes SQL."""
+        """Return the SQL syntax of DuckDB."""
         return _SYNTAX
 
     def run(
         self, statement: Statement, variables: Mapping[str, JsonValue]
     ) -> Iterator[pa.RecordBatch]:
-        """Run a statement and yield its rows; one that is no query is committed."""
+        """Run a statement and yield its rows in batches; commit it if it is not a query."""
         values: list[object] = []
 
         def bind(value: JsonValue) -> str:
@@ -63,7 +63,7 @@ class DuckdbConnection(SourceConnection):
                 yield plan.read(batch)
 
     def look_again(self) -> None:
-        """Let the next query see a newer state, as far as a file can change meanwhile."""
+        """End the transaction, so that the next query sees a newer state if the file changed."""
         with self._translated():
             self._connection.rollback()
             self._connection.begin()
@@ -92,10 +92,11 @@ class DuckdbConnection(SourceConnection):
         if path != ":memory:" and not self._login.path.exists():
             raise failures.failed(
                 self._login.address, "there is no such file",
-                "The file must exist where tasks run; see ms.source.uri.",
+                "Put the file that ms.source.uri names on the machines that run tasks.",
             )  # fmt: skip
         settings = {"autoinstall_known_extensions": "false"}
-        if self._login.memory_bytes:  # beyond it DuckDB works on disk; the other half is for rows
+        # Beyond this limit DuckDB uses the disk; the other half of the memory is for rows.
+        if self._login.memory_bytes:
             settings["memory_limit"] = f"{self._login.memory_bytes // 2 // 1024}KiB"
         self._connection = open_database(path, is_read_only=is_read_only, **settings)
         self._connection.begin()
@@ -116,7 +117,7 @@ class DuckdbConnection(SourceConnection):
 
 
 class _Plan:
-    """How the columns of one result are asked for: those that Arrow cannot keep as their text."""
+    """The query of one result: columns become text if Arrow has no type for them."""
 
     def __init__(self, described: list[tuple[Any, ...]]) -> None:
         self._names = distinct([row[0] for row in described])
@@ -133,7 +134,7 @@ class _Plan:
         }
 
     def rewritten(self, sql: str) -> str:
-        """Return the query with casts where they are needed; mostly the query itself."""
+        """Return the query with the casts that its columns need; mostly the query itself."""
         if not self._texts:
             return sql
         quoted = [(_SYNTAX.quoted(name), name in self._texts) for name in self._names]
@@ -143,7 +144,7 @@ class _Plan:
         return f"SELECT {wanted} FROM (\n{sql}\n) AS q\n"  # noqa: S608
 
     def read(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch with the whole numbers beyond 64 bits as decimals."""
+        """Return a batch in which whole numbers beyond 64 bits are decimals."""
         import pyarrow as pa
 
         columns = [

@@ -34,10 +34,9 @@ _FIXES = {
     Fault.NO_DATABASE: _DATABASE_FIX,
     Fault.NO_DATABASE_RIGHT: f"{_DATABASE_FIX} The user may need the right: GRANT SELECT ON"
     " <database>.* TO <user>.",
-    Fault.OPTIONS: "Have the server's owner turn TLS on, or leave sslMode, useSSL and requireSSL"
-    " out of ms.source.uri: what is read then goes over the network as it is.",
-    Fault.TLS_ONLY: "The server takes no connection without TLS: write sslMode=REQUIRED into"
-    " ms.source.uri.",
+    Fault.OPTIONS: "Ask the server's owner to turn TLS on, or leave sslMode, useSSL and requireSSL"
+    " out of ms.source.uri: the rows then cross the network unencrypted.",
+    Fault.TLS_ONLY: "The server accepts only TLS: write sslMode=REQUIRED into ms.source.uri.",
     Fault.UNTRUSTED: "Name the file of the authority that signed the server's certificate (PEM) in"
     " serverSslCert of ms.source.uri.",
     Fault.TOO_LARGE: "Raise the server's max_allowed_packet, or ask for smaller values.",
@@ -57,22 +56,22 @@ class MysqlConnection(SourceConnection):
             raise failures.missing_driver("pymysql", login.address.kind) from None
         with self._translated():
             self._connection: Any = _connected(login)
-            self._connection.decoders = {}  # values stay as the server writes them
+            self._connection.decoders = {}  # Values stay as the server writes them.
             with self._connection.cursor() as cursor:
-                # A TIMESTAMP is an instant: written in UTC it has one reading.
+                # A TIMESTAMP is an instant; in UTC each of its texts has only one meaning.
                 cursor.execute("SET time_zone = '+00:00'")
                 cursor.execute("SELECT @@sql_mode")
                 self._sql_mode = cursor.fetchone()[0]
 
     @property
     def syntax(self) -> SqlSyntax:
-        """Return how this session reads SQL."""
+        """Return the SQL syntax of this session."""
         return syntax_of(self._login.address.kind, sql_mode=self._sql_mode)
 
     def run(
         self, statement: Statement, variables: Mapping[str, JsonValue]
     ) -> Iterator[pa.RecordBatch]:
-        """Run a statement and yield its rows; one that is no query is committed."""
+        """Run a statement and yield its rows in batches; commit it if it is not a query."""
         values: list[object] = []
 
         def bind(value: JsonValue) -> str:
@@ -97,13 +96,13 @@ class MysqlConnection(SourceConnection):
                 self._is_begun = False
 
     def look_again(self) -> None:
-        """Let the next query see a newer state."""
+        """End the transaction, so that the next query sees later changes."""
         with self._translated():
             self._connection.rollback()
         self._is_begun = False
 
     def close(self) -> None:
-        """Close the connection; it waits for nothing."""
+        """Close the connection without waiting for the server."""
         with suppress(Exception):
             self._connection._force_close()  # noqa: SLF001 - close() says farewell and may hang
 
@@ -126,7 +125,7 @@ class MysqlConnection(SourceConnection):
         import pyarrow as pa
 
         names = distinct([fact[0] for fact in cursor.description])
-        # The description leaves out signs and character sets.
+        # The result's description lacks signs and character sets.
         columns = [
             MysqlColumn(field, self._login)
             for field in cursor._result.fields  # noqa: SLF001
@@ -152,7 +151,7 @@ class MysqlConnection(SourceConnection):
 
 
 def _bindable(value: JsonValue) -> object:
-    """Return a value as PyMySQL writes it; a cursor's instant without the letter for UTC."""
+    """Return a value in the form that PyMySQL binds; an instant of a cursor loses its ``Z``."""
     if isinstance(value, KeyText):
         match = _CURSOR_TIME.fullmatch(value)
         return match.group(1) if match else value
@@ -162,7 +161,7 @@ def _bindable(value: JsonValue) -> object:
 def _connected(login: Login) -> Any:  # noqa: ANN401 - PyMySQL's
     server = login.address.server
     if server is None:
-        raise TypeError("an address of a server is needed")
+        raise TypeError("the address names no server")
     try:
         return mysql.connect(
             replace(server, user=login.user, password=login.password),
@@ -174,6 +173,6 @@ def _connected(login: Login) -> Any:  # noqa: ANN401 - PyMySQL's
     except mysql.TlsFilesError as error:
         raise failures.unopened(
             login.address, f"the certificates cannot be read: {error}",
-            "Every machine that runs tasks has to have the PEM file of serverSslCert in"
-            " ms.source.uri.",
+            "Copy the PEM file of serverSslCert in ms.source.uri to every machine that runs"
+            " tasks.",
         ) from None  # fmt: skip

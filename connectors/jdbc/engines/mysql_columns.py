@@ -30,8 +30,8 @@ class MysqlColumn:
     """One column of a result.
 
     Args:
-        field: What the protocol says about it: name, type_code, flags, length, scale.
-        login: Whether dates that no calendar has become null.
+        field: The protocol's description of the column: name, type_code, flags, length, scale.
+        login: The settings of the connection; ``nulls_dates`` makes impossible dates null.
     """
 
     def __init__(self, field: Any, login: Login) -> None:  # noqa: ANN401 - PyMySQL's
@@ -64,7 +64,7 @@ class MysqlColumn:
         return readers.get(code, _bytes if is_bytes else _texts)
 
     def _decimals(self, field: Any, *, is_unsigned: bool) -> Read:  # noqa: ANN401 - PyMySQL's
-        # The length counts the sign and the point.
+        # The length includes the sign and the point.
         digits = field.length - (not is_unsigned) - (field.scale > 0)
         column = DecimalColumn(digits, field.scale)
         return lambda values: column.read(_texts(values))
@@ -102,7 +102,7 @@ class MysqlColumn:
         return local.cast(pa.timestamp("us", tz="UTC"))
 
     def _known(self, texts: pa.Array) -> pa.Array:
-        """Return texts of dates without those that no calendar has, such as 0000-00-00."""
+        """Return texts of dates with null for impossible ones such as 0000-00-00, or raise."""
         import pyarrow.compute as pc
 
         bad = pc.match_substring_regex(texts, _NO_DATE)

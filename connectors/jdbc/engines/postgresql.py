@@ -1,7 +1,7 @@
 """PostgreSQL through ADBC: COPY in binary form, straight into Arrow.
 
-COPY takes no bound values, so values are written as literals of the one form that the session
-fixes (``standard_conforming_strings``): in quotes, quotes doubled, typed by where they stand.
+COPY takes no bound values, so values become quoted literals with doubled quotes, which is safe
+because the session sets ``standard_conforming_strings``. Their place gives them their type.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _READING = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
-# What values look like, whatever the server, the database or the role is set to.
+# The form of values, whatever settings the server, the database or the role has.
 _SESSION = (
     "SET LOCAL standard_conforming_strings = on",
     "SET LOCAL TimeZone = 'UTC'",
@@ -55,13 +55,13 @@ class PostgresqlConnection(SourceConnection):
 
     @property
     def syntax(self) -> SqlSyntax:
-        """Return how PostgreSQL writes SQL."""
+        """Return the SQL syntax of PostgreSQL."""
         return syntax_of(Kind.POSTGRESQL)
 
     def run(
         self, statement: Statement, variables: Mapping[str, JsonValue]
     ) -> Iterator[pa.RecordBatch]:
-        """Run a statement and yield its rows; one that is no query is committed."""
+        """Run a statement and yield its rows in batches; commit it if it is not a query."""
         sql = statement.bound(variables, literal)
         with self._translated():
             self._begin(reads=statement.reads)
@@ -86,13 +86,13 @@ class PostgresqlConnection(SourceConnection):
                 self._is_begun = False
 
     def look_again(self) -> None:
-        """Let the next query see a newer state."""
+        """End the transaction, so that the next query sees later changes."""
         with self._translated():
             self._connection.rollback()
         self._is_begun = False
 
     def close(self) -> None:
-        """Close the connection; a transaction that only read ends with it."""
+        """Close the connection, which also ends a transaction that only read."""
         with suppress(Exception):
             self._cursor.close()
         with suppress(Exception):
@@ -119,7 +119,7 @@ class PostgresqlConnection(SourceConnection):
 
 
 def literal(value: JsonValue) -> str:
-    """Return a value as PostgreSQL reads it, of the type that its place asks for."""
+    """Return a value as a literal of PostgreSQL, which takes the type that its place needs."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
@@ -138,7 +138,7 @@ def literal(value: JsonValue) -> str:
 def _conninfo(login: Login) -> str:
     address, server = login.address, login.address.server
     if server is None:
-        raise TypeError("an address of a server is needed")
+        raise TypeError("the address names no server")
     given = postgresql.arguments(
         replace(server, user=login.user, password=login.password), connect_s=_CONNECT_S
     )
@@ -151,15 +151,15 @@ _CHECK_URI = "Check the name of the database in ms.source.uri, and its options."
 _FIXES = {
     Fault.NO_ENTRY: "pg_hba.conf of the server has no line for this user, database and address."
     " Have one added; if its lines ask for TLS, write sslmode=require into ms.source.uri.",
-    Fault.NO_TLS: "Have the server's owner turn TLS on, or leave ssl and sslmode out of"
-    " ms.source.uri: what is read then goes over the network as it is.",
+    Fault.NO_TLS: "Ask the server's owner to turn TLS on, or leave ssl and sslmode out of"
+    " ms.source.uri: then the rows cross the network unencrypted.",
     Fault.NO_DATABASE: _CHECK_URI,
     Fault.OPTIONS: _CHECK_URI,
 }
 
 
 def _refusal(login: Login, text: str) -> DilError:
-    """Return why no connection came about; such an error has no code."""
+    """Return the error for a refused connection by its text, because it has no error code."""
     reason = text.partition("failed: ")[2] or text
     fault = postgresql.fault_of_connecting(text)
     return failures.failure_for(fault, login.address, reason, _FIXES)
@@ -172,8 +172,8 @@ def _failure(login: Login, error: Exception) -> DilError:
 
 
 def _reason(error: Exception) -> str:
-    """Return the server's words, without the statement and so without its values."""
-    # Names of details are texts or bytes, by the driver's version.
+    """Return the server's message without the statement, and so without its values."""
+    # Names of details are texts or bytes, depending on the driver's version.
     facts = {_decoded(name): _decoded(text) for name, text in getattr(error, "details", None) or ()}
     words = [facts.get(f"PG_DIAG_MESSAGE_{name}", "") for name in ("PRIMARY", "HINT")]
     said = ". ".join(word for word in words if word)

@@ -1,7 +1,7 @@
 """The type of each column of a PostgreSQL result.
 
-Types that Arrow has come as they are. All others come as their text, by a cast in the server, so
-that DIL need not know the wire form of a range or a point.
+Columns whose types Arrow has stay as they are. The server casts all other columns to text, so that
+DIL need not know the wire form of a range or a point.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NATIVE = frozenset(
 )  # fmt: skip
 _OTHER_CASTS = {"oid": "int8", "money": "numeric", "xid": "text", "cid": "text"}
 _DIMENSIONS = "dil array dimensions"
-# What ADBC makes of infinity and -infinity: days and microseconds of no calendar.
+# The values that ADBC returns for infinity and -infinity: impossible days and microseconds.
 _LAST_BAD_DAY = -2147472691
 _LAST_BAD_MICROSECOND = -9222425352054775808
 _MODIFIER_OFFSET = 4
@@ -41,7 +41,7 @@ class _Column:
 
 
 class ResultPlan:
-    """How the columns of one result are asked for, and read."""
+    """The casts and readers for the columns of one result."""
 
     def __init__(self, schema: pa.Schema, *, nulls_dates: bool) -> None:
         self._nulls_dates = nulls_dates
@@ -90,7 +90,7 @@ class ResultPlan:
             names = ", ".join(column.name for column in self._columns if column.is_array)
             raise unfit(
                 names,
-                "an array has several dimensions, for which no column has a type",
+                "an array has several dimensions, for which Arrow has no column type",
                 "Write to_jsonb(column) AS column in ms.jdbc.statement.",
             )
 
@@ -102,7 +102,8 @@ class ResultPlan:
         ending = "[]" if is_array else ""
         if element == "numeric":
             modifier = int(facts.get(b"POSTGRESQL:typmod", b"-1"))
-            # The driver makes texts of them anyhow, and takes longer for it than the server.
+            # The driver makes texts of such columns anyhow, and takes longer for it than the
+            # server.
             decimals = _nested(_decimals(modifier), is_array)
             return _Column(field.name, f"text{ending}", decimals, is_array)
         if element in _OTHER_CASTS:
@@ -130,7 +131,7 @@ class ResultPlan:
             if not self._nulls_dates:
                 raise unfit(
                     name,
-                    "a date is infinity, which no calendar has",
+                    "a date is infinity, which is no date of a calendar",
                     f"Write nullif({name}, 'infinity') in ms.jdbc.statement, or set"
                     " ms.jdbc.invalid.dates=null.",
                 )
@@ -140,12 +141,12 @@ class ResultPlan:
 
 
 def _decimals(modifier: int) -> Read:
-    """Return the reader of numeric with a type modifier, -1 for none."""
+    """Return the reader of a numeric column with a type modifier, -1 for none."""
     if modifier < _MODIFIER_OFFSET:
         column = DecimalColumn()
     else:
         packed = modifier - _MODIFIER_OFFSET
-        # The scale has 11 bits and a sign, since PostgreSQL 15.
+        # Since PostgreSQL 15 the scale has 11 bits and a sign.
         column = DecimalColumn((packed >> 16) & 0xFFFF, ((packed & 0x7FF) ^ 0x400) - 0x400)
     return lambda array: column.read(_storage(array))
 

@@ -1,7 +1,7 @@
 """SQLite through Python's own driver.
 
-ADBC's driver fixes the type of a column by its first rows; SQLite's columns keep no type, so a
-later value would be an error or lose digits. Here each batch has the types of its own values.
+ADBC's driver takes the type of a column from its first rows. SQLite's columns have no fixed type,
+so a later value would be an error or lose digits. Here each batch has the types of its own values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BUSY_S = 30.0
 _LONG = 2**63
 _CHECK_FILE = "Check the file that ms.source.uri names."
 _FIXES = {
-    Fault.CANNOT_OPEN: "The file must exist where tasks run; see ms.source.uri.",
+    Fault.CANNOT_OPEN: "Put the file that ms.source.uri names on the machines that run tasks.",
     Fault.DAMAGED: _CHECK_FILE,
     Fault.IO: _CHECK_FILE,
 }
@@ -38,7 +38,7 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,15})?")
 
 
 class SqliteConnection(SourceConnection):
-    """One connection; queries are one read transaction, which sees one state of the file."""
+    """One connection; its queries run in one read transaction, which sees one state of the file."""
 
     def __init__(self, login: Login) -> None:
         self._login = login
@@ -46,13 +46,13 @@ class SqliteConnection(SourceConnection):
 
     @property
     def syntax(self) -> SqlSyntax:
-        """Return how SQLite writes SQL."""
+        """Return the SQL syntax of SQLite."""
         return syntax_of(Kind.SQLITE)
 
     def run(
         self, statement: Statement, variables: Mapping[str, JsonValue]
     ) -> Iterator[pa.RecordBatch]:
-        """Run a statement and yield its rows; one that is no query is committed."""
+        """Run a statement and yield its rows in batches; commit it if it is not a query."""
         values: list[Any] = []
 
         def bind(value: JsonValue) -> str:
@@ -73,7 +73,7 @@ class SqliteConnection(SourceConnection):
                 connection.commit()
 
     def look_again(self) -> None:
-        """Let the next query see a newer state."""
+        """End the transaction, so that the next query sees later changes."""
         with self._translated():
             if self._connection is not None:
                 self._connection.rollback()
@@ -85,10 +85,10 @@ class SqliteConnection(SourceConnection):
                 self._connection.close()
 
     def _opened(self, *, reads: bool) -> sqlite3.Connection:
-        """Open the file; one that does not exist is an error and not an empty database."""
+        """Return the open file; a missing file is an error and not an empty database."""
         if self._connection is None:
             path = self._login.path if self._login.address.path else None
-            # Another thread may close it, when the task has ended.
+            # Another thread may close the connection after the task has ended.
             self._connection = connect(
                 path, mode="ro" if reads else "rw", busy_s=_BUSY_S, is_shared=True
             )
@@ -103,21 +103,21 @@ class SqliteConnection(SourceConnection):
 
     def _failure(self, error: Exception) -> DilError:
         fault, address, reason = fault_of(error), self._login.address, str(error)
-        if fault is Fault.DISK_FULL:  # of this machine, and not of a server that has limits
-            return failures.failed(address, reason, "Make room on the disk of the file.")
+        if fault is Fault.DISK_FULL:  # The file is on this machine; no server limits it.
+            return failures.failed(address, reason, "Make room on the disk that holds the file.")
         return failures.failure_for(fault, address, reason, _FIXES)
 
 
 def _bindable(value: JsonValue) -> object:
-    """Return a value as SQLite compares it; a text that is a number is one.
+    """Return a value in the form that SQLite compares; a text that is a number becomes a number.
 
-    Beside a column it takes the column's kind anyway. Beside an expression a text is above all
-    numbers, whatever it says.
+    Compared with a column, the value takes the column's kind anyway. Compared with an expression, a
+    text is greater than every number, whatever it contains.
     """
     if type(value) is str and _NUMBER.fullmatch(value):
         value = Decimal(value) if "." in value else int(value)
     if isinstance(value, Decimal):
         return float(value) if Decimal(repr(float(value))) == value else as_text(value)
     if isinstance(value, int) and not -_LONG <= value < _LONG:
-        return float(value)  # as SQLite itself holds it
+        return float(value)  # in the form that SQLite itself stores
     return value if value is None or isinstance(value, str | int | float) else as_text(value)

@@ -19,7 +19,7 @@ class _StartingGroup(SuggestingGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of the arguments; ``start`` where they begin with a job file."""
+        """Find the command of the arguments; ``start`` if they begin with a job file."""
         names = self.list_commands(ctx)
         word = args[0]
         is_misspelt = difflib.get_close_matches(word, names, n=1) and not Path(word).exists()
@@ -37,8 +37,8 @@ class _StartingGroup(SuggestingGroup):
 def backfill() -> None:
     """Read a range of a job again, beside its live data.
 
-    dil backfill JOB.conf --from TIME --to TIME reads it, and goes on with it when it was killed.
-    Then compare it with what is live, publish it, take it back, or drop it.
+    dil backfill JOB.conf --from TIME --to TIME reads the range, and continues if it was killed.
+    Then compare the backfill with the live rows, publish it, take it back, or drop it.
     """
 
 

@@ -35,9 +35,9 @@ def list_backfills(call: JobCall) -> int:
 @backfill_id_argument
 @click.option("--rows-only", is_flag=True, help="Count rows; do not read them.")
 def diff(call: JobCall, *, now: str | None, backfill_id: str, rows_only: bool) -> int:
-    """Show the rows of each work unit as they are and as they would be.
+    """Count the rows of each work unit, as they are and as they would be.
 
-    Where extract.primary.key.fields is set, also how many keys would come, go and change.
+    If extract.primary.key.fields is set, also count how many keys would come, go and change.
     """
     now_ms = call.invocation.now(now)
     with opened(call) as (job, store):
@@ -60,9 +60,9 @@ def diff(call: JobCall, *, now: str | None, backfill_id: str, rows_only: bool) -
 @click.command(short_help="Delete the rows of a backfill.")
 @job_command()
 @backfill_id_argument
-@click.option("--yes", is_flag=True, help="Do it. Without it only the preview is shown.")
+@click.option("--yes", is_flag=True, help="Act. Without it only the preview is shown.")
 def drop(call: JobCall, *, backfill_id: str, yes: bool) -> int:
-    """Delete the folder of a backfill; what it published stays, and can still be taken back."""
+    """Delete the folder of a backfill; published rows stay, and can still be taken back."""
     with results_only():
         job = call.job(secrets=False)
         from dil.operator.backfill.definition import find_backfill
@@ -77,5 +77,5 @@ def drop(call: JobCall, *, backfill_id: str, yes: bool) -> int:
         emit_json(showing.status_json(status) | {"dropped": yes})
     else:
         showing.show_list(job, [status])
-        emit(f"{'dropped' if yes else 'nothing was changed; --yes deletes it'}\n")
+        emit(f"{'dropped' if yes else 'nothing was changed; --yes deletes the folder'}\n")
     return 0

@@ -22,16 +22,23 @@ if TYPE_CHECKING:
 
 @act_command("publish", "Publish the rows of a backfill.")
 @backfill_id_argument
-@click.option("--append", is_flag=True, help="Add the rows beside those of the same work units.")
-@click.option("--replace", "is_replace", is_flag=True, help="Replace those rows.")
-@click.option("--partial", is_flag=True, help="Leave out for good unread and stale work units.")
+@click.option("--append", is_flag=True, help="Add the rows to the rows of the same work units.")
+@click.option(
+    "--replace", "is_replace", is_flag=True, help="Replace the rows of the same work units."
+)
+@click.option(
+    "--partial",
+    is_flag=True,
+    help="Publish without unread and changed work units, which stay out for good.",
+)
 def publish(
     request: Request, *, backfill_id: str, append: bool, is_replace: bool, partial: bool
 ) -> int:
-    """Let the rows of a backfill take the place of those that its work units have now.
+    """Replace the rows of the work units by those of a backfill.
 
-    With ms.publish.mode=merge they are merged; with append, --append or --replace decides. The
-    job's watermark stays. Killed, the same command or the next run finishes it.
+    With ms.publish.mode=merge rows are merged; with append, --append or --replace decides. The
+    job's watermark stays. If the command is killed, the same command or the next run finishes the
+    act.
     """
     call = request.call
     now_ms = call.invocation.now(request.now)
@@ -67,9 +74,9 @@ def publish(
 @act_command("undo", "Bring back what a published backfill replaced.")
 @backfill_id_argument
 def undo(request: Request, *, backfill_id: str) -> int:
-    """Bring the earlier files back and take those of the backfill out.
+    """Bring the earlier files back and remove those of the backfill.
 
-    It must be the last act of an operator; of other acts, `dil state undo` takes back the last.
+    The backfill must be the last act of an operator; `dil state undo` takes back other last acts.
     """
     call = request.call
     now_ms = call.invocation.now(request.now)
@@ -96,8 +103,8 @@ def undo(request: Request, *, backfill_id: str) -> int:
             if status.phase is not Phase.PUBLISHED:
                 raise ConfigError.single(
                     "ID",
-                    f"{backfill_id} is {status.phase}: there is nothing to bring back",
-                    "`dil backfill drop` deletes what it holds.",
+                    f"{backfill_id} is {status.phase}: there are no rows to bring back",
+                    "`dil backfill drop` deletes its files.",
                 )
             _require_last_act(status)
             return conclude(request, session, propose_undo(session))
@@ -107,7 +114,7 @@ def _row_decision(job: Job, *, append: bool, is_replace: bool) -> RowDecision:
     """Return the operator's decision about rows.
 
     Raises:
-        ConfigError: both are given, or the publish mode leaves nothing to decide.
+        ConfigError: both options are given, or the publish mode leaves nothing to decide.
     """
     from dil.model.job import PublishMode
     from dil.operator.backfill.publication import RowDecision
@@ -122,7 +129,7 @@ def _row_decision(job: Job, *, append: bool, is_replace: bool) -> RowDecision:
         raise ConfigError.single(
             "--append" if append else "--replace",
             f"is for jobs that append; ms.publish.mode is {mode.value}",
-            "Leave it out: the rows come in as the job publishes.",
+            "Leave it out: the rows are published in the job's mode.",
         )
     if append:
         return RowDecision.APPEND
@@ -130,7 +137,7 @@ def _row_decision(job: Job, *, append: bool, is_replace: bool) -> RowDecision:
 
 
 def _has_consent(request: Request, found: Publication) -> bool:
-    """Return whether the operator agrees to a publication that nothing speaks against.
+    """Return whether the operator agrees to publish, and nothing speaks against it.
 
     Raises:
         ConfigError: --yes is given without a decision.

@@ -28,14 +28,14 @@ _PACE = (
         "--parallelism",
         metavar="N",
         type=click.IntRange(min=1),
-        help="Read N work units at once, in place of what the job says.",
+        help="Read N work units at once, in place of the job's number.",
     ),
     click.option(
         "--pause",
         "pause_s",
         metavar="SECONDS",
         type=click.IntRange(min=0),
-        help="Begin a work unit only so long after the one before it.",
+        help="Wait so long between the starts of two work units.",
     ),
 )
 
@@ -43,13 +43,22 @@ _PACE = (
 @click.command(short_help="Read a range again, or go on with it.")
 @job_command(quiet=False)
 @now_option
-@click.option("--from", "low", metavar="TIME", required=True, help="Partitions from this on.")
-@click.option("--to", "high", metavar="TIME", required=True, help="Partitions before this.")
+@click.option(
+    "--from", "low", metavar="TIME", required=True, help="Begin with the partition of this time."
+)
+@click.option("--to", "high", metavar="TIME", required=True, help="End before this time.")
 @click.option("--unit", "units", metavar="JSON", multiple=True, help="Only this unit.")
 @_PACE[0]
 @_PACE[1]
-@click.option("--plan", "is_plan", is_flag=True, help="Show what would be read; read nothing.")
-@click.option("--new", "is_new", is_flag=True, help="Begin anew where one is unfinished.")
+@click.option(
+    "--plan", "is_plan", is_flag=True, help="Show which work units would be read; read nothing."
+)
+@click.option(
+    "--new",
+    "is_new",
+    is_flag=True,
+    help="Begin another backfill, even if one of this range is unfinished.",
+)
 def start(  # noqa: PLR0913 - the options of the command
     call: JobCall,
     *,
@@ -62,10 +71,10 @@ def start(  # noqa: PLR0913 - the options of the command
     is_plan: bool,
     is_new: bool,
 ) -> int:
-    """Read a range again into a folder of its own; runs of the job go on meanwhile.
+    """Read a range again into a folder of its own; runs of the job continue meanwhile.
 
-    Partitions are those of the job, each whole that has an instant in the range. The same command
-    again goes on with what was killed. Exit codes are those of `dil run`.
+    All partitions of the job that have an instant in the range are read, each as a whole. If the
+    command is killed, the same command continues. Exit codes are those of `dil run`.
     """
     from dil.cli.arguments import parse_unit
 
@@ -124,7 +133,7 @@ def resume(
 def _source_job(call: JobCall, *, secrets: bool = True) -> Job:
     return call.source_job(
         "dil backfill",
-        f"To make the dataset anew from its inputs: dil run JOB.conf {MADE_ANEW}.",
+        f"To make the whole dataset again from its inputs: dil run JOB.conf {MADE_ANEW}.",
         secrets=secrets,
     )
 

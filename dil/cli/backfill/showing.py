@@ -1,4 +1,4 @@
-"""What ``dil backfill`` prints: plans, backfills, differences, what publishing would change."""
+"""Prints the output of ``dil backfill``: plans, backfills, differences, previews of publishing."""
 
 from __future__ import annotations
 
@@ -38,9 +38,12 @@ def show_plan(call: JobCall, job: Job, plan: Plan, known: BackfillDefinition | N
     )
     emit(text)
     if plan.skipped:
-        emit(f"  Never read by a run, and left to the next one: {plan.skipped:,}.\n")
+        emit(f"  Work units that no run has read, left to the next run: {plan.skipped:,}.\n")
     if known is not None:
-        emit(f"  Backfill {known.id} of this range is not published: without --plan it goes on.\n")
+        emit(
+            f"  Backfill {known.id} of this range is not published: without --plan the command "
+            "continues it.\n"
+        )
 
 
 def status_json(status: BackfillStatus) -> dict[str, object]:
@@ -194,17 +197,23 @@ def show_publication(job: Job, found: Publication) -> None:
         emit(f"  out: {counted(len(found.removed), 'file')} with {counted(rows, 'row')}\n")
     if found.late:
         emit(
-            f"  out: {counted(len(found.late), 'file')} of late rows beside the dataset, which the"
-            " backfill has in it\n"
+            f"  out: {counted(len(found.late), 'file')} of late rows beside the dataset; the "
+            "backfill has these rows in the dataset\n"
         )
     if found.changed:
-        emit(f"  counted as read that had failed: {counted(len(found.changed), 'work unit')}\n")
+        emit(
+            "  failed before, and counted as read from now on: "
+            f"{counted(len(found.changed), 'work unit')}\n"
+        )
     if found.stale:
-        emit(f"  left out, because they changed since: {counted(len(found.stale), 'work unit')}\n")
+        emit(
+            "  left out, because they changed since the backfill began: "
+            f"{counted(len(found.stale), 'work unit')}\n"
+        )
     emit("  the watermark stays\n")
     if found.refusal is not None:
         why = f"{found.refusal.message}\n    {found.refusal.fix}".rstrip()
-        emit(f"  not possible so: {why}\n")
+        emit(f"  cannot be published in this way: {why}\n")
 
 
 def show_publication_end(

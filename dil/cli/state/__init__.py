@@ -16,10 +16,10 @@ from dil.cli.state.watermark import watermark
 
 @click.group(cls=JobGroup)
 def state() -> None:
-    """Look at the state store of a job, and mend it.
+    """Look at the state of a job, and repair it.
 
-    `dil state JOB.conf` is `show`. Verbs that change it show what they would do, and do it with
-    --yes; undo takes it back.
+    `dil state JOB.conf` is `show`. Verbs that change state show a preview, and act with --yes; undo
+    takes the act back.
     """
 
 

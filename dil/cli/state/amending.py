@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from dil.operator.amendments import OperatorSession, Preview
 
 _PARAMETERS = (
-    click.option("--yes", is_flag=True, help="Do it. Without it only the preview is shown."),
-    click.option("--reason", metavar="TEXT", default="", help="Why, kept in the chain."),
+    click.option("--yes", is_flag=True, help="Act. Without it only the preview is shown."),
+    click.option("--reason", metavar="TEXT", default="", help="The reason, which the chain keeps."),
     now_option,
 )
 
@@ -40,7 +40,7 @@ class Request:
 
     @property
     def may_ask(self) -> bool:
-        """Return whether somebody is there to consent."""
+        """Return whether there is a terminal to ask for consent."""
         return not self.is_agreed and not self.call.as_json and sys.stdin.isatty()
 
 
@@ -95,7 +95,8 @@ def conclude(request: Request, session: OperatorSession, preview: Preview) -> in
         _show_end(request, preview, None, None)
         return 0
     if not request.call.as_json:
-        previewing.show(preview)
+        is_agreed = request.is_agreed and preview.files.refusal is None
+        previewing.show(preview, is_agreed=is_agreed)
     if not _has_consent(request, preview):
         if request.call.as_json:
             previewing.show_json(preview, act_id=None, block=None)
@@ -121,7 +122,7 @@ def _has_consent(request: Request, preview: Preview) -> bool:
 
 
 def _hint(request: Request, preview: Preview) -> str:
-    """Return how to apply the preview; nothing where somebody was asked and said no."""
+    """Return how to apply the preview; an empty text if the operator was asked and said no."""
     if preview.files.needs:
         return f"; --yes with {_needed(preview)} does it"
     return "" if request.may_ask else "; --yes does it"
@@ -134,7 +135,7 @@ def _needed(preview: Preview) -> str:
 def _show_end(
     request: Request, preview: Preview, act_id: str | None, block: JsonObject | None
 ) -> None:
-    """Print what was done, or that nothing was to be done."""
+    """Print the act that was done, or that there was nothing to change."""
     if request.call.as_json:
         previewing.show_json(preview, act_id=act_id, block=block)
     elif act_id is None:

@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     from dil.operator.amendments import FileDecision
 
 _keep_option = click.option(
-    "--keep-files", "keep", is_flag=True, help="Published files stay, although rows may double."
+    "--keep-files", "keep", is_flag=True, help="Keep published files, although rows may double."
 )
 _withdraw_option = click.option(
-    "--withdraw-files", "withdraw", is_flag=True, help="Take the published files out as well."
+    "--withdraw-files",
+    "withdraw",
+    is_flag=True,
+    help="Also take the published files out of the dataset.",
 )
 
 
@@ -42,9 +45,9 @@ def forget(  # noqa: PLR0913 - the options of the command
     keep: bool,
     withdraw: bool,
 ) -> int:
-    """Make work units as if they had never been read: the next run reads them as new.
+    """Forget that work units were read: the next run reads them as new.
 
-    Conditions that are given together must all hold.
+    A work unit must meet all given conditions.
     """
     from dil.cli.arguments import parse_unit
     from dil.operator.amendments import Selection, propose_forget
@@ -96,10 +99,11 @@ def undo(request: Request) -> int:
 
 @act_command("prune", "Delete old records that no run needs.")
 def prune(request: Request) -> int:
-    """Delete records that are older than ms.retention's state.store and out of the job's range.
+    """Delete records outside of the job's range that are older than state.store of ms.retention.
 
-    Records in the range stay, and so do failed ones and the chain. Rows of old runs go as well, and
-    with ms.retention's aside old copies of withdrawn files, rows that were put aside, and audits.
+    Records in the range, records of failed work units, and the chain stay. Rows of old runs are
+    deleted, too, and with the member aside of ms.retention also old copies of withdrawn files, rows
+    that were put aside, and audits.
     """
     from dil.operator.amendments import propose_prune
 
@@ -109,7 +113,7 @@ def prune(request: Request) -> int:
 
 @act_command("expire", "Delete published files that are too old.")
 def expire(request: Request) -> int:
-    """Delete published files that are older than ms.retention's publish.dir, for good.
+    """Delete published files for good that are older than publish.dir of ms.retention.
 
     A file is as old as the commit that published it. Work units stay committed.
     """
@@ -121,9 +125,9 @@ def expire(request: Request) -> int:
 
 @act_command("relist", "Record the live files that the dataset has.")
 def relist(request: Request) -> int:
-    """Record which files are live, as the dataset's manifest lists them.
+    """Record the live files that the dataset's manifest lists.
 
-    After a restore the chain does not know the files that runs published and replaced since.
+    After a restore the chain lacks the files that runs published and replaced since.
     """
     from dil.operator.amendments import propose_relist
 
@@ -132,10 +136,10 @@ def relist(request: Request) -> int:
 
 
 def _decision(*, keep: bool, withdraw: bool) -> FileDecision:
-    """Return the decision about published files that the flags mean.
+    """Return the flags' decision about published files.
 
     Raises:
-        ConfigError: both are given.
+        ConfigError: both flags are given.
     """
     from dil.operator.amendments import FileDecision
 

@@ -28,14 +28,14 @@ _LINE = "  {:<29} {:<29} {:>12}  {}\n"
 @click.option("--from", "low", metavar="TIME", help="Begin here, not at the watermark's from.")
 @click.option("--to", "high", metavar="TIME", help="End here, not at the watermark's to.")
 def gaps(call: JobCall, *, now: str | None, low: str | None, high: str | None) -> int:
-    """Show which time was read of each unit, and which was not.
+    """Show for each unit which time was read, and which was not.
 
-    A stretch of time is committed, failed, skipped, never (read), or open: the job does not read
-    it yet. Gaps are no failure: the exit code is 0.
+    A stretch of time is committed, failed, skipped, never (read), or open: the job does not read it
+    yet. The exit code is 0 even if there are gaps.
     """
     with opened(call) as (job, store):
         refuse_derived(
-            job, "dil state gaps", "`dil plan JOB.conf` shows what is new in each input."
+            job, "dil state gaps", "`dil plan JOB.conf` shows the new rows of each input."
         )
         from dil.operator.gaps import find_gaps
 
@@ -68,7 +68,7 @@ def _show_json(job: Job, found: JobGaps) -> None:
 
 
 def _unit_json(unit: UnitGaps, written: Callable[[int], str]) -> str:
-    """Return one unit as a line of JSON; made of texts, for there may be a million stretches."""
+    """Return one unit as a line of JSON, made of texts because there may be a million stretches."""
     intervals = ", ".join(
         f'{{"from": {written(each.low)}, "to": {written(each.high)}, "from_ms": {each.low}, '
         f'"to_ms": {each.high}, "status": "{each.status}"}}'
@@ -79,7 +79,7 @@ def _unit_json(unit: UnitGaps, written: Callable[[int], str]) -> str:
 
 
 def _members(unit_key: str) -> str:
-    """Return the unit as JSON, numbers as they are written; the key as text where it holds none."""
+    """Return the unit as JSON with its numbers as written; a key that is not JSON as text."""
     text = unit_key[max(0, unit_key.find("{")) :]
     try:
         json.loads(text)
@@ -123,9 +123,12 @@ def _summary(job: Job, found: JobGaps) -> Iterator[str]:
     if gone := len(found.units) - own:
         yield f"{counted(gone, 'unit')} more only in the state"
     if job.planning.units is None:
-        yield "units come from input or source, which was not asked: only recorded ones are listed"
+        yield (
+            "units come from an input or the source, which was not asked: only recorded units "
+            "are listed"
+        )
     if not job.state.enabled:
-        yield "no state is kept (state.store.enabled=false), so nothing is known"
+        yield "the job keeps no state (state.store.enabled=false), so nothing is known"
 
 
 def _length(ms: int) -> str:

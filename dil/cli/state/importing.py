@@ -19,11 +19,13 @@ _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
     type=click.Choice(["csv", "json"]),
     help="CSV with the header job,signature,high, or one JSON object a line. By the file's name.",
 )
-@click.option("--replace", "replaces", is_flag=True, help="Known high watermarks may be lowered.")
+@click.option(
+    "--replace", "replaces", is_flag=True, help="Allow lower high watermarks than the known ones."
+)
 def import_highs(request: Request, *, file: str, form: str | None, replaces: bool) -> int:
-    """Import high watermarks, so that a job that comes from DIL does not start over.
+    """Import high watermarks, so that a job of LinkedIn's DIL does not start again.
 
-    Rows of other jobs are left out. All of the file is imported, or nothing.
+    Rows of other jobs are left out. The whole file is imported, or nothing.
     """
     from dil.operator.amendments import propose_import
 

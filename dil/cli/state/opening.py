@@ -35,10 +35,11 @@ def opened(call: JobCall) -> Iterator[tuple[Job, StateStore]]:
 def instant(text: str, option: str, job: Job, now_ms: int | None = None) -> int:
     """Return the epoch ms of a text such as 2024-03-05, 2024-03-05T06:00:00Z or P1D.
 
-    Without a zone it is of the job's zone. Durations count back from ``now_ms``, else the clock.
+    A text without a zone is in the job's zone. Durations count back from ``now_ms``, else the
+    clock.
 
     Raises:
-        ConfigError: it is none of these.
+        ConfigError: the text has none of these forms.
     """
     from dil.text.instants import InstantError, parse_instant
 
@@ -52,7 +53,7 @@ def instant(text: str, option: str, job: Job, now_ms: int | None = None) -> int:
 
 
 def sequence(text: str, option: str, job: Job, store: StateStore) -> int:
-    """Return the sequence of a block that is named by it or by an instant.
+    """Return the sequence of a block, given as a number or an instant.
 
     Raises:
         ConfigError: the text is neither, or the chain has no such block.
@@ -73,7 +74,7 @@ def sequence(text: str, option: str, job: Job, store: StateStore) -> int:
 
 
 def _extent(store: StateStore, last: int, job: Job) -> str:
-    """Return from when to which number a chain goes, in words."""
+    """Return a text with the first instant and the last number of a chain."""
     first = next(store.blocks_of_kind("Seed"), None)
     if first is None:
         return "the chain is empty"
@@ -81,12 +82,12 @@ def _extent(store: StateStore, last: int, job: Job) -> str:
 
 
 def block_line(block: JsonObject, job: Job, *, newer: JsonObject | None = None) -> str:
-    """Return one block on one line: number, time, what it says, the beginning of its hash.
+    """Return one block on one line: number, time, content, the beginning of its hash.
 
     Args:
         block: The block.
         job: In whose zone times are shown.
-        newer: The block behind it, which says what an operator's act did to files.
+        newer: The next block, which says what an operator's act did to files.
     """
     event = member(block, "event")
     parts = [
@@ -146,6 +147,6 @@ def _moment(text: object, job: Job) -> str:
 
 
 def member(value: JsonObject, name: str) -> JsonObject:
-    """Return an object member, an empty one where it is absent or null."""
+    """Return an object member; an empty object if it is absent or null."""
     member = value.get(name)
     return member if isinstance(member, Mapping) else {}

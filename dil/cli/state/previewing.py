@@ -1,4 +1,4 @@
-"""Prints what an amendment would change, and what the next run would then do."""
+"""Prints the changes of an amendment, and the work units of the next run after it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROWS_SHOWN = 20
 _LINE = "  {:<10} {:<29} {:<10} {:<29} {}\n"
 
 
-def show(preview: Preview) -> None:
+def show(preview: Preview, *, is_agreed: bool) -> None:
     """Print a preview for people."""
     from dil.observe.logs import one_line
     from dil.observe.progress import counted
@@ -31,7 +31,8 @@ def show(preview: Preview) -> None:
     if proposal.changes or not labels:
         what = " and ".join(filter(None, (counted(len(proposal.changes), "work unit"), what)))
     title = f"{job.name}  {proposal.verb}  {what}"
-    emit(f"{title} would change, times in {job.planning.zone}\n")
+    verb = "to change" if is_agreed else "would change"
+    emit(f"{title} {verb}, times in {job.planning.zone}\n")
     if proposal.changes:
         emit(_LINE.format("now", "done up to", "then", "done up to", "work unit"))
     for change in proposal.changes[:_ROWS_SHOWN]:
@@ -60,8 +61,8 @@ def _sentences(preview: Preview) -> Iterator[str]:
     if proposal.sets_watermark:
         yield f"the dataset's watermark becomes {_watermark(proposal)}"
     if proposal.runs:
-        way_back = "undo keeps them gone" if preview.is_undoable else "this cannot be undone"
-        yield f"{counted(proposal.runs, 'row')} of old runs would be deleted; {way_back}"
+        way_back = "undo leaves them out" if preview.is_undoable else "this cannot be undone"
+        yield f"{counted(proposal.runs, 'row')} of old runs to be deleted; {way_back}"
     for each in preview.leftovers:
         what = f"{counted(len(each.files), 'old file')} of {each.bytes:,} bytes in {each.folder}"
         yield f"{what}: deleted for good"
@@ -80,11 +81,11 @@ def _sentences(preview: Preview) -> Iterator[str]:
             "a second time"
         )
     if preview.plan is None:
-        yield f"what the next run would do is not shown: {preview.no_plan}"
+        yield f"the next run's work units are not shown: {preview.no_plan}"
     else:
         due = len(preview.plan.work_units)
-        left = f", {preview.plan.left:,} would be left for later" if preview.plan.left else ""
-        yield f"the next run would take {counted(due, 'work unit')}{left}"
+        left = f", and {preview.plan.left:,} more in later runs" if preview.plan.left else ""
+        yield f"due in the next run: {counted(due, 'work unit')}{left}"
         yield from closed_labels_of(preview.plan)
 
 
@@ -95,7 +96,7 @@ def _watermark(proposal: Proposal) -> str:
 
 
 def _labels(proposal: Proposal) -> dict[str, object]:
-    """Return the timelabels that an amendment closes and reopens, nothing if there are none."""
+    """Return the timelabels that an amendment closes and reopens; empty if there are none."""
     found = {"closed": proposal.closes, "reopened": proposal.reopens}
     if not any(found.values()):
         return {}
@@ -103,7 +104,7 @@ def _labels(proposal: Proposal) -> dict[str, object]:
 
 
 def show_json(preview: Preview, *, act_id: str | None, block: JsonObject | None) -> None:
-    """Print a preview, or what was done, as one JSON document."""
+    """Print a preview, or a finished act, as one JSON document."""
     proposal, plan = preview.proposal, preview.plan
     emit_json(
         {

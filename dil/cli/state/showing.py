@@ -1,4 +1,4 @@
-"""``dil state show`` and ``dil state log``: what is remembered, now and as it was."""
+"""``dil state show`` and ``dil state log``: show the state, now and at an earlier time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ _UNITS_SHOWN = 20
 _STRETCHES_SHOWN = 5
 
 as_of_option = click.option(
-    "--as-of", "as_of", metavar="BLOCK|TIME", help="Show it as it was: 12, or 2024-03-05T06:00:00Z."
+    "--as-of",
+    "as_of",
+    metavar="BLOCK|TIME",
+    help="Show the state at a block or an instant: 12, or 2024-03-05T06:00:00Z.",
 )
 
 
@@ -85,7 +88,7 @@ def _log_text(job: Job, blocks: Iterable[JsonObject]) -> None:
 
 
 def blocks_until(blocks: Iterable[JsonObject], last: int | None) -> Iterator[JsonObject]:
-    """Yield the blocks, newest first, of a chain that ends at ``last``; None is its head."""
+    """Yield the blocks of a chain from ``last`` back to the first; None is the head."""
     for block in blocks:
         if last is None or int(str(block["sequenceNumber"])) <= last:
             yield block
@@ -93,7 +96,7 @@ def blocks_until(blocks: Iterable[JsonObject], last: int | None) -> Iterator[Jso
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What of a store is shown: of which block, which work units."""
+    """The selection of a store that is shown: the block, and the work units."""
 
     store: StateStore
     at: int | None
@@ -144,7 +147,7 @@ def _parsed(units: tuple[str, ...]) -> frozenset[str]:
 
 
 def _events(job: Job, view: _View) -> EventSummary | None:
-    """Return the event watermark as it is now; an earlier block does not name it."""
+    """Return the event watermark of now; earlier blocks do not name it."""
     if job.events is None or view.at is not None:
         return None
     from dil.run.event_time import current
@@ -153,7 +156,7 @@ def _events(job: Job, view: _View) -> EventSummary | None:
 
 
 def _books(job: Job, view: _View) -> Books | None:
-    """Return the closed timelabels; only of the present, because earlier blocks do not name all."""
+    """Return the closed timelabels of now; earlier blocks do not name all of them."""
     if view.at is not None:
         return None
     from dil.run.books import kept_books
@@ -302,7 +305,7 @@ def _show_failures(job: Job, failures: Sequence[StandingFailure]) -> None:
 
 @dataclass(slots=True)
 class _Reach:
-    """How far one unit is done without a hole, and what lies behind the first one."""
+    """How far one unit is read without a hole, and what follows the first hole."""
 
     done_to: int
     newest: int | None = None
@@ -310,7 +313,7 @@ class _Reach:
     open_count: int = 0
 
     def add(self, one: UnitState | UnitEntry, *, is_open: bool) -> None:
-        """Take the next work unit, ascending by partition start."""
+        """Add the next work unit, in ascending order of partition starts."""
         self.open_count += is_open
         if one.high is None:
             return
@@ -323,9 +326,9 @@ class _Reach:
 
 
 def _summary(job: Job, view: _View) -> Iterator[str]:
-    """Yield, by unit, up to where all is done, and how many holes lie behind.
+    """Yield for each unit up to where it is read without a hole, and how many holes follow.
 
-    Nothing where each unit has one work unit, as files that are read once do: those follow.
+    Yield nothing if each unit has one work unit, as with files that are read once: these follow.
     """
     from dil.observe.logs import one_line
     from dil.state.blocks.source_state import COMMITTED, SKIPPED

@@ -1,4 +1,4 @@
-"""``dil state upgrade``, ``backup``, ``restore`` and ``copy``: a job's state as a whole."""
+"""``dil state upgrade``, ``backup``, ``restore`` and ``copy``: move a job's whole state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _file_argument = click.argument(
 def upgrade(call: JobCall, *, yes: bool) -> int:
     """Copy a state store of an older format and upgrade it, for all jobs in it.
 
-    The next run does the same. Releases before refuse the store from then on.
+    The next run does the same. Earlier releases refuse the store from then on.
     """
     from dil.observe.progress import counted
     from dil.operator import state_stores
@@ -48,7 +48,7 @@ def upgrade(call: JobCall, *, yes: bool) -> int:
         _say(call, f"{job.name}  upgrade  {look.place} from format {look.format} to {look.to}")
         _say(call, f"  {counted(len(look.jobs), 'job')} in it: {', '.join(look.jobs)}")
         _say(call, f"  kept as it is: {look.copy}")
-        _say(call, "  releases before refuse it from then on")
+        _say(call, "  earlier releases refuse it from then on")
         is_done = _done_if_agreed(call, lambda: state_stores.upgrade(job, real_clock), yes=yes)
     if call.as_json:
         members = {"place": look.place, "format": look.format, "to": look.to}
@@ -64,9 +64,9 @@ def upgrade(call: JobCall, *, yes: bool) -> int:
 @_file_argument
 @_yes_option
 def backup(call: JobCall, *, file: Path, yes: bool) -> int:
-    """Write what is remembered of the job to FILE, an SQLite file, also while it is being run.
+    """Write the job's state to FILE, an SQLite file, also while the job runs.
 
-    It can be restored to a store of any kind.
+    The file can be restored to a store of any kind.
     """
     from dil.operator import state_stores
 
@@ -82,9 +82,9 @@ def backup(call: JobCall, *, file: Path, yes: bool) -> int:
 @_file_argument
 @_yes_option
 def restore(call: JobCall, *, file: Path, yes: bool) -> int:
-    """Put what FILE holds of the job in place of what its store remembers.
+    """Replace the job's state by the state in FILE.
 
-    FILE is a backup, or a copy of a whole store in SQLite. What is there now is kept beside it.
+    FILE is a backup, or a copy of a whole SQLite store. The replaced state is kept beside it.
     """
     from dil.operator import state_stores
 
@@ -108,9 +108,9 @@ def restore(call: JobCall, *, file: Path, yes: bool) -> int:
 )  # fmt: skip
 @_yes_option
 def copy_state(call: JobCall, *, target: tuple[str, ...], yes: bool) -> int:
-    """Copy what is remembered of the job to another store, of any kind.
+    """Copy the job's state to another store, of any kind.
 
-    The job goes on with the store that its file names: change that next.
+    The job uses the store that its file names: change the job file next.
     """
     from dil.operator import state_stores
 
@@ -125,8 +125,8 @@ def copy_state(call: JobCall, *, target: tuple[str, ...], yes: bool) -> int:
     other = _job(replace(call, definitions=(*call.definitions, *target)))
     look = state_stores.preview_copy(job, other, real_clock)
     _show(call, job, "copy", look)
-    _say(call, f"  {look.source} stays as it is, and the job goes on with it until its file names")
-    _say(call, f"  {look.target}: a run before that makes the copy out of date")
+    _say(call, f"  {look.source} does not change, and the job uses it until its file names")
+    _say(call, f"  {look.target}; a run before that makes the copy out of date")
     is_done = _done_if_agreed(call, lambda: state_stores.copy(job, other, real_clock), yes=yes)
     return _show_outcome(call, job, "copy", look, is_done=is_done)
 
@@ -137,7 +137,7 @@ def _job(call: JobCall) -> Job:
     if not job.state.enabled:
         raise ConfigError.single(
             "state.store.enabled",
-            f"is off: nothing is remembered of {job.name}",
+            f"is off: {job.name} has no state",
             "There is no state to move.",
             job.properties.origin("state.store.enabled"),
         )
@@ -150,7 +150,7 @@ def _say(call: JobCall, line: str) -> None:
 
 
 def _done_if_agreed(call: JobCall, act: Callable[[], object], *, yes: bool) -> bool:
-    """Do it when that is agreed to, by --yes or by whoever is asked; say whether it was done."""
+    """Act if --yes or the operator agrees; return whether it was done."""
     may_ask = not yes and not call.as_json and sys.stdin.isatty()
     if yes or (may_ask and click.confirm("Do it?", err=True)):
         act()
@@ -166,7 +166,9 @@ def _show(call: JobCall, job: Job, verb: str, look: TransferPreview) -> None:
     if not look.replaced.is_empty:
         _say(call, f"  to be replaced: {_words(look.replaced)}")
         if (look.replaced.head or 0) > (look.moved.head or 0):
-            _say(call, "  runs since that block are forgotten: rows that they published may be")
+            _say(
+                call, "  later runs than that block are forgotten: rows that they published may be"
+            )
             _say(call, "  read and published again")
 
 
@@ -205,7 +207,7 @@ def _show_outcome(
     elif is_done:
         emit(f"done: {look.target} holds {_words(look.moved)}, read back and compared\n")
         if kept is not None:
-            emit(f"what was there is kept: `dil state restore` with {kept} takes it back\n")
+            emit(f"the replaced state is kept: `dil state restore` with {kept} brings it back\n")
     return 0
 
 

@@ -32,13 +32,14 @@ if TYPE_CHECKING:
 @click.command(short_help="Recheck the chain, the work units, the published files.")
 @job_command()
 @click.option(
-    "--full", is_flag=True, help="Read the published files, too, and compare their SHA-256."
+    "--full", is_flag=True, help="Also read the published files, and compare their SHA-256."
 )
 @click.option(
     "--replay",
     "is_replayed",
     is_flag=True,
-    help="Of a derived dataset: run its queries again on the recorded slices, and compare.",
+    help="For a derived dataset: run its queries again on the recorded slices, and compare the "
+    "rows.",
 )
 @click.option(
     "--from",
@@ -49,11 +50,11 @@ if TYPE_CHECKING:
     help="With --replay: begin at this block.",
 )
 def verify(call: JobCall, *, full: bool, is_replayed: bool, first: int | None) -> int:
-    """Recheck the chain, the work units and the published files; exit code 1 when not sound.
+    """Recheck the chain, the work units and the published files; the exit code is 1 if not sound.
 
-    The sizes of files are compared, and with --full their content. The chain must know the files
-    that the dataset's manifest lists. For a file of several work units, the manifest must say
-    which work unit each row is of.
+    The command compares the sizes of files, and with --full their content. The chain must know all
+    files that the dataset's manifest lists. For a file of several work units, the manifest must say
+    which work unit each row belongs to.
     """
     if first is not None and not is_replayed:
         raise ConfigError.single("--from", "is given without --replay", "Add --replay.")
@@ -136,7 +137,7 @@ def _replay_text(replayed: Sequence[ReplayedBlock]) -> None:
 
 @contextlib.contextmanager
 def _inputs(job: Job) -> Iterator[Mapping[str, InputChain]]:
-    """Open the chains of the inputs of a derived dataset; none of a job that reads a source."""
+    """Open the chains of a derived dataset's inputs; a job that reads a source has none."""
     if job.query is None:
         yield {}
         return
@@ -151,8 +152,8 @@ def _lost_inputs(job: Job, chains: Mapping[str, InputChain], report: ChainReport
     for each in () if job.query is None or not report.blocks else job.query.inputs:
         if each.dataset not in chains:
             yield (
-                f"V39: input {each.dataset} has no chain in its state store: what was taken of it"
-                " cannot be checked"
+                f"V39: input {each.dataset} has no chain in its state store: rows that were read "
+                "from it cannot be checked"
             )
 
 
@@ -165,7 +166,7 @@ def _newer_dataset(job: Job, store: StateStore) -> Iterator[str]:
     try:
         problem = publishing.newer_dataset(job.name, store, job.publishing, filesystem)
     except DilError as error:
-        problem = f"the dataset cannot be looked at: {error.message}"
+        problem = f"the dataset cannot be checked: {error.message}"
     if problem:
         yield problem
 
@@ -184,9 +185,9 @@ def _misfits(job: Job) -> Iterator[str]:
         wrong = misfit(file)
         if wrong:
             yield (
-                f"the dataset's manifest does not say whose each row of {file.uri} is: {wrong}."
-                f" Restore the newest manifest in {folder}/{META} from a copy, or read everything"
-                " anew once with ms.publish.mode=replace"
+                f"the dataset's manifest does not say which work unit each row of {file.uri} "
+                f"belongs to: {wrong}. Restore the newest manifest in {folder}/{META} from a copy, "
+                "or read everything again once with ms.publish.mode=replace"
             )
 
 
@@ -203,7 +204,7 @@ def _size_on(place: str) -> Callable[[str], int | None]:
     def size_of(uri: str) -> int | None:
         try:
             path = filesystem.path_of(uri)
-        except WriteError:  # of another store, where the job published before
+        except WriteError:  # in another store, to which the job published before
             return None
         return sizes(path.rpartition("/")[0]).get(path)
 

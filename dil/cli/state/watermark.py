@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 @act_command("watermark", "Show or set the watermark of event time.")
 @click.option("--set", "to", metavar="TIME", help="Set it to 2024-03-05T06:00:00Z; forward only.")
 @click.option(
-    "--undo", is_flag=True, help="Take the last --set back, while no run was judged by it."
+    "--undo", is_flag=True, help="Take the last --set back, unless a run has used the watermark."
 )
 def watermark(request: Request, *, to: str | None, undo: bool) -> int:
     """Show the watermark of event time, set it, or undo the last change.
 
-    It judges the rows of the next run, and never goes back once a run was judged by it.
+    The watermark judges the rows of the next run, and can never go back once a run has used it.
     """
     if to is not None and undo:
         raise ConfigError.single("--set", "and --undo exclude each other", "Give one of them.")

@@ -31,7 +31,7 @@ class View:
     """The rows of one input that a query reads, with the name of their view; pickles.
 
     ``tasks`` has the rows of each task, in the order of the offsets. With ``has_op``, rows without
-    an operation get the one of new rows. ``known`` is the schema of the dataset, of which
+    an operation get the operation of new rows. ``known`` is the schema of the dataset, of which
     ``columns`` are read, all if empty. ``may_match`` decides by the statistics of a Parquet row
     group whether it may have a wanted row.
     """
@@ -123,7 +123,7 @@ class QueryExecutor(Protocol):
         """Return how many rows of one view the other lacks; equal rows are counted one by one.
 
         Raises:
-            QueryError: the rows cannot be read, or not be compared.
+            QueryError: the rows cannot be read or compared.
             ExecutionError: Spark failed.
         """
 

@@ -49,7 +49,7 @@ _LONGEST = 600
 # Spark's place of a mistake; lines count from 1, characters from 0.
 _POSITION = re.compile(r"\bline ([0-9]+),? pos ([0-9]+)")
 _RESULT = StructType([StructField("part", IntegerType()), StructField("report", BinaryType())])
-# Nodes of Spark's plans whose result over new rows is not the new part of the whole result.
+# Nodes of Spark's plans whose result over new rows is not the new part of the result over all rows.
 _NOT_BY_ROW = {
     "Aggregate": "aggregates rows",
     "Join": "joins datasets",
@@ -123,7 +123,7 @@ def run_query(
 
 
 def differing_rows(context: Any, one: View, other: View) -> int:  # noqa: ANN401 - a SparkContext
-    """Return how many rows of one view the other lacks, each as often as it is there.
+    """Return how many rows of one view the other lacks, counting equal rows one by one.
 
     Raises:
         QueryError: the rows cannot be read, or not be compared.
@@ -207,7 +207,7 @@ def _called(spec: QuerySpec, frames: dict[str, Any]) -> Any:  # noqa: ANN401 - a
         ) from error
     if not isinstance(found, DataFrame):
         raise QueryError(
-            f"{function} returned {type(found).__name__}, and a DataFrame is needed",
+            f"{function} returned {type(found).__name__}, not a DataFrame",
             "Let ms.query.function return a DataFrame made of its inputs.",
         )
     return found
@@ -222,7 +222,7 @@ def _refuse_unfit_columns(spec: QuerySpec, frame: Any) -> None:  # noqa: ANN401 
 
 
 def _refuse_more_than_rows(frame: Any) -> None:  # noqa: ANN401 - a DataFrame
-    """Refuse a query whose result over new rows is not the new part of its result over all."""
+    """Refuse a query whose result over new rows is not the new part of its result over all rows."""
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - pyspark shows no plan
     found = next(filter(None, map(_more_than_rows, _nodes(plan))), "")
     if not found and plan.subqueriesAll().size():
@@ -236,7 +236,7 @@ def _refuse_more_than_rows(frame: Any) -> None:  # noqa: ANN401 - a DataFrame
 
 
 def _more_than_rows(node: Any) -> str:  # noqa: ANN401 - a node of a plan in the JVM
-    """Return what a node does that is not row by row, as text; empty if it works row by row."""
+    """Return in words what a node does with several rows; empty if it works row by row."""
     name = str(node.getClass().getSimpleName()).rstrip("$")
     if name in _NOT_BY_ROW:
         return _NOT_BY_ROW[name]

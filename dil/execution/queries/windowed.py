@@ -1,7 +1,7 @@
 """Windows of event time on Spark: selects their rows, and the windows to emit.
 
 No state is kept between runs. A window is computed once, when it closes, from all rows that the
-input has then: the rows are in its files, so that Spark need not keep them.
+input has then: the rows are in its files, so Spark need not keep them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def event_time_of(frame: Any, column: str, key: str) -> str:  # noqa: ANN401 - a
     field = next((each for each in frame.schema.fields if each.name == column), None)
     if field is None:
         raise QueryError(
-            f'{key} names "{column}", and there is no such column',
+            f'{key} names "{column}", but there is no such column',
             f"Name one of: {', '.join(frame.columns)}.",
         )
     name = quoted(column)
@@ -51,8 +51,8 @@ def event_time_of(frame: Any, column: str, key: str) -> str:  # noqa: ANN401 - a
     if isinstance(field.dataType, IntegralType):
         return f"timestamp_millis({name})"
     raise QueryError(
-        f"{column} is {field.dataType.simpleString()}, and holds no times",
-        f"{key} is a timestamp, a date, or whole epoch milliseconds.",
+        f"{column} is {field.dataType.simpleString()}, which holds no times",
+        f"Let {key} name a column of timestamps, dates, or whole epoch milliseconds.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Blocks of a container file, checked before their records are made: a few bytes can hold many."""
+"""Checks the blocks of a container file before their records are made: few bytes can hold many."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CheckedBlocks:
 
     @property
     def schema(self) -> AvroType:
-        """Return the schema of the file, as fastavro parsed it."""
+        """Return the schema of the file in fastavro's parsed form."""
         return self._blocks.writer_schema
 
     def __iter__(self) -> Iterator[Any]:
@@ -43,9 +43,9 @@ class CheckedBlocks:
 
 
 def _check_rows(rows: int, size: int) -> None:
-    """Refuse too many rows that take no bytes: a small block can hold any number of them."""
+    """Raise if a small block holds too many rows that take no bytes."""
     if rows > max(size, MOST_EMPTY):
         raise SourceContractError(
-            f"a block of {size:,} bytes is said to hold {rows:,} rows",
-            "The file was made to exhaust memory, or is damaged.",
+            f"a block of {size:,} bytes declares {rows:,} rows",
+            "Write the file again at the source: it is damaged, or was made to exhaust memory.",
         )

@@ -1,4 +1,4 @@
-"""Avro container files, whose blocks are unpacked here, because a library sets no limit of size.
+"""Unpacks the blocks of Avro container files: fastavro itself sets no limit of size.
 
 Source: Apache Avro 1.12 specification, "Object Container Files" and "Binary encoding".
 """
@@ -30,8 +30,8 @@ _MORE = 0x80
 class PlainBlocks:
     """Reads a container file as if it were not packed; a block has at most ``longest`` bytes.
 
-    It has the methods of a file that fastavro needs. Bytes that are no container file are passed
-    on, so that the reader refuses them. The stream beneath is not closed.
+    It has the methods of a file that fastavro needs. Bytes that are no container file are passed on
+    unchanged, so that fastavro refuses them. The stream beneath is not closed.
     """
 
     def __init__(self, stream: BinaryIO, longest: int = AVRO_BLOCK_BYTES) -> None:
@@ -56,11 +56,11 @@ class PlainBlocks:
         return found
 
     def tell(self) -> int:
-        """Return how many bytes were read."""
+        """Return the number of bytes that were read."""
         return self._position
 
     def _header(self) -> bytes:
-        """Read the header; return it, changed to name the codec ``null``."""
+        """Read the header, and return it with the codec ``null`` in place of its own."""
         source = self._source
         magic = source.up_to(len(_MAGIC))
         if magic != _MAGIC:
@@ -116,11 +116,11 @@ class _Source:
         """Return exactly ``size`` bytes."""
         found = self.up_to(size)
         if len(found) < size:
-            raise ValueError("the file is cut off")  # an EOFError would be its end
+            raise ValueError("the file is cut off")  # An EOFError would mean the end of the file.
         return found
 
     def text(self) -> bytes:
-        """Read a length and return as many bytes as it says."""
+        """Read a length, and return that many bytes."""
         size = self.number()
         if size < 0:
             raise ValueError("a length is negative")
@@ -130,7 +130,7 @@ class _Source:
         """Return a number of Avro's type long."""
         found = self.next_number()
         if found is None:
-            raise ValueError("the file is cut off")  # an EOFError would be its end
+            raise ValueError("the file is cut off")  # An EOFError would mean the end of the file.
         return found
 
     def next_number(self) -> int | None:
@@ -143,7 +143,7 @@ class _Source:
 
 
 def _varint(parts: Iterable[int]) -> int:
-    """Return the number whose bits are given seven a byte, the lowest first."""
+    """Return the number whose bits come seven to a byte, the lowest first."""
     found = 0
     for place, part in zip(range(_MOST_PARTS), parts, strict=False):
         found |= (part & 0x7F) << (7 * place)
@@ -167,7 +167,9 @@ def _text(value: bytes) -> bytes:
 
 def _checked(size: int, longest: int) -> int:
     if size > longest:
-        raise too_long(f"a block has {size:,} bytes or more, and {longest:,} can be read at once")
+        raise too_long(
+            f"a block has {size:,} bytes or more, but at most {longest:,} can be read at once"
+        )
     return size
 
 
@@ -213,6 +215,7 @@ def _unpacker(codec: str, longest: int) -> Callable[[bytes], bytes]:
     if codec not in known:
         raise SourceContractError(
             f"the file is packed with {codec}, which is not supported",
-            f"Supported are {', '.join(known)}. Write it with deflate or snappy at the source.",
+            f"Supported are {', '.join(known)}. Write the file with deflate or snappy at the"
+            " source.",
         )
     return known[codec]

@@ -1,8 +1,8 @@
 """Items of arrays that take no byte: a few bytes can hold any number of them.
 
-They are nulls, records without fields or with nulls only, and fixed values of length 0. A library
-would make an object for each of them, which takes minutes. Source: Apache Avro 1.12 specification,
-"Binary encoding".
+Such items are nulls, records without fields or with nulls only, and fixed values of length 0. A
+library would make an object for each of them, which takes minutes. Source: Apache Avro 1.12
+specification, "Binary encoding".
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_BITS = 70
 
 
 class EmptyItems:
-    """Counts such items in blocks of one schema, which is given as fastavro parsed it."""
+    """Counts such items in blocks of one schema in fastavro's parsed form."""
 
     def __init__(self, schema: AvroType) -> None:
         self._schema = schema
@@ -33,7 +33,7 @@ class EmptyItems:
 
     @property
     def may_be(self) -> bool:
-        """Return whether the schema has arrays of such items; else ``check`` need not be called."""
+        """Return whether the schema has arrays of such items; else ``check`` is not needed."""
         return any(self._is_empty(each["items"]) for each in self._arrays)
 
     def check(self, data: memoryview, rows: int) -> None:
@@ -62,7 +62,7 @@ class EmptyItems:
         return [avro, *(found for each in inner for found in self._types(each))]
 
     def _is_empty(self, avro: AvroType, above: frozenset[str] = frozenset()) -> bool:
-        """Return whether values of a type take no byte; a union takes one to name its branch."""
+        """Return whether values of a type take no byte; a union takes a byte to name its branch."""
         found = self._resolved(avro)
         word = _word(found)
         if word == "fixed":
@@ -117,9 +117,8 @@ class EmptyItems:
         self._found += count
         if self._found > max(len(self._data), MOST_EMPTY):
             raise SourceContractError(
-                f"a block of {len(self._data):,} bytes is said to hold {self._found:,} items of"
-                " arrays",
-                "The file was made to exhaust memory, or is damaged.",
+                f"a block of {len(self._data):,} bytes declares {self._found:,} items of arrays",
+                "Write the file again at the source: it is damaged, or was made to exhaust memory.",
             )
 
     def _pass_text(self) -> None:

@@ -53,7 +53,7 @@ class AvroExtractor(Extractor):
 
     @property
     def schema(self) -> pa.Schema | None:
-        """Return the schema of the newest file; before the first, the given one or None."""
+        """Return the schema of the newest file; before the first file the given schema, or None."""
         return self._schema
 
     def extract(self, response: Response) -> Page:
@@ -128,7 +128,7 @@ class AvroExtractor(Extractor):
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """How records become batches; with a ``path`` a row is the value at that path, in one column.
+    """Makes batches of records; with a ``path`` a row is the value at that path, in one column.
 
     ``left_out`` are the paths of columns of the file that are not read.
     """
@@ -237,7 +237,7 @@ def _translated_errors() -> Iterator[None]:
     except (*_DAMAGED, *_schema_errors()) as error:
         raise SourceContractError(
             f"the body is no whole Avro container file ({type(error).__name__})",
-            "The answer may have been cut off, or be of another format.",
+            "Check the answer: it may have been cut off, or have another format.",
         ) from error
 
 

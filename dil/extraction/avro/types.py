@@ -59,9 +59,9 @@ class Form:
 
 
 class AvroTypes:
-    """The types of one schema as fastavro parsed it, which refers to named types by their names.
+    """The types of one schema in fastavro's parsed form, in which names refer to named types.
 
-    ``left_out`` are the paths of members of records that the forms made so far leave out.
+    ``left_out`` are the paths of members that the forms made so far leave out of records.
     """
 
     def __init__(self, root: AvroType) -> None:
@@ -71,7 +71,7 @@ class AvroTypes:
         self.left_out: list[str] = []
 
     def resolved(self, avro: AvroType) -> AvroType:
-        """Return a type itself for its name, and type T for the union of null and T."""
+        """Return the type that a name refers to, and type T for the union of null and T."""
         if isinstance(avro, list):
             others = [branch for branch in avro if branch != "null"]
             return self.resolved(others[0]) if len(others) == 1 else avro
@@ -103,7 +103,7 @@ class AvroTypes:
 
         Raises:
             SourceContractError: a record contains itself, a union has nested branches, or a column
-                is declared as nested and its Avro type is another one.
+                is declared as nested but its Avro type is not.
         """
         found = self.resolved(avro)
         if isinstance(found, list):
@@ -173,7 +173,8 @@ class AvroTypes:
         words = {branch if isinstance(branch, str) else branch["type"] for branch in others}
         if words & _NESTED:
             raise SourceContractError(
-                f'column "{path}" is a union of {", ".join(sorted(words))}, which no type holds',
+                f'column "{path}" is a union of {", ".join(sorted(words))}, for which no'
+                " column type exists",
                 "Leave the column out of ms.output.schema.",
             )
         if all(isinstance(branch, str) for branch in others):
@@ -183,7 +184,7 @@ class AvroTypes:
         return Form(pa.string(), _optional(_text))
 
     def _collect(self, avro: AvroType) -> None:
-        """Remember the named types of a schema by their names."""
+        """Keep the named types of a schema by their names."""
         if isinstance(avro, list):
             for branch in avro:
                 self._collect(branch)

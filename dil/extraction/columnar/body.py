@@ -39,6 +39,6 @@ def seekable_body(body: BinaryIO) -> tuple[pa.NativeFile, int]:
                     file.write(chunk)
                 size += len(chunk)
             with temporary_file_errors("a file"):
-                # Arrow opens the file by its name, to read it without Python; then the name is
+                # Arrow opens the file by name and reads it without Python objects; then the name is
                 # removed.
                 return pa.OSFile(file.name), size

@@ -55,7 +55,7 @@ class ColumnarFormat(Protocol):
     may_be_empty: bool
 
     def open(self, file: pa.NativeFile, size: int) -> OpenFile:
-        """Read the metadata of a file of ``size`` bytes."""
+        """Return the file after reading its metadata; it has ``size`` bytes."""
 
 
 def batch_rows(size: int, rows: int, columns: int = 1) -> int:
@@ -109,7 +109,7 @@ class ColumnarFiles:
             if page.rows != opened.rows:
                 raise SourceContractError(
                     f"the file declares {opened.rows} rows and gave {page.rows}",
-                    "It is damaged: write it again at the source.",
+                    "The file is damaged: write it again at the source.",
                 )
 
     def _check_begin(self, file: pa.NativeFile, size: int) -> None:
@@ -191,5 +191,6 @@ def _translated_errors(kind: str) -> Iterator[None]:
             ) from None
         raise SourceContractError(
             f"the body is no whole {kind} file that can be read ({type(error).__name__})",
-            "It may have been cut off, be encrypted, or need a codec that is not installed.",
+            "Check the file: it may have been cut off, be encrypted, or need a codec that is not"
+            " installed.",
         ) from error

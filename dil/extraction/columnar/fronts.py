@@ -1,7 +1,7 @@
-"""Finds a second file in front of a file; its rows would be lost, or read in their place.
+"""Finds a second file before a file, whose rows would be lost or read in place of the others.
 
-Offsets in a columnar file count from its begin, and its reader starts at its end. So a file in
-front shows as a stretch of its length that the metadata at the end does not account for.
+Offsets in a columnar file count from its beginning, and its reader starts at its end. So a second
+file in front shows as bytes that the metadata at the end does not describe.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ORC files as Arrow rows (DIL has none)."""
+"""ORC files as Arrow rows (an addition to LinkedIn's DIL)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from dil.model.job import ExtractionSpec
 from dil.spi.connector import Response
 from dil.spi.extractor import Extractor, Page
 
-# A stripe whose longest row is unknown may take one part in this many of a worker's memory.
+# If the longest row of a stripe is unknown, the stripe may take one part in this many of a worker's
+# memory.
 _STRIPE_SHARE = 4
 _MAGIC = b"ORC"
-# How a postscript ends, field 8000 of its message; a byte with its length is the file's last.
+# The end of a postscript, field 8000 of its message; the file's last byte is its length.
 _POSTSCRIPT_END = b"\x82\xf4\x03\x03" + _MAGIC
 
 
@@ -36,7 +37,7 @@ class OrcExtractor(Extractor):
 
     @property
     def schema(self) -> pa.Schema | None:
-        """Return the schema of the newest file; before the first, the given one or None."""
+        """Return the schema of the newest file; before the first file the given schema, or None."""
         return self._files.schema
 
     def extract(self, response: Response) -> Page:
@@ -52,13 +53,13 @@ class OrcFormat:
 
     name = "ORC"
     magic = _MAGIC
-    may_be_empty = True  # Hive writes such files for empty buckets
+    may_be_empty = True  # Hive writes such files for empty buckets.
 
     def __init__(self, memory_bytes: int | None) -> None:
         self._memory_bytes = memory_bytes
 
     def open(self, file: pa.NativeFile, size: int) -> OrcRows:
-        """Read the metadata, which is behind the rows.
+        """Return the rows after reading the metadata, which is behind the rows.
 
         Raises:
             SourceContractError: the metadata is too long, or another file is in front of the file.
@@ -88,7 +89,7 @@ class OrcRows:
         return int(self._file.nrows)
 
     def value_bytes(self, columns: Sequence[str]) -> int:
-        """Return about how many bytes the values of some columns take, 0 if that is not known."""
+        """Return about how many bytes the values of some columns take, 0 if unknown."""
         parts = self._tail.parts(columns)
         is_known = sum(each.rows for each in parts) == self.rows
         return sum(each.bytes for each in parts) if is_known else 0
@@ -96,7 +97,7 @@ class OrcRows:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield all rows with these columns, in the file's order."""
         if _has_dots(pa.struct(list(self.schema))):
-            # Arrow's data set takes names with dots for paths, and would give nulls.
+            # Arrow's data set takes names with dots for paths, and would return nulls.
             self._refuse_long(self._tail.parts(self.schema.names), is_whole=True)
             for number in range(self._file.nstripes):
                 yield self._file.read_stripe(number)
@@ -116,9 +117,9 @@ class OrcRows:
         ).to_batches()
 
     def _refuse_long(self, parts: Sequence[StripeSize], *, is_whole: bool) -> None:
-        """Refuse rows for which the reader would need more memory than a worker may take.
+        """Raise if the reader would need more memory for the rows than a worker may take.
 
-        ``is_whole`` says that it reads whole stripes, else it reads rows.
+        ``is_whole`` is true if the reader takes whole stripes, false if it takes rows.
         """
         largest = (self._memory_bytes or 0) // _STRIPE_SHARE
         for part in parts if largest else ():
@@ -126,7 +127,9 @@ class OrcRows:
             most = largest if is_whole else share_of(self._memory_bytes, part.bytes)
             if part.bytes > largest and needed > most:
                 what = "a stripe" if is_whole else "a row"
-                raise too_long(f"{what} has {needed:,} bytes, and {most:,} are read at once")
+                raise too_long(
+                    f"{what} has {needed:,} bytes, but at most {most:,} are read at once"
+                )
 
 
 def _has_dots(kind: pa.DataType) -> bool:
@@ -139,7 +142,7 @@ def _has_dots(kind: pa.DataType) -> bool:
 
 
 def _check_is_one(file: pa.NativeFile, size: int, opened: orc.ORCFile) -> None:
-    """Refuse a file with another one in front.
+    """Raise if another file is in front of the file.
 
     Some writers give 0 for the length of the content.
     """

@@ -1,7 +1,7 @@
-"""The sizes of rows by the statistics of an ORC file, read before any row is.
+"""Estimates the sizes of rows from the statistics of an ORC file, before any row is read.
 
-The library's reader ends its process if it gets no memory, so it is asked for few rows at a
-time if they are long. Source: ORC specification v1, "File Tail" and "Compression"
+The library's reader ends its process if it gets no memory, so it must read few rows at a time if
+they are long. Source: ORC specification v1, "File Tail" and "Compression"
 (orc.apache.org/specification/ORCv1, read 2026-11-24).
 """
 
@@ -96,20 +96,20 @@ class OrcTail:
         }
 
     def _refuse_long(self, packed: Sequence[bytes], most: int) -> None:
-        """Refuse metadata that is too long when unpacked: the library reads it as a whole."""
+        """Raise if the unpacked metadata is too long, because the library reads it as a whole."""
         chunks = (chunk for text in packed for chunk in self._chunks(text))
         known = sum(len(text) if is_plain else self._chunk for is_plain, text in chunks)
         if known > max(most, 2 * self._chunk * len(packed)):
             raise SourceContractError(
-                f"the metadata at the end of the file takes up to {known:,} bytes, and"
+                f"the metadata at the end of the file takes up to {known:,} bytes, but at most"
                 f" {most:,} may be read at once",
-                "Values of many megabytes make it long, because it has the least and the greatest"
-                " value of each column. Write such a column as binary, or the file as Parquet, or"
-                " raise ms.task.memory.max.bytes.",
+                "Values of many megabytes make the metadata long, because it has the least and"
+                " the greatest value of each column. Write such a column as binary, or the file"
+                " as Parquet, or raise ms.task.memory.max.bytes.",
             )
 
     def _chunks(self, text: bytes) -> Iterator[tuple[bool, bytes]]:
-        """Yield for each chunk of a packed part whether it is stored unpacked, and its bytes."""
+        """Yield, for each chunk of a packed part, whether it is stored unpacked, and its bytes."""
         at = 0
         while at < len(text) and self._kind != _PLAIN:
             head = int.from_bytes(text[at : at + _LENGTH_BYTES], "little")
@@ -168,7 +168,7 @@ def _bytes_of(statistics: Sequence[bytes], wanted: set[int]) -> int:
             for number, field in ((4, 3), (8, 1))  # of texts, of bytes
             for each in _parts(found, number)
         ]
-        # The number of values leaves out items that are null, and these take memory too.
+        # The number of values does not include null items, but these take memory too.
         items = [_number(_message(each), 3) for each in _parts(found, 12)]
         total += _VALUE_BYTES * (_number(found, 1) + sum(items))
         total += sum(each >> 1 for each in lengths)  # zigzag, and not below 0

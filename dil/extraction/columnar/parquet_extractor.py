@@ -1,4 +1,4 @@
-"""Parquet files as Arrow rows (DIL has none)."""
+"""Parquet files as Arrow rows (an addition to LinkedIn's DIL)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ParquetExtractor(Extractor):
 
     @property
     def schema(self) -> pa.Schema | None:
-        """Return the schema of the newest file; before the first, the given one or None."""
+        """Return the schema of the newest file; before the first file the given schema, or None."""
         return self._files.schema
 
     def extract(self, response: Response) -> Page:
@@ -49,14 +49,14 @@ class ParquetFormat:
     may_be_empty = False
 
     def open(self, file: pa.NativeFile, size: int) -> OpenFile:
-        """Read the footer.
+        """Return the file after reading its footer.
 
         Raises:
             SourceContractError: another file is in front of the file.
         """
         opened = parquet.ParquetFile(
             file,
-            # With it the reader would read a whole row group ahead.
+            # This option would make the reader read a whole row group ahead.
             pre_buffer=False,
             buffer_size=_READ_AHEAD,
             # Nanoseconds of 64 bits end in 2262; programs that write INT96 have microseconds only.
@@ -95,10 +95,10 @@ def _row_bytes(group: parquet.RowGroupMetaData) -> int:
 
 
 def _check_is_one(file: pa.NativeFile, size: int, metadata: parquet.FileMetaData) -> None:
-    """Refuse a file with another one in front.
+    """Raise if another file is in front of the file.
 
-    Between the last column chunk and the footer there is nothing, or there are indexes and
-    filters, whose length is not known here. A file in front is no longer than this stretch.
+    Between the last column chunk and the footer there are no bytes, or indexes and filters of
+    unknown length. A file in front is no longer than these bytes.
     """
     longest = size - _TRAILER - metadata.serialized_size - _data_end(metadata)
     for place in places(_MAGIC + _MAGIC, file, longest + len(_MAGIC)):
@@ -107,7 +107,7 @@ def _check_is_one(file: pa.NativeFile, size: int, metadata: parquet.FileMetaData
 
 
 def _data_end(metadata: parquet.FileMetaData) -> int:
-    """Return the offset of the end of the last row group, by the footer."""
+    """Return the offset of the end of the last row group, from the footer."""
     if not metadata.num_row_groups:
         return len(_MAGIC)
     group = metadata.row_group(metadata.num_row_groups - 1)

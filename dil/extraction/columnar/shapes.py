@@ -1,4 +1,4 @@
-"""Columns of a file become output columns: with clean names, and only members the job asks for."""
+"""Turns columns of a file into output columns: clean names, and only the requested members."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _NESTED = (RecordType, ArrayType, MapType)
 
 @dataclass(frozen=True, slots=True)
 class FileColumnShape:
-    """The output type of values; ``inside`` has the shapes of a record's members, or of the items.
+    """The output type of a column; ``inside`` are the shapes of a record's members or of items.
 
-    ``places`` has the index of each member in the record of the file, None if the file lacks it.
+    ``places`` has the index of each member in the file's record, None if the file lacks the member.
     """
 
     type: pa.DataType
@@ -30,7 +30,7 @@ class FileColumnShape:
 
 @dataclass(frozen=True, slots=True)
 class RowShape:
-    """The rows of one file: their schema, and the column of the file that each column is.
+    """The rows of one file: their schema, and for each of its columns the column of the file.
 
     ``columns`` are the names in the file of the columns to read. ``left_out`` are the clean names
     of all other columns, and the paths of members of records that are left out.
@@ -53,7 +53,7 @@ class RowShape:
 
 
 class Shaping:
-    """Makes the shapes of one job's files; names that become equal are found across all files."""
+    """Makes the shapes of one job's files; finds names that become equal, across all files."""
 
     def __init__(self, names: NameCleansing | None) -> None:
         self._names = names
@@ -63,8 +63,8 @@ class Shaping:
         """Return the output columns of a file: all its columns, or exactly the ``given`` ones.
 
         Raises:
-            SourceContractError: two names become equal or are equal, or a nested column is
-                declared for plain values.
+            SourceContractError: two names are equal or become equal, or plain values are declared
+                as a nested column.
         """
         sources = self._clean_names(schema.names, "")
         shapes, fields = {}, []
@@ -126,7 +126,7 @@ class Shaping:
         if twice is not None:
             raise SourceContractError(
                 f'the file has more than one column "{path}{twice}"',
-                "Write it with different names.",
+                "Write the columns with different names.",
             )
         if self._names is None:
             return dict(zip(names, names, strict=True))

@@ -26,7 +26,7 @@ _BLANK_LINES = (b"\n\n", b"\r\r", b"\n\r")
 _BOM = b"\xef\xbb\xbf"
 _LIMIT = 2**31 - 1
 
-# A failed try costs as much as a few good ones save; after so many failures no try is made.
+# A failed try costs as much as a few good tries save; after this many failures tries end.
 _DOUBT = 4
 _MOST_DOUBTS = 32
 
@@ -56,8 +56,8 @@ class CellReader:
 
         If texts are returned, every record has ``width`` cells; 0 means as many as the first
         record. ``pick`` gives the wanted positions for a width; no positions mean that records of
-        this width have to be read by rows. Reading a block mostly proves that it ends where it is
-        likely to end.
+        this width have to be read by rows. Reading a block mostly proves that its likely end is its
+        real end.
         """
         if not block.is_settled and self._doubts < _MOST_DOUBTS:
             found = self._texts(block.likely, width, pick, proves_end=True)
@@ -89,7 +89,7 @@ class CellReader:
         if not self._can_vectorise or not wanted:
             return None
         if text.startswith(_BOM) or (proves_end and self._end_mark in text):
-            return None  # Arrow would drop a byte order mark, in every block
+            return None  # Arrow would drop a byte order mark in every block
         has_literal = LITERAL_QUOTE in text
         kind = pa.binary() if has_literal else pa.string()
         marked = [text, self._end_record(width)] if proves_end else [text]
@@ -110,8 +110,8 @@ class CellReader:
     ) -> list[pa.Array]:
         names = [str(position) for position in range(width)]
         size = sum(map(len, parts))
-        # Unlike read_csv this does not wait for other threads, which takes longer than a small
-        # text.
+        # Unlike read_csv, this does not wait for other threads, which takes longer than a short
+        # text needs.
         reader = pacsv.open_csv(
             arrow_file(*parts),
             pacsv.ReadOptions(use_threads=False, block_size=size + 1, column_names=names),
@@ -134,9 +134,9 @@ class CellReader:
         return [_single(column) for column in reader.read_all().columns]
 
     def _end_record(self, width: int) -> bytes:
-        """Return a record to append to a text, to see whether the text ends outside of quotes.
+        """Return a record to append to a text, to test whether the text ends outside of quotes.
 
-        If it does, the cells of this record are read as they are; else they become part of the
+        If the text does, the cells of this record are read unchanged; else they become part of the
         cell whose quote is open.
         """
         return self._dialect.separator_byte.join([self._end_mark] * width) + b"\n"
@@ -196,7 +196,7 @@ def _has_empty_row(columns: Sequence[pa.Array]) -> bool:
 
 
 def _has_blank_line(block: bytes) -> bool:
-    """Return whether there may be a blank line; line breaks in quotes look like one as well."""
+    """Return whether a block may have a blank line; line breaks in quotes look like one as well."""
     return block[:1] in {b"\n", b"\r"} or any(pair in block for pair in _BLANK_LINES)
 
 

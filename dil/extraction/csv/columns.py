@@ -1,4 +1,4 @@
-"""Makes record batches of CSV blocks, with columns that are given or columns that are found.
+"""Makes record batches from CSV blocks, with given columns or with columns found in the rows.
 
 See docs/formats.md.
 """
@@ -39,14 +39,14 @@ BECAME_TEXT = (
 
 _NUMBERED = re.compile("col[0-9]+")
 _HEADER = (
-    "Correct the names in ms.output.schema, or columnHeaderIndex or fieldSeparator of ms.csv: which"
-    " line is the header, and what separates its names."
+    "Correct the names in ms.output.schema, or in ms.csv the columnHeaderIndex (the line of the"
+    " header) or the fieldSeparator (the character between its names)."
 )
 
 
 @dataclass(slots=True)
 class ReadBlock:
-    """One block as columns: all its rows, and which of them are bad, in order.
+    """One block as columns: all its rows, and the bad ones among them, in order.
 
     ``left_out`` are the names of the header that are no columns of the output.
     """
@@ -74,7 +74,7 @@ class CsvColumns(ABC):
 
     @abstractmethod
     def read(self, block: CsvBlock) -> ReadBlock:
-        """Return the rows of a block; no rows if it holds no whole record.
+        """Return the rows of a block; no rows if the block holds no whole record.
 
         Raises:
             UnicodeDecodeError: the text is not UTF-8.
@@ -108,7 +108,7 @@ class GivenCsvColumns(CsvColumns):
         self._width = 0
 
     def schema(self, *, has_pages: bool) -> pa.Schema:
-        """Return the given schema, at any time."""
+        """Return the given schema at any time."""
         del has_pages
         return self._schema
 
@@ -211,7 +211,7 @@ class GivenCsvColumns(CsvColumns):
         return sorted({at for at in self._picks if at is not None and at < width})
 
     def _too_long(self, rows: Sequence[Row]) -> list[BadRow]:
-        """Return the rows with too many cells, and, if cells are not picked, with too few."""
+        """Return the rows with too many cells and, if cells are not picked, with too few."""
         most = self._most
         if most is None:
             return []
@@ -225,7 +225,7 @@ class GivenCsvColumns(CsvColumns):
         return self._most is not None and any(len(row) < self._most for row in rows)
 
 
-_QUOTES = "A cell that holds the separator has to be quoted at the source."
+_QUOTES = "The source must put a cell that holds the separator in quotes."
 
 
 class FoundCsvColumns(CsvColumns):
@@ -245,7 +245,7 @@ class FoundCsvColumns(CsvColumns):
         self._default = spec.csv.settings.default_field_type
         self._made_up = InferredColumns(spec, None).schema(has_pages=True)
         self._text_columns = spec.text_columns
-        # Numbered columns come from records without a header: a header need not have them.
+        # Numbered columns come from records without a header: a header need not name them.
         self._known = {name for name in spec.known_columns if not _NUMBERED.fullmatch(name)}
         self._shapes: dict[str, FoundShape] = {}
         self._schema: pa.Schema | None = None
@@ -256,10 +256,10 @@ class FoundCsvColumns(CsvColumns):
         return self._made_up if self._schema is None and has_pages else self._schema
 
     def begin(self, header: Sequence[str] | None) -> None:
-        """Start a response with the names of its header, which are cleansed here.
+        """Start a response with the names of its header, which this method cleanses.
 
         Raises:
-            SourceContractError: the header has no column of the dataset, or one name twice.
+            SourceContractError: the header has no column of the dataset, or a name twice.
         """
         self._header = None
         if header is None:
@@ -280,7 +280,7 @@ class FoundCsvColumns(CsvColumns):
         self._header = tuple(names)
 
     def read(self, block: CsvBlock) -> ReadBlock:
-        """Return the rows of a block in the schema as it is after this block."""
+        """Return the rows of a block, in the schema after this block."""
         texts, notes = self._texts(block)
         if not texts:
             return ReadBlock(pa.RecordBatch.from_arrays([], names=[]))
@@ -321,9 +321,9 @@ class FoundCsvColumns(CsvColumns):
         return texts, (RAGGED,) if is_ragged else ()
 
     def _learn(self, texts: dict[str, pa.Array]) -> tuple[bool, dict[str, pa.Array | None]]:
-        """Update the types of columns; return whether a column that had another type became text.
+        """Update the types of columns; return whether a column of another type became text.
 
-        Also return the numbers that had to be read for that, by column.
+        Also return, by column, the numbers that were read for the decision.
         """
         became_text = False
         numbers: dict[str, pa.Array | None] = {}

@@ -1,4 +1,4 @@
-"""The characters of delimited text, and text without escapes.
+"""Defines the special characters of delimited text, and converts text to a form without escapes.
 
 See docs/formats.md.
 """
@@ -48,7 +48,7 @@ class CsvDialect:
 
     @property
     def quote_byte(self) -> bytes:
-        """Return the byte that quotes cells in plain text, empty when nothing does."""
+        """Return the byte that quotes cells in plain text, empty if there are no quotes."""
         return self.quote.encode() if self.quote.isascii() else _WIDE_QUOTE
 
     def plain(self, text: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Drops CSV rows that cannot be read, up to a limit; then the work unit fails."""
+"""Drops unreadable CSV rows up to a limit; beyond the limit the work unit fails."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _MORE = "To drop such rows instead, raise maxFailures of ms.csv."
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A bad row of a block, counted from 0; its column, if a cell is bad; the error; the advice."""
+    """A bad row of a block, counted from 0: its column if a cell is bad, the error, the advice."""
 
     row: int
     column: str
     what: str
     fix: str
 
-    def text(self, place: RowPosition) -> str:
-        """Return the sentence about this row of a block that begins at ``place``."""
-        where = f"row {place.first_row + self.row} of page {place.page}: {self.what}"
+    def text(self, position: RowPosition) -> str:
+        """Return the sentence about this row of a block whose first row is at ``position``."""
+        where = f"row {position.first_row + self.row} of page {position.page}: {self.what}"
         return f'column "{self.column}", {where}' if self.column else where
 
 
 def bad_cells(cells: pa.Array, values: pa.Array, column: str, word: str) -> list[BadRow]:
-    """Return the rows in which a cell became null because it does not fit its column's type."""
+    """Return the rows in which a cell became null because it did not fit its column's type."""
     if values.null_count == cells.null_count:
         return []
     rows = pc.indices_nonzero(pc.and_(values.is_null(), cells.is_valid()))
@@ -48,16 +48,16 @@ def bad_cells(cells: pa.Array, values: pa.Array, column: str, word: str) -> list
 
 
 class CsvFailures:
-    """Counts the rows of an attempt that may still be dropped."""
+    """Counts how many rows of an attempt may still be dropped."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self.dropped = 0
 
     def without(
-        self, batch: pa.RecordBatch, bad: Iterable[BadRow], place: RowPosition
+        self, batch: pa.RecordBatch, bad: Iterable[BadRow], position: RowPosition
     ) -> pa.RecordBatch:
-        """Return a batch, which begins at ``place``, without its bad rows.
+        """Return a batch, whose first row is at ``position``, without its bad rows.
 
         Raises:
             ConversionError: more rows are bad than the limit; names the first row beyond it.
@@ -69,7 +69,7 @@ class CsvFailures:
             if self.dropped == self._limit:
                 counted = f" (failure {self._limit + 1}; {self._limit} are tolerated)"
                 raise ConversionError(
-                    f"{first[row].text(place)}{counted if self._limit else ''}",
+                    f"{first[row].text(position)}{counted if self._limit else ''}",
                     f"{first[row].fix} {_MORE}",
                 )
             self.dropped += 1

@@ -1,4 +1,4 @@
-"""Refuses a first line that is no header: a file that lost its header begins with a row."""
+"""Refuses a first line that is no header: a file without its header begins with a row."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def refuse_other_header(header: Sequence[str], known: Collection[str], whose: st
     if not names or not known or any(name.lower() in there for name in known):
         return
     if any(nearest_word(name, names) for name in known):
-        return  # a column under a new or misspelled name
+        return  # The header has a column under a new or misspelled name.
     form = bracketed_form(",".join(header)).strip(" ()")
     error = SourceContractError(
         f"the header line has none of the columns of {whose}; it looks like {form} (9 means a"
         " digit, a means a letter)",
-        "If the file came without its header line, ask for one, or leave columnHeaderIndex out of"
-        " ms.csv and describe the columns in ms.output.schema. If it is the header, name its"
-        " columns in ms.output.schema; columnHeaderIndex and fieldSeparator of ms.csv say which"
-        " line it is and how it is cut.",
+        "If the file came without its header line, ask the source for one, or leave"
+        " columnHeaderIndex out of ms.csv and describe the columns in ms.output.schema. If the"
+        " line is the header, name its columns in ms.output.schema, or check columnHeaderIndex"
+        " and fieldSeparator of ms.csv.",
     )
     raise lasting(error)

@@ -20,8 +20,8 @@ class CsvBlock:
     """Text that begins with a record; the end of its last whole record may not be known yet.
 
     ``likely`` is the text up to its last line break, which may be within quotes. A reader that
-    finds it outside of quotes calls ``settle``. Else ``records`` are the whole records, perhaps
-    none; finding them takes a look at every quote.
+    finds the line break outside of quotes calls ``settle``. Otherwise ``records`` are the whole
+    records, perhaps none; finding them requires a check of every quote.
     """
 
     def __init__(self, text: bytes, end: int, careful_end: Callable[[], int] | None = None) -> None:
@@ -31,7 +31,7 @@ class CsvBlock:
 
     @property
     def is_settled(self) -> bool:
-        """Return whether ``likely`` is known to be whole records."""
+        """Return whether ``likely`` certainly consists of whole records."""
         return self._careful_end is None
 
     @property
@@ -53,14 +53,15 @@ class CsvBlock:
         return self._end
 
     def settle(self) -> None:
-        """Take note that the last line break is the end of a record."""
+        """Record that the last line break is the end of a record."""
         self._careful_end = None
 
 
 class RecordBlocks:
     """The records of one response, in plain form (``CsvDialect.plain``), in order.
 
-    ``chunk_bytes`` is how much is read at a time, ``record_bytes`` how long a record may be.
+    ``chunk_bytes`` is the number of bytes to read at a time, ``record_bytes`` the most bytes of a
+    record.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class RecordBlocks:
         self._is_at_end = False
 
     def take(self, count: int) -> list[bytes]:
-        """Return the next records one by one; fewer where the text ends.
+        """Return the next records one by one; fewer if the text ends.
 
         Raises:
             SourceContractError: a quote is never closed, or a record is too long.
@@ -100,7 +101,7 @@ class RecordBlocks:
         return taken
 
     def blocks(self) -> Iterator[CsvBlock]:
-        """Yield the rest of the records in blocks; each must be read before the next one is taken.
+        """Yield the rest of the records in blocks; read each block before taking the next one.
 
         Raises:
             SourceContractError: a quote is never closed, or a record is too long.
@@ -108,7 +109,7 @@ class RecordBlocks:
         while not self._is_at_end:
             self._fill()
             yield from self._block()
-        # The text that was read together with the skipped lines, if it was all the rest.
+        # The text that was read together with the skipped lines, if that was all of the rest.
         yield from self._block()
         if self._rest:
             last = self._last()
@@ -129,7 +130,7 @@ class RecordBlocks:
 
     @property
     def _certain(self) -> int:
-        """Return the length of the text without a CR at its end, which may be half of a CRLF."""
+        """Return the length of the text without a final CR, which may be half of a CRLF."""
         is_open = self._rest.endswith(b"\r") and not self._is_at_end
         return len(self._rest) - is_open
 
@@ -189,7 +190,7 @@ def _plain_chunks(
 
 
 def _run_at_end(text: bytes, escape: bytes) -> int:
-    """Return how many escape characters a text ends with."""
+    """Return the number of escape characters at the end of a text."""
     length = 0
     while escape and text.endswith(escape, 0, len(text) - length):
         length += len(escape)
@@ -216,7 +217,7 @@ def _utf8_chunks(
 
 
 def _chunks(stream: BinaryIO, size: int) -> Iterator[bytes]:
-    """Yield chunks of exactly ``size`` bytes: a stream of the network gives fewer at a time."""
+    """Yield chunks of exactly ``size`` bytes, because a network stream returns fewer at a time."""
     parts: list[bytes] = []
     wanted = size
     while data := stream.read(wanted):

@@ -1,4 +1,4 @@
-"""Converts cells into a type: all at once if Arrow is exact, else each distinct text by itself.
+"""Converts cells to a type: all at once if Arrow is exact, else each distinct text by itself.
 
 See docs/formats.md, rule F19. Only sign, digits, point and exponent make a
 number, and nothing is rounded but into float and double columns.
@@ -24,10 +24,10 @@ _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _RE2_NUMBER = f"^{_NUMBER.pattern}$"
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
 _SAMPLE = 64
-_SHORT = 15  # a number of so few characters is exact as a double, and less than 2^53
+_SHORT = 15  # A number of up to this many characters is exact as a double, and less than 2^53.
 _EXACT_IN_DOUBLE = 2**53
 _MAX_DIGITS = 40
-_MAX_EXPONENT = 400  # more digits than any type holds, few enough to calculate with
+_MAX_EXPONENT = 400  # More digits than any type holds, but few enough to calculate with.
 _FLOAT32_MAX = 3.4028235677973366e38
 _BITS = {pa.int32(): 31, pa.int64(): 63}
 
@@ -35,9 +35,9 @@ Read = Callable[[str], object]
 
 
 def observed(cells: pa.Array) -> tuple[FoundShape, pa.Array | None]:
-    """Return the shape that the cells of a column show, null aside, and their numbers or None.
+    """Return the shape that the cells of a column show, nulls ignored, and their numbers or None.
 
-    The numbers are those that had to be read to find the shape, as ``values_of`` gives them.
+    The numbers were read to find the shape; they are as ``values_of`` returns them.
     """
     sample = cells.slice(0, _SAMPLE).drop_null() or cells.drop_null().slice(0, _SAMPLE)
     texts = sample.to_pylist()
@@ -57,9 +57,9 @@ def measured(cells: pa.Array) -> list[object]:
 
 
 def are_own_texts(cells: pa.Array, shape: FoundShape, numbers: pa.Array | None) -> bool:
-    """Return whether each of the ``observed`` cells is the text that its value is written as.
+    """Return whether each of the ``observed`` cells equals the text in which its value is written.
 
-    The cells of a key have to be: else rows of ``7`` and ``007`` would become one row.
+    For the cells of a key this must hold: else rows with ``7`` and ``007`` would become one row.
     """
     if numbers is not None:
         return bool(pc.all(pc.equal(texts_of_numbers(numbers), cells), min_count=0).as_py())
@@ -89,9 +89,9 @@ def values_of(cells: pa.Array, kind: pa.DataType, *, cuts: bool) -> pa.Array:
 
 
 def _quick(cells: pa.Array, kind: pa.DataType) -> pa.Array | None:
-    """Return the values as Arrow reads them; None if it cannot, or is laxer than this module."""
+    """Return the values as Arrow reads them; None if Arrow cannot, or is not strict enough."""
     try:
-        # A cast that fails makes an error for every cell: try a few first.
+        # A failed cast makes an error for every cell, so try a few cells first.
         exact_cast(cells.slice(0, _SAMPLE), kind)
         if not pa.types.is_floating(kind):
             return None if _has(cells, "x") else exact_cast(cells, kind)
@@ -160,7 +160,7 @@ def _are_exact(doubles: pa.Array, texts: pa.Array) -> bool:
 
 
 def _whole(texts: pa.Array) -> pa.Array | None:
-    """Return the texts as 64 bit integers, None if any is none or has a plus sign."""
+    """Return the texts as 64 bit integers; None if one is no integer or has a plus sign."""
     if bool(pc.any(pc.starts_with(texts, "+")).as_py()):
         return None
     return _quick(texts, pa.int64())

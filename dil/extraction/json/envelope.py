@@ -26,7 +26,7 @@ _BESIDE = re.compile(
 
 
 def likely_rows(root: Mapping[str, msgspec.Raw]) -> str:
-    """Return the path of the only array of objects in an answer, empty for none or several.
+    """Return the path of the only array of objects in an answer, empty if it has none or several.
 
     The array is a member of the answer, or of one of its members.
     """

@@ -40,9 +40,9 @@ class JsonExtractor(Extractor):
     """Reads one JSON value in each response, or one a line if the type is new-line separated.
 
     With ``ms.output.schema`` rows have exactly its columns, all of them. Without it, or when
-    ``ms.enable.schema.based.filtering`` is false, columns are found by looking at all rows of a
-    page; later pages can widen types and append columns, and ``schema`` returns the newest form.
-    Batches hold at most 65,536 rows.
+    ``ms.enable.schema.based.filtering`` is false, columns are found in all rows of a page; later
+    pages can widen types and append columns, and ``schema`` returns the newest form. Batches hold
+    at most 65,536 rows.
 
     A long response is kept in a temporary file and read in windows (see ``SpoolLimits``), so memory
     is bounded whatever its size. For columns that are found, each window counts as a page.
@@ -100,7 +100,7 @@ class JsonExtractor(Extractor):
         return page
 
     def _look_for_rows(self, document: Document) -> tuple[str, ...]:
-        """Return a note if the answer carries rows and the job reads it as one row."""
+        """Return a note if the answer carries rows but the job reads it as one row."""
         path = likely_rows(document.members)
         self._columns.likely_rows = path
         if not path or not is_envelope(document.members, path):
@@ -150,7 +150,7 @@ class JsonExtractor(Extractor):
         if not is_object(payload):
             raise source.refusal(
                 f'"{field}" is neither an object nor an array',
-                "ms.data.field must lead to one row or an array of rows.",
+                "Set ms.data.field to the path of one row or of an array of rows.",
             )
         return ((payload,),)
 
@@ -170,7 +170,7 @@ class JsonExtractor(Extractor):
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Names one response in messages; ``page`` counts from 1."""
+    """One response, named in messages; ``page`` counts from 1."""
 
     response: Response
     text: bytes | Spool
@@ -186,18 +186,19 @@ class _Source:
         except OversizeError as error:
             raise self.refusal(
                 f"a part of the response is too long: {error}",
-                "Set ms.data.field to the path of the array of rows, or ask the source for smaller"
-                " pages. A row may have a sixteenth of ms.task.memory.max.bytes, at most 256 MiB.",
+                "Set ms.data.field to the path of the array of rows, or request smaller pages"
+                " from the source. A row may have a sixteenth of ms.task.memory.max.bytes, at"
+                " most 256 MiB.",
             ) from None
         except RecursionError:
             raise self.refusal(
                 "the response is nested too deeply to be read; it begins:"
                 f' "{excerpt(self._begin())}"',
-                "Ask the source for a flatter form; some hundred levels can be read.",
+                "Ask the source for a flatter form; DIL reads some hundred levels.",
             ) from None
 
     def looking_up(self, document: _AnyDocument) -> Callable[[str], JsonValue | Missing]:
-        """Return the look-up of a document, which raises errors that name the response."""
+        """Return the look-up function of a document; its errors name the response."""
         if isinstance(document, Document):
             return document.lookup
 
@@ -208,7 +209,7 @@ class _Source:
         return lookup
 
     def refusal(self, what: str, fix: str) -> SourceContractError:
-        """Return an error about this response: ``what`` is wrong, ``fix`` is the advice."""
+        """Return an error about this response: ``what`` is the problem, ``fix`` is the advice."""
         place = f"{self.response.location}, " if self.response.location else ""
         return SourceContractError(f"{place}page {self.page}: {what}", fix)
 
@@ -217,8 +218,8 @@ class _Source:
         fix = "The source may have answered with an error page, or the answer was cut off."
         if "trailing characters" in reason:
             fix = (
-                "Where each line is a value of its own, give the file a name that ends in .jsonl,"
-                ' or set ms.http.response.type={"Content-Type": "application/x-ndjson"}.'
+                "If each line is a value of its own, give the file a name that ends in .jsonl, or"
+                ' set ms.http.response.type={"Content-Type": "application/x-ndjson"}.'
             )
         return self.refusal(
             f"the body is not JSON ({reason}); content type"
@@ -231,7 +232,7 @@ class _Source:
 
 
 def _what_is_there(field: str, document: _AnyDocument) -> tuple[str, str]:
-    """Return the error and advice for a missing ``ms.data.field``; reads no long response again."""
+    """Return the error and advice for a missing ``ms.data.field``; read no long response again."""
     path = compile_path(field)
     if isinstance(document, Document):
         return missing_field(path, document.at)

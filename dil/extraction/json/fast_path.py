@@ -1,4 +1,4 @@
-"""Reads pages that change no column found before, with Arrow's own JSON reader."""
+"""Reads pages that do not change known columns, with Arrow's own JSON reader."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dil.extraction.json.reader import RUNS, joined, read_rows
 from dil.extraction.numbers import EXACT_IN_DOUBLE, exact_number
 from dil.extraction.shapes import FoundNumbers, FoundShape
 
-# A run of digits and points this long may be a number that no double holds.
+# A run of digits and points of this length may be a number that no double holds.
 _LONG_RUN = b"0" * 16
 _LONG_NUMBER = re.compile(rb"[0-9.]+(?:[eE][-+]?[0-9]+)?")
 _TINY = re.compile(rb"[eE]-[0-9]{3}")
@@ -23,13 +23,13 @@ _TINY_NUMBER = re.compile(rb"[0-9.]+[eE]-[0-9]{3,}")
 
 
 class ArrowFastPath:
-    """Reads pages whose values all fit the known columns, several times as fast as value by value.
+    """Reads pages whose values all fit the known columns, several times faster than value by value.
 
     If a value would change a column's type, or lose a digit, ``read`` returns None: the page has to
-    be read value by value. A page that is read here leaves the shape as the slow way would.
+    be read value by value. A page that this class reads leaves the same shape as the slow way.
 
-    A page of fewer than ``few_rows`` rows is not tried: starting the reader costs more. After a
-    refusal the next pages are not tried, twice as many each time, up to ``most_patience``.
+    The class does not try a page of fewer than ``few_rows`` rows: starting the reader costs more.
+    After a refusal it skips the next pages, twice as many each time, up to ``most_patience``.
     """
 
     few_rows: ClassVar[int] = 50
@@ -44,7 +44,7 @@ class ArrowFastPath:
         self._skipping = 0
 
     def learn(self, shape: FoundShape, schema: pa.Schema) -> None:
-        """Remember the current columns; ``schema`` is the schema of ``shape``."""
+        """Keep the current columns; ``schema`` is the schema of ``shape``."""
         members = None if shape.holds_decimals() else _readable_members(shape, schema)
         self._shape = None if members is None else shape
         self._schema = schema
@@ -71,7 +71,7 @@ class ArrowFastPath:
         return batches
 
     def _is_patient(self) -> bool:
-        """Return whether to try a page: each page that is refused is read twice."""
+        """Return whether to try a page, because each refused page is read twice."""
         self._skipping = max(self._skipping - 1, 0)
         return self._skipping == 0
 
@@ -101,7 +101,7 @@ def _readable_type(shape: FoundShape, kind: pa.DataType) -> pa.DataType | None:
         return None if members is None else pa.struct(members)
     if pa.types.is_list(kind):
         item = _readable_type(shape.items or FoundShape(), kind.value_type)
-        # The reader makes broken arrays of lists that hold only nulls.
+        # The reader makes broken arrays from lists that hold only nulls.
         return None if item is None or pa.types.is_null(item) else pa.list_(item)
     return kind
 
@@ -125,7 +125,7 @@ def _holds_double(kind: pa.DataType) -> bool:
 
 
 def _loses_digits(text: bytes) -> bool:
-    """Return whether any number of a text, except integers, has no exact double."""
+    """Return whether any number in a text, except integers, has no exact double."""
     numbers = _long_numbers(text)
     if (b"e-" in text or b"E-" in text) and _TINY.search(text):
         numbers += _TINY_NUMBER.findall(text)
@@ -150,12 +150,12 @@ def _has_no_double(number: bytes) -> bool:
         return False
     try:
         return isinstance(exact_number(number.decode()), Decimal)
-    except ValueError:  # a piece of a string that only looks like a number
+    except ValueError:  # This is a part of a string that only looks like a number.
         return False
 
 
 def _doubles_are_exact(array: pa.Array) -> bool:
-    """Return whether all integers in a column of doubles have kept their digits for sure."""
+    """Return whether all integers in a column of doubles certainly kept their digits."""
     if pa.types.is_struct(array.type):
         return all(map(_doubles_are_exact, array.flatten()))
     if pa.types.is_list(array.type):

@@ -34,7 +34,7 @@ class _Closed:
 class _Members:
     """A long object or array around the rows; the keys of elements are their numbers.
 
-    ``size`` is the number of parts, which is known when all were read.
+    ``size`` is the number of parts, known after all parts were read.
     """
 
     parts: dict[str | int, _Node] = field(default_factory=dict)
@@ -43,10 +43,10 @@ class _Members:
     is_complete: bool = True
 
     def leads_on(self, segment: Step, key: str | int) -> bool:
-        """Return whether a segment of a path leads to the part that is being read.
+        """Return whether a segment of a path selects the part that is being read.
 
         Raises:
-            OversizeError: the segment counts from the end, which is not known yet.
+            OversizeError: the segment counts from the end of the array, which is not known yet.
         """
         if not isinstance(key, int):
             return segment == key
@@ -81,7 +81,7 @@ class LargeDocument:
 
     Raises:
         MalformedError: the text is no JSON, at any place.
-        OversizeError: a row, or another value that is needed whole, is too long.
+        OversizeError: a row, or another value that must be read whole, is too long.
     """
 
     def __init__(self, text: Spool, path: str, limits: SpoolLimits) -> None:
@@ -107,7 +107,7 @@ class LargeDocument:
         """Return the value at a path, MISSING if there is none.
 
         Raises:
-            OversizeError: the value is too long to decode, or inside a value that is.
+            OversizeError: the value, or a value around it, is too long to decode.
         """
         compiled = compile_path(path)
         if not compiled.is_place:
@@ -122,7 +122,7 @@ class LargeDocument:
         raise OversizeError(f'"{path}" is too long to be looked up')
 
     def _found(self, steps: Steps) -> tuple[_Node | Missing, Steps]:
-        """Return the part that steps lead to or into, and the steps that remain inside it."""
+        """Return the part at the steps, or around it, and the steps that remain inside it."""
         node: _Node | Missing = self._root
         while steps and isinstance(node, _Members):
             node = node.part(steps[0])
@@ -130,7 +130,7 @@ class LargeDocument:
         return node, steps
 
     def _node(self, cursor: Cursor, wanted: Steps | None) -> _Node:
-        """Read the next value; ``wanted`` are the steps from it to the rows, None if it has none.
+        """Return the next value; ``wanted`` are the steps from it to the rows, None without rows.
 
         A value shorter than a window is not decoded yet.
         """
@@ -153,7 +153,7 @@ class LargeDocument:
         return span
 
     def _members(self, cursor: Cursor, wanted: Steps | None, *, is_array: bool) -> _Node:
-        """Read a long container part by part; keep its parts if it contains the rows."""
+        """Read and return a long container part by part; keep its parts if it has the rows."""
         members = _Members(is_array=is_array)
         opening, closing = (b"[", b"]") if is_array else (b"{", b"}")
         cursor.take(opening, "")
@@ -183,7 +183,7 @@ class LargeLines:
         self._lines = RowWindows(text, list(_line_windows(text, limits)), decode_lines)
 
     def rows(self, path: str) -> Payload:
-        """Return the lines; for a path, the payload in the line that its first step numbers.
+        """Return the lines; for a path, the payload in the line whose number is its first step.
 
         Raises:
             MalformedError: (as they are read) a line is no JSON.
@@ -244,6 +244,6 @@ def _row(rows: RowWindows, step: Step) -> msgspec.Raw | Missing:
 
 
 def _in_row(rows: RowWindows, steps: Steps) -> JsonValue | Missing:
-    """Return the value at steps, the first of which is the number of a row."""
+    """Return the value at steps; the first step is the number of a row."""
     row = _row(rows, steps[0])
     return row if isinstance(row, Missing) else Document(bytes(row)).at(steps[1:])

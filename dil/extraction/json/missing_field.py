@@ -1,4 +1,4 @@
-"""Explains why ``ms.data.field`` leads to nothing in a response, by names and never by values."""
+"""Explains why ``ms.data.field`` finds no value in a response, by names and never by values."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _FIX = "Check ms.data.field; an error document may also look like this."
 
 
 def missing_field(path: Path, lookup: Callable[[Steps], JsonValue | Missing]) -> tuple[str, str]:
-    """Return the error and the advice for a response that has nothing at a path.
+    """Return the error and the advice for a response that has no value at a path.
 
     Args:
-        path: The path; if it is a search, its steps lead to the value that is searched.
-        lookup: Returns the value at steps; without steps it is the whole response.
+        path: The path; if it is a search, its steps lead to the searched value.
+        lookup: Returns the value at steps; without steps the whole response.
     """
     steps = path.steps
     what = f'there is no "{path.text if path.is_place else path.shown(steps)}" in the response'

@@ -1,4 +1,4 @@
-"""Arrow's own JSON reader, guarded against texts that it reads wrongly."""
+"""Arrow's own JSON reader, with guards against texts that it reads wrongly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _POWER = re.compile(rb"""[":,\[\s]-?[0-9.]+[eE]\+?[0-9]+[",\]}\s]""")
 
 
 def joined(rows: Sequence[msgspec.Raw]) -> bytes:
-    """Return raw rows as one text, as ``read_rows`` expects it."""
+    """Return raw rows as one text in the form for ``read_rows``."""
     return b"\n".join(rows)
 
 
@@ -30,9 +30,9 @@ def read_rows(
 ) -> pa.RecordBatch | None:
     """Return rows read by Arrow's own reader, None if a value does not fit the schema.
 
-    ``others`` says whether members that are no columns are an error or are ignored.
+    ``others`` says whether members that are not columns raise an error or are ignored.
     """
-    if b"\nnull\n" in b"\n%b\n" % text:  # the reader skips such a row
+    if b"\nnull\n" in b"\n%b\n" % text:  # The reader skips such a row.
         return None
     if _may_overflow(text, schema):
         return None
@@ -60,7 +60,7 @@ def _may_overflow(text: bytes, schema: pa.Schema) -> bool:
     runs = text.translate(RUNS)
     if b"0" * (MOST_DIGITS - scale + 1) in runs:
         return True
-    # Identifiers have such pieces too, so the exact pattern decides.
+    # Identifiers contain such parts too, so the exact pattern decides.
     return (b"0e0" in runs or b"0e+0" in runs) and _POWER.search(text) is not None
 
 

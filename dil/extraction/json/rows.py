@@ -1,4 +1,4 @@
-"""Makes record batches of raw JSON rows, with columns that are given or columns that are found."""
+"""Makes record batches from raw JSON rows, with given columns or with columns found in the rows."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ _SAMPLE_ROWS = 100
 class RowColumns(ABC):
     """The columns of one attempt; pages come one after another.
 
-    ``likely_rows`` is the path at which the first answer seems to have its rows, if the job names
-    no path.
+    If the job names no path, ``likely_rows`` is the path at which the first answer seems to have
+    its rows.
     """
 
     likely_rows: str = ""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return sentences for the run's report about what was read so far."""
+        """Return sentences for the run's report about the rows read so far."""
         return ()
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Return the names of columns that the rows had and the output leaves out."""
+        """Return the names of columns that the rows had and the output lacks."""
         return ()
 
     @abstractmethod
@@ -54,10 +54,12 @@ class RowColumns(ABC):
         """Return the raw schema as far as it is known, else None."""
 
     @abstractmethod
-    def batches(self, rows: Sequence[msgspec.Raw], place: RowPosition) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, rows: Sequence[msgspec.Raw], position: RowPosition
+    ) -> Iterator[pa.RecordBatch]:
         """Yield batches of the rows of one page, or of one window of it, in order.
 
-        ``place`` is the position of the first row, for messages.
+        ``position`` is the position of the first row, for messages.
 
         Raises:
             SourceContractError: a row is not an object, or columns contradict each other.
@@ -93,15 +95,17 @@ class GivenJsonColumns(RowColumns):
         return self._absent.left_out
 
     def schema(self, *, has_pages: bool) -> pa.Schema:
-        """Return the given schema, at any time."""
+        """Return the given schema at any time."""
         del has_pages
         return self._schema
 
-    def batches(self, rows: Sequence[msgspec.Raw], place: RowPosition) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, rows: Sequence[msgspec.Raw], position: RowPosition
+    ) -> Iterator[pa.RecordBatch]:
         """Yield batches of the given schema; members that are no columns are dropped."""
         for begin, part in _parts(rows, self._schema):
             batch = self._read(part) if self._readable else None
-            batch = batch or self._coerced(part, place.later(begin))
+            batch = batch or self._coerced(part, position.later(begin))
             if not self._absent.is_settled:
                 known = _with_values(batch)
                 looked_at = part[:_SAMPLE_ROWS] if len(known) == batch.num_columns else part
@@ -117,7 +121,7 @@ class GivenJsonColumns(RowColumns):
         return f"{likely}{WRONG_NAMES}" if path else WRONG_NAMES
 
     def _names_in(self, rows: Sequence[msgspec.Raw]) -> list[str]:
-        """Return the names of the members of all rows, cleansed as columns are."""
+        """Return the names of the members of all rows, cleansed as column names."""
         names = member_names(rows)
         return [self._names.clean(name) for name in names] if self._names else names
 
@@ -141,19 +145,19 @@ class GivenJsonColumns(RowColumns):
         self, batch: pa.RecordBatch, rows: Sequence[msgspec.Raw], names: NameCleansing
     ) -> bool:
         """Return whether rows have values under names that are columns only after cleansing."""
-        first = range(min(_SAMPLE_ROWS, len(rows)))  # two names of a row for one column are rare
+        first = range(min(_SAMPLE_ROWS, len(rows)))  # Rows with two names for one column are rare.
         looked_at = dict.fromkeys([*first, *suspicious_rows(batch, names)])
         objects = decode_rows([rows[position] for position in looked_at])
         return names.register_known(objects, pa.struct(list(self._schema)))
 
-    def _coerced(self, rows: Sequence[msgspec.Raw], place: RowPosition) -> pa.RecordBatch:
-        _refuse_other_than_objects(rows, place)
+    def _coerced(self, rows: Sequence[msgspec.Raw], position: RowPosition) -> pa.RecordBatch:
+        _refuse_other_than_objects(rows, position)
         with collector_paused():
             objects: list[Any] = decode_rows(rows, texts=True)
             known = pa.struct(list(self._schema))
             if self._names and self._names.register_known(objects, known):
                 objects = self._names.renamed_rows(objects)
-            return coerced_batch(objects, self._schema, place)
+            return coerced_batch(objects, self._schema, position)
 
 
 class InferredColumns(RowColumns):
@@ -182,8 +186,10 @@ class InferredColumns(RowColumns):
             return raw_schema(self._made_up)
         return self._schema
 
-    def batches(self, rows: Sequence[msgspec.Raw], place: RowPosition) -> Iterator[pa.RecordBatch]:
-        """Yield batches in the schema as this whole page has widened it."""
+    def batches(
+        self, rows: Sequence[msgspec.Raw], position: RowPosition
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield batches in the schema after this whole page."""
         if not rows:
             return
         familiar = self._familiar.read([part for _, part in _parts(rows, self._schema)])
@@ -193,16 +199,17 @@ class InferredColumns(RowColumns):
         with collector_paused():
             decoded = decode_rows(rows)
             if set(map(type, decoded)) != {dict}:
-                _refuse_other_than_objects(rows, place)
+                _refuse_other_than_objects(rows, position)
             objects = self._widened_by(decoded)
         if self._schema is None or not len(self._schema):
             raise SourceContractError(
-                f"page {place.page}: the rows have no members", "Describe them in ms.output.schema."
+                f"page {position.page}: the rows have no members",
+                "Describe the columns in ms.output.schema.",
             )
         for begin, part in _parts(rows, self._schema):
             with collector_paused():
                 batch = self._native(objects[begin : begin + len(part)], self._schema)
-            yield batch or self._coerced(part, place.later(begin), self._schema)
+            yield batch or self._coerced(part, position.later(begin), self._schema)
 
     def _widened_by(self, objects: list[Any]) -> list[Any]:
         """Widen the shape by the values of a page; return the page's rows with cleansed names."""
@@ -245,7 +252,7 @@ class InferredColumns(RowColumns):
         return pa.RecordBatch.from_arrays(rows.flatten(), schema=schema)
 
     def _coerced(
-        self, rows: Sequence[msgspec.Raw], place: RowPosition, schema: pa.Schema
+        self, rows: Sequence[msgspec.Raw], position: RowPosition, schema: pa.Schema
     ) -> pa.RecordBatch:
         with collector_paused():
             objects: list[Any] = decode_rows(rows, texts=True)
@@ -255,11 +262,11 @@ class InferredColumns(RowColumns):
                 is_key = self._keys is None or field.name in self._keys
                 if is_key and pa.types.is_string(field.type):
                     _settle_numbers(objects, field.name)
-            return coerced_batch(objects, schema, place)
+            return coerced_batch(objects, schema, position)
 
 
 def _settle_numbers(objects: list[dict[str, Any]], name: str) -> None:
-    """Replace the numbers in a column of texts by their texts, so that equal numbers are equal."""
+    """Replace the numbers in a column of texts by texts, so that equal numbers stay equal."""
     for row in objects:
         value = row.get(name)
         if type(value) is NumberText:
@@ -267,7 +274,7 @@ def _settle_numbers(objects: list[dict[str, Any]], name: str) -> None:
 
 
 def _made_up(spec: ExtractionSpec) -> Schema:
-    """Return the columns of a schema for a source that gave no row at all (rule F17)."""
+    """Return the columns of a schema for a source that sent no row at all (rule F17)."""
     keys = [Column(name, Primitive("string")) for name in spec.primary_keys]
     known = set(spec.primary_keys)
     deltas = [
@@ -287,13 +294,13 @@ def _parts(
         yield begin, rows[begin : begin + step]
 
 
-def _refuse_other_than_objects(rows: Sequence[msgspec.Raw], place: RowPosition) -> None:
-    for number, row in enumerate(rows, place.first_row):
+def _refuse_other_than_objects(rows: Sequence[msgspec.Raw], position: RowPosition) -> None:
+    for number, row in enumerate(rows, position.first_row):
         if not is_object(row):
             kind = kind_of(msgspec.json.decode(row))
             raise SourceContractError(
-                f"row {number} of page {place.page} is {kind}, not an object",
-                "ms.data.field must lead to an array of objects.",
+                f"row {number} of page {position.page} is {kind}, not an object",
+                "Set ms.data.field to the path of an array of objects.",
             )
 
 

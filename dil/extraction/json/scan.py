@@ -21,7 +21,7 @@ _NUMBER_BYTES = b"-0123456789"
 
 
 class MalformedError(ValueError):
-    """A text is not JSON; the message names the byte at which that shows."""
+    """A text is not JSON; the message names the byte at which the reader noticed it."""
 
     def __init__(self, reason: str, at: int) -> None:
         super().__init__(f"{reason} (byte {at})")
@@ -30,16 +30,16 @@ class MalformedError(ValueError):
 
 
 class OversizeError(ValueError):
-    """A value that has to be held as a whole is too long for that."""
+    """A value that must be held whole is too long."""
 
 
 def value_end(view: memoryview, *, is_all: bool, offset: int = 0) -> int | None:
-    """Return the offset in ``view`` behind its first value and the blanks that follow it.
+    """Return the offset in ``view`` after its first value and the blanks behind it.
 
     Args:
         view: Bytes of a text.
         is_all: Whether the text ends with these bytes.
-        offset: Where in the text these bytes begin, for the message.
+        offset: The offset of these bytes in the text, for the message.
 
     Returns:
         None if more bytes are needed to decide.
@@ -84,7 +84,7 @@ class Cursor:
         self._held = b""
 
     def peek(self) -> bytes:
-        """Move to the next byte that is no blank and return it; empty at the end of the text."""
+        """Move to the next non-blank byte and return it; empty at the end of the text."""
         while True:
             found = _BLANKS.match(self._held, self.at - self._begin)
             position = found.end() if found else len(self._held)
@@ -114,7 +114,7 @@ class Cursor:
             raise MalformedError("trailing characters", self.at)
 
     def value(self, most: int) -> Span | None:
-        """Move past the next value and return its bytes' span, with the blanks behind it.
+        """Move past the next value and the blanks behind it; return the span of these bytes.
 
         Returns:
             None, without moving, if the value is longer than ``most`` bytes.
@@ -146,8 +146,8 @@ class Cursor:
         return name
 
     def _fill(self, size: int) -> bool:
-        """Hold up to ``size`` bytes from here on; return whether there are any."""
-        self._held = b""  # so that not both are held
+        """Read ahead up to ``size`` bytes from here; return whether there are any."""
+        self._held = b""  # Only one of the two must be in memory.
         self._held = self.text.read(Span(self.at, self.at + size))
         self._begin = self.at
         return bool(self._held)

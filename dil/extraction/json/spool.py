@@ -26,12 +26,12 @@ _CHUNK = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SpoolLimits:
-    """How much of a body may be in memory at once, in bytes.
+    """The most bytes of a body that may be in memory at once.
 
     A body of up to ``body`` bytes is read whole. A longer one is read in windows of ``window``
     bytes; a window grows, up to ``value`` bytes, for a row or another value that is needed whole.
-    ``members`` is how many members of one object, or elements of one array, are kept for look-ups
-    when the object itself is longer than a window.
+    If an object or array is longer than a window, ``members`` is how many of its members or
+    elements are kept for look-ups.
     """
 
     body: int = 16 * 1024 * 1024
@@ -49,14 +49,15 @@ class Span:
 
 
 class Spool:
-    """UTF-8 text without byte order mark, in a temporary file that has no name (any more).
+    """UTF-8 text without byte order mark, in a temporary file without a name.
 
-    The file is in the folder of temporary files, which TMPDIR names, as long as this object lives.
+    The file is in the folder of temporary files, which TMPDIR names; it exists as long as this
+    object.
     """
 
     def __init__(self) -> None:
         with temporary_file_errors("a response"):
-            # Without a buffer: windows are larger than any.
+            # The file has no buffer, because windows are larger than any buffer.
             self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed by finalize
         self.size = 0
         weakref.finalize(self, self._file.close)

@@ -1,7 +1,7 @@
 """Cuts one long JSON array into windows of whole elements.
 
-A window is cut at a comma that is guessed and then proved: with a bracket in its place, the text
-up to it is a complete array only if the comma separated two elements of this array.
+A window ends at a comma that is first guessed and then proved: with a bracket in place of the
+comma, the text is a complete array only if the comma separates two elements of this array.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dil.extraction.json.spool import Span, Spool, SpoolLimits
 _OPEN, _CLOSE, _COMMA = b"[],"
 _BLANKS = b" \t\r\n"
 _TRIES = 8
-# The begin of an element; of an object up to its first name, as the other objects begin alike.
+# The beginning of an element; of an object up to its first name, because other objects begin alike.
 _HEAD = re.compile(rb'\{[ \t\r\n]*"[^"\\]{1,100}"[ \t\r\n]*:|[{\[]|')
 
 
@@ -25,7 +25,7 @@ def scan_elements(text: Spool, begin: int, limits: SpoolLimits) -> tuple[list[Sp
     """Return windows of the elements of an array, and the offset behind its closing bracket.
 
     Args:
-        text: Holds the array.
+        text: The text that holds the array.
         begin: The offset behind its opening bracket.
         limits: The lengths of windows and elements.
 
@@ -69,7 +69,7 @@ def _cut(buffer: bytearray, *, is_all: bool, offset: int) -> tuple[int, bool] | 
         except MalformedError as error:
             if error.at < offset + comma:
                 raise
-            continue  # no bracket may be here
+            continue  # A bracket must not be here.
         finally:
             buffer[comma] = _COMMA
         if end == comma + 1:
@@ -84,7 +84,7 @@ def _cut(buffer: bytearray, *, is_all: bool, offset: int) -> tuple[int, bool] | 
 
 
 def _likely_commas(buffer: bytearray) -> Iterator[int]:
-    """Yield the offsets of commas that may separate two elements, the last ones first."""
+    """Yield the offsets of commas that may separate two elements, from the end backwards."""
     first = _past_blanks(buffer, 1)
     found = _HEAD.match(buffer, first)
     head = found[0] if found else b""
@@ -148,7 +148,7 @@ class RowWindows:
             yield self._decode(self._text.read(span), span.begin)
 
     def nth(self, position: int) -> msgspec.Raw | None:
-        """Return a row by its number from 0, or from -1 for the last; None if there is none."""
+        """Return a row by its number from 0, or from -1 for the last row; None if it is missing."""
         if position < 0:
             return self._nth_from_end(-position)
         before = 0
@@ -169,7 +169,7 @@ class RowWindows:
         return None
 
     def _window(self, number: int) -> list[msgspec.Raw]:
-        """Return the rows of a window; the last one is kept, as the next look-up often needs it."""
+        """Return the rows of a window; the last window is kept for the next look-up."""
         if self._newest[0] != number:
             span = self._spans[number]
             self._newest = (number, self._decode(self._text.read(span), span.begin))

@@ -1,4 +1,4 @@
-"""The parts of an answer that steer paging: next page, flag, session key, total, its own page.
+"""Reads the parts of an answer that steer paging: next page, flag, session key, total, page.
 
 The members of ``ms.pagination`` for address and flag are additions to DIL's: see
 ``dil.model.settings.Pagination``. Source: RFC 8288. See rules G26 to G29.
@@ -40,8 +40,8 @@ _ESCAPED = re.compile(r"\\(.)")
 class SessionKey:
     """The session key of one response (rule G27).
 
-    ``text`` is the text that patterns are compared with; JSON null is the text ``null`` there, but
-    no cursor. ``is_there`` says that the response has the key at all, even if it is null or empty.
+    Patterns are compared with ``text``; JSON null has the text ``null`` but is no cursor.
+    ``is_there`` is true if the response has the key, even if it is null or empty.
     """
 
     text: str = ""
@@ -50,7 +50,7 @@ class SessionKey:
 
     @property
     def cursor(self) -> str:
-        """Return the text for the next request to send, empty if there is nothing to send."""
+        """Return the text to send with the next request, empty if there is none."""
         return "" if self.is_null else self.text
 
     @classmethod
@@ -63,7 +63,7 @@ class SessionKey:
 
 @dataclass(frozen=True, slots=True)
 class EchoedPage:
-    """The page values that a response gives for its own page; None for values it does not give."""
+    """The page values that a response states for its own page; None for missing values."""
 
     start: int | None = None
     size: int | None = None
@@ -124,7 +124,7 @@ def more_flag(place: str, response: Response, lookup: Lookup) -> bool | None:
 
 
 def has_place(place: str, response: Response, lookup: Lookup) -> bool:
-    """Return whether an answer has the place at all, even if its value is null or empty."""
+    """Return whether an answer has the place, even if its value is null or empty."""
     return not isinstance(found_at(place, response, lookup), Missing)
 
 
@@ -140,10 +140,10 @@ def found_at(place: str, response: Response, lookup: Lookup) -> JsonValue | Miss
 
 
 def total_count(found: JsonValue | Missing, previous: JsonValue, path: str) -> JsonValue:
-    """Return the total count after a page: its own, or ``previous`` if the page gives none.
+    """Return the total count after a page: the page's total, or ``previous`` if it has none.
 
     Raises:
-        SourceContractError: the value is there and is not a number (rule G26).
+        SourceContractError: the value exists but is not a number (rule G26).
     """
     if isinstance(found, Missing):
         return previous
@@ -161,7 +161,7 @@ def page_integer(found: JsonValue | Missing, path: str) -> int | None:
     """Return a page value of a response as an integer, None if it is missing or null.
 
     Raises:
-        SourceContractError: the value is not a whole number, nor the text of one.
+        SourceContractError: the value is neither a whole number nor the text of a whole number.
     """
     if isinstance(found, Missing) or found is None:
         return None
@@ -195,7 +195,7 @@ def session_key(
 
 
 def _element_keys(name: str, lookup: Callable[[str], JsonValue | Missing]) -> Iterator[str]:
-    """Yield the key's text from each element of a body that is an array."""
+    """Yield the key's text from each element if the body is an array."""
     position = 0
     while not isinstance(lookup(str(position)), Missing):
         found = lookup(f"{position}.{name}")

@@ -10,16 +10,16 @@ from dil.extraction.parameters import PageValues
 
 _REMEMBERED = 100_000
 _MOST_EMPTY = 1000
-# Rows of the table that continue by page values alone, without a statement of the source.
+# Rows of the decision table that continue only by page values, without a statement of the source.
 _BY_VALUES = frozenset({13, 14, 18})
 _BY_CURSOR, _BY_ADDRESS = 12, 17
 
 
 class PagingGuard:
-    """Remembers the pages seen in one walk, and is asked before each further request.
+    """Remembers the pages of one walk, and checks each further request.
 
     It remembers eight bytes of each of the newest 100,000 cursors and addresses. Polling for a
-    session condition and sending payload rows may repeat requests, which are not refused.
+    session condition and sending payload rows may repeat requests; the guard does not refuse these.
     ``content`` is the hash of the page before the first page of this walk.
     """
 
@@ -38,18 +38,18 @@ class PagingGuard:
 
     @property
     def reads_content(self) -> bool:
-        """Return whether bodies have to be hashed, because pages are compared."""
+        """Return whether bodies must be hashed, because pages are compared."""
         rules = self._rules
         by_values = rules.is_paged or rules.has_total or rules.has_more
         return by_values and rules.condition is None and not self._allows_equal_pages
 
     @property
     def content(self) -> bytes | None:
-        """Return the hash of the last page that was checked, None if there is none."""
+        """Return the hash of the last checked page, None if there is none."""
         return self._content
 
     def check(self, decision: PagingDecision, state: PageState, content: bytes | None) -> None:
-        """Refuse the next request if it would only repeat an earlier one.
+        """Raise if the next request would only repeat an earlier one.
 
         Args:
             decision: The row of the table that wants another request.
@@ -71,7 +71,7 @@ class PagingGuard:
     def check_values(
         self, decision: PagingDecision, asked: PageValues, following: PageValues
     ) -> None:
-        """Refuse to ask for an earlier page again because an answer echoed another page value.
+        """Raise if an answer's page value would make the next request repeat an earlier page.
 
         Args:
             decision: The row of the table that wants another request.
@@ -112,8 +112,8 @@ class PagingGuard:
     def _refuse_equal(self, content: bytes | None) -> None:
         if content is not None and content == self._content and self.reads_content:
             raise _broken(
-                "two pages in a row are the same, byte for byte: the source ignores the parameter "
-                "that says which page is meant",
+                "two pages in a row are the same, byte for byte: the source ignores the parameter"
+                " that says which page is meant",
                 "Check its name in ms.parameters, and where it is sent. If such pages are right, "
                 'write "allowEqualPages": true in ms.pagination.',
             )

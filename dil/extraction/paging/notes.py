@@ -1,7 +1,7 @@
-"""Notes about oddities of a walk through pages that are no failure; without side effects.
+"""Notes about oddities of a walk through pages that are no failure; pure.
 
 The decision table (rules G1 to G20) ends a walk quietly if the source contradicts itself or the
-job file. Each such end is a sentence in the run's report. The sentences are fixed, so that the
+job file. Each such end adds a sentence to the run's report. The sentences are fixed, so that the
 report can count the work units with the same note.
 """
 
@@ -87,7 +87,8 @@ SHORT_PAGE = (
 )
 SAME_ROWS = "two pages in a row had the same rows; they may be doubled, and others may be missing"
 
-# Notes that leave in doubt whether each row came once; with `strict` they fail the work unit.
+# Notes that cast doubt on whether each row came exactly once; with `strict` they fail the work
+# unit.
 DOUBTS = frozenset(
     {
         TOTAL_NOT_REACHED, TOTAL_EXCEEDED, CURSOR_LEFT, MORE_LEFT, NEXT_LEFT, NO_CONTENT,
@@ -95,23 +96,23 @@ DOUBTS = frozenset(
     }
 )  # fmt: skip
 
-# Only a first page was read, and nothing shows that it had all rows; people have to check.
+# Only a first page was read, and nothing proves that it had all rows; a person has to check.
 _ONLY_ONE_PAGE = frozenset({NO_KEY, NO_LINK, NO_NEXT, NO_FLAG_LEFT})
 EMPHASIS = "ROWS MAY BE MISSING: "
-# Parameters of a request that say how many rows a page may have.
+# Parameters that set the number of rows of a page.
 _LIMIT = re.compile(
     r"limit|size|per_?page|max_?results|^(?:\$?top|rows|count|first|take)$", re.IGNORECASE
 )
 
 _TOTAL_ROW, _NO_NEXT_ROW, _LAST_ROW = 6, 17, 15
-# Rows of the decision table by which the answer names the next page.
+# Rows of the decision table in which the answer names the next page.
 _NAMING = frozenset({12, 17, 18})
-# Rows of the decision table by which the page values alone say where the next page begins.
+# Rows of the decision table in which only the page values say where the next page begins.
 _BY_VALUES = frozenset({13, 18})
 
 
 def emphasized(note: str) -> str:
-    """Return a note, emphasized if only the first page was read and there may be others."""
+    """Return a note, emphasized if only the first page was read and more pages may exist."""
     return f"{EMPHASIS}{note}" if note in _ONLY_ONE_PAGE else note
 
 
@@ -136,8 +137,8 @@ def end_notes(
         rules: The configured rules.
         state: The state after the last page.
         decision: The row of the table that stopped it.
-        has_body: Whether the last answer had a body, in which fields could have been.
-        asked: How many rows the last request asked for, None if that is not known.
+        has_body: Whether the last answer had a body, which could have held fields.
+        asked: How many rows the last request asked for, None if unknown.
     """
     found = {
         CAPPED: decision.row == CAP_ROW,
@@ -159,7 +160,7 @@ def end_notes(
 
 
 def _names_another_page(rules: PagingRules, state: PageState) -> bool:
-    """Return whether an empty page came with a cursor that row 12 would have sent."""
+    """Return whether an empty page had a cursor that row 12 would have sent."""
     if state.rows or rules.condition or not (rules.sends_session or rules.is_paged):
         return False
     if not state.key.cursor or total_reached(rules, state) or state.more is False:
@@ -171,7 +172,7 @@ def _names_another_page(rules: PagingRules, state: PageState) -> bool:
 def _nothing_named(
     rules: PagingRules, state: PageState, decision: PagingDecision
 ) -> dict[str, bool]:
-    """Return the notes about `next` or `more` that no answer had, each with whether it applies."""
+    """Return each note about a `next` or `more` that no answer had, and whether it applies."""
     lacks_next = (
         decision.row == _NO_NEXT_ROW and not state.next_was_there and _may_have_another(state)
     )
@@ -191,9 +192,9 @@ def _may_have_another(state: PageState) -> bool:
 
 
 def _lacks_its_key(rules: PagingRules, state: PageState) -> bool:
-    """Return whether a cursor was expected and never seen, though there may be another page.
+    """Return whether the expected cursor never came, although another page may exist.
 
-    A page that is not full is the last one; many sources leave the cursor out there.
+    A page that is not full is the last one; many sources leave the cursor out of it.
     """
     if not rules.has_session or rules.condition or state.key_was_there or state.more is False:
         return False
@@ -204,8 +205,8 @@ class PageNotes:
     """Finds oddities between the pages of one walk, by a checksum of each page's rows.
 
     Args:
-        before: The page before the first one, if the walk was resumed.
-        compares: Whether two pages in a row with equal rows are odd; else rows are not read.
+        before: The page before the first page, if the walk was resumed.
+        compares: Whether to note two pages in a row with equal rows; if not, rows are not read.
     """
 
     def __init__(self, before: LastPage, *, compares: bool) -> None:
@@ -223,7 +224,7 @@ class PageNotes:
             page.batches = self._reading(page.batches)
 
     def about(self, page: Page) -> tuple[str, ...]:
-        """Return notes about the page that was watched, after all its rows were read."""
+        """Return notes about the watched page, after all its rows were read."""
         if self._was_short and page.rows:
             return (SHORT_PAGE,)
         if not self._is_named:
@@ -234,7 +235,7 @@ class PageNotes:
         return (SAME_ROWS,) if is_same and self._rows else ()
 
     def go_on(self, decision: PagingDecision, *, is_short: bool) -> None:
-        """Remember why there is another page.
+        """Record the reason for another page.
 
         Args:
             decision: The row of the table that asks for it.
@@ -256,6 +257,7 @@ class PageNotes:
     def _reading(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             self._rows += batch.num_rows
-            # Serialized, because a slice shares the buffers of all rows that it was cut from.
+            # The row is serialized, because a slice shares the buffers of all rows from which it
+            # was cut.
             self._number = zlib.crc32(batch.serialize(), self._number)
             yield batch

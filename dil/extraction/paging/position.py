@@ -17,12 +17,12 @@ from dil.model.settings import flat_parameters
 
 @dataclass(frozen=True, slots=True)
 class LastPage:
-    """The last page of an attempt, which the first page of the next attempt is compared with.
+    """The last page of an attempt, for comparison with the first page of the next attempt.
 
     ``content`` is the hash of the body in hexadecimal, empty if bodies are not compared. ``rows``
     and ``checksum`` are the number and checksum of its rows, if rows are compared. ``names_next``
-    says that the page named the next page, ``is_short`` that it had fewer rows than the start of
-    the next page assumes.
+    is true if the page named the next page, ``is_short`` if it had fewer rows than the start of the
+    next page assumes.
     """
 
     content: str = ""
@@ -34,12 +34,12 @@ class LastPage:
 
 @dataclass(frozen=True, slots=True)
 class PagingPosition:
-    """The state between two pages; all rows before it are read, and none after it.
+    """The state between two pages: all rows before it were read, and no row after it.
 
     ``number`` counts the requests so far. ``values`` and ``next_uri`` are the page values and the
-    address of the next request. The other fields come from earlier pages: ``processed`` rows, rows
-    that were ``dropped``, the last session key, the total as text. ``sent_rows`` is a hash of all
-    payload rows that were sent, in order, empty without payload.
+    address of the next request. The other fields come from earlier pages: the numbers of
+    ``processed`` and ``dropped`` rows, the last session key, the total as text. ``sent_rows`` is a
+    hash of all payload rows that were sent, in order, empty without payload.
     """
 
     number: int = 0
@@ -73,7 +73,7 @@ class PagingPosition:
 
     @property
     def state(self) -> PageState:
-        """Return the state before the next page, with no rows of a page."""
+        """Return the state before the next page, without rows of a page."""
         return PageState(
             processed=self.processed,
             key=self.key,
@@ -85,7 +85,7 @@ class PagingPosition:
         )
 
     def encoded(self) -> str:
-        """Return JSON text for ``decoded``; cursors and addresses are in it unchanged."""
+        """Return the position as JSON text for ``decoded``; cursors and addresses are unchanged."""
         return msgspec.json.encode(self).decode()
 
     @classmethod
@@ -115,7 +115,7 @@ def next_values(previous: PageValues, echoed: EchoedPage, rows: int, cursor: str
 
 
 def skips_rows(spec: ExtractionSpec, size: int | None, echoed: EchoedPage, rows: int) -> bool:
-    """Return whether the next start skips rows, because the page had fewer rows than it steps by.
+    """Return whether the next start skips rows, because the page had fewer rows than the step.
 
     The start steps by the requested ``size`` (rule G29), and a source that caps its pages gives
     fewer rows. A page value in the answer would correct the start.

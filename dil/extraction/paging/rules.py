@@ -64,10 +64,10 @@ PAGE_VALUES = frozenset({"pagestart", "pageno"})
 class PagingRules:
     """The configured part of the decision.
 
-    ``sends_session`` says that a parameter has the type session, so that the source gets cursors.
-    ``is_paged`` says that there are page values. ``has_next`` says that answers name the next page,
-    ``has_more`` that they say whether there is one, and ``follows_links`` that the Link header
-    names it. A cap of None is no cap. ``sent_values`` are the types of page values that are sent.
+    ``sends_session`` is true if a parameter has the type session, so that the source gets cursors.
+    ``is_paged`` is true if there are page values. ``has_next`` is true if answers name the next
+    page, ``has_more`` if they have a flag for it, and ``follows_links`` if the Link header names
+    it. A cap of None is no cap. ``sent_values`` are the types of page values in requests.
     """
 
     has_session: bool = False
@@ -125,13 +125,13 @@ class PagingRules:
 class PageState:
     """The state after one page; rows are counted before converters.
 
-    ``previous_key`` is the key of the page before, None for the first page. ``key_was_there`` says
-    that this page or an earlier one had a key. ``total`` is None until a page has it.
-    ``elapsed_s`` counts from the first request of the attempt. ``payload_left`` is None when the
-    job has no payload. ``asked`` counts requests so far. ``page_size`` is how many rows a full page
-    has, None if the job does not say it. ``files_left`` says that the session has another answer of
-    its own, ``had_files`` that it had one before. ``next_uri`` and ``more`` are the address and the
-    flag in this answer for the page after it; ``next_was_there`` and ``more_was_there`` say that
+    ``previous_key`` is the key of the page before, None for the first page. ``key_was_there`` is
+    true if this page or an earlier one had a key. ``total`` is None until a page has it.
+    ``elapsed_s`` counts from the first request of the attempt. ``payload_left`` is None if the job
+    has no payload. ``asked`` counts requests so far. ``page_size`` is how many rows a full page
+    has, None if the job does not say it. ``files_left`` is true if the session has another answer
+    of its own, ``had_files`` if it had one before. ``next_uri`` and ``more`` are this answer's
+    address of the next page and its flag; ``next_was_there`` and ``more_was_there`` are true if
     this answer or an earlier one had the place of the address, or the flag.
     """
 
@@ -156,8 +156,8 @@ class PageState:
 def decide(rules: PagingRules, state: PageState) -> PagingDecision:
     """Return the decision of the first row of the table that matches.
 
-    The guard against a source that repeats its cursor for ever acts only if row 12 would send
-    another request (rule G24).
+    The check for a source that repeats its cursor for ever acts only if row 12 would send another
+    request (rule G24).
     """
     decision = (
         _by_condition(rules, state)
@@ -179,7 +179,7 @@ def _is_at_cap(rules: PagingRules, state: PageState) -> bool:
 
 
 def _by_condition(rules: PagingRules, state: PageState) -> PagingDecision | None:
-    """Rows 1 to 3: the answer itself says stop or fail, or the condition was not met in time."""
+    """Decide by rows 1 to 3: the answer says stop or fail, or the condition was not met in time."""
     if rules.condition and rules.condition.fullmatch(state.key.text):
         return PagingDecision(Action.STOP, 1)
     if rules.fail_condition and rules.fail_condition.fullmatch(state.key.text):
@@ -190,7 +190,7 @@ def _by_condition(rules: PagingRules, state: PageState) -> PagingDecision | None
 
 
 def _by_work_left(rules: PagingRules, state: PageState) -> PagingDecision | None:
-    """Rows 4 to 8: payload, total count, polling, and files."""
+    """Decide by rows 4 to 8: payload, total count, polling, and files."""
     if state.payload_left is not None:
         return (
             PagingDecision(Action.NEXT, 5) if state.payload_left else PagingDecision(Action.STOP, 4)
@@ -205,7 +205,7 @@ def _by_work_left(rules: PagingRules, state: PageState) -> PagingDecision | None
 
 
 def _by_answer(rules: PagingRules, state: PageState) -> PagingDecision | None:
-    """Rows 16 to 18: the answer itself says whether there is another page."""
+    """Decide by rows 16 to 18: the answer itself says whether there is another page."""
     if state.more is False:
         return PagingDecision(Action.STOP, 16)
     if rules.has_next:
@@ -216,7 +216,7 @@ def _by_answer(rules: PagingRules, state: PageState) -> PagingDecision | None:
 
 
 def _by_rows(rules: PagingRules, state: PageState) -> PagingDecision | None:
-    """Rows 9, 10 and 19: a page without rows, polling with pages, and a page that is not full."""
+    """Decide by rows 9, 10 and 19: no rows, polling with pages, a page that is not full."""
     if state.rows == 0:
         return PagingDecision(Action.STOP, 9)
     if rules.condition:
@@ -227,7 +227,7 @@ def _by_rows(rules: PagingRules, state: PageState) -> PagingDecision | None:
 
 
 def _by_session(rules: PagingRules, state: PageState) -> PagingDecision | None:
-    """Rows 11 and 12: cursors."""
+    """Decide by rows 11 and 12: cursors."""
     if not rules.has_session or rules.condition:
         return None
     if not state.key.cursor:
@@ -240,7 +240,7 @@ def _by_session(rules: PagingRules, state: PageState) -> PagingDecision | None:
 
 
 def _by_pages(rules: PagingRules, state: PageState) -> PagingDecision:
-    """Rows 13 to 15: pages, a total that is not reached, and the end."""
+    """Decide by rows 13 to 15: pages, a total that is not reached, and the end."""
     if rules.is_paged:
         return PagingDecision(Action.NEXT, 13)
     if total_reached(rules, state) is False:
@@ -249,7 +249,7 @@ def _by_pages(rules: PagingRules, state: PageState) -> PagingDecision:
 
 
 def total_reached(rules: PagingRules, state: PageState) -> bool | None:
-    """Return whether the total is reached, None when it is not configured or not known."""
+    """Return whether the total is reached, None if it is not configured or not known."""
     if not rules.has_total or not isinstance(state.total, int | float | Decimal):
         return None
     return state.processed >= state.total

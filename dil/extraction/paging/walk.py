@@ -71,10 +71,9 @@ class WalkCounters:
     answers that were no warnings. ``asked`` counts the requests that the walk made, ``resent`` the
     further requests by which the session repeated them. ``by_status`` counts answers by the
     hundreds of their status (2 for 2xx), if the protocol has one, ``warned`` the answers whose
-    status makes them a warning.
-    ``notes`` are fixed sentences for the run's report, each once: oddities of the answers
-    and of the end of the walk that are no failure. ``is_void`` says that a later attempt
-    must not continue behind these pages, because it would fail in the same way.
+    status counts as a warning. ``notes`` are fixed sentences for the run's report, each once:
+    oddities of the answers and of the end of the walk that are no failure. If ``is_void`` is true,
+    a later attempt must not continue after these pages, because it would fail in the same way.
     ``left_out`` are the paths of columns that rows had and ``ms.output.schema`` leaves out.
     """
 
@@ -101,7 +100,7 @@ class WalkCounters:
         self.bytes += size
 
     def leave_out(self, columns: Iterable[str]) -> None:
-        """Add columns that a page's rows had and the output leaves out, up to a limit."""
+        """Add names of columns that a page's rows had and the output lacks, up to a limit."""
         for column in columns:
             if len(self.left_out) == MOST_LEFT_OUT:
                 return
@@ -112,10 +111,10 @@ class Clock(Protocol):
     """Monotonic time in seconds, and a way to wait; the task passes in ``time``."""
 
     def monotonic(self) -> float:
-        """Return seconds that never go back."""
+        """Return the seconds of a clock that never goes back."""
 
     def sleep(self, seconds: float, /) -> None:
-        """Wait."""
+        """Wait the given number of seconds."""
 
 
 class ResumeRefusedError(Exception):
@@ -132,14 +131,14 @@ def _no_log(session: Session, values: RequestValues) -> None:
 
 @dataclass(frozen=True)
 class Walk:
-    """Everything that decides how the pages of one attempt are walked.
+    """Everything that decides the walk through the pages of one attempt.
 
     ``start`` is the position that an earlier attempt reached. ``payload`` are the rows to send, one
     in each request; without a row there is no request. ``refused`` gets the rows that the receiver
     refuses; if it is None, such a row ends the walk. ``refused_before`` are the rows that an
-    earlier attempt put aside, by the number of their request: they are put aside once more.
-    ``on_page`` is called between two pages, when all rows of the earlier page were taken, with the
-    position of the walk. ``log_request`` is called with each request before it is sent.
+    earlier attempt put aside, by the number of their request: they are put aside again.
+    ``on_page`` is called with the position of the walk between two pages, after all rows of the
+    earlier page were read. ``log_request`` is called with each request before it is sent.
     """
 
     spec: ExtractionSpec
@@ -160,14 +159,14 @@ _Ask = Callable[[RequestValues], tuple[Page, Response]]
 def walk_pages(
     session: ByteSession, extractor: Extractor, walk: Walk
 ) -> Iterator[tuple[Page, RequestValues]]:
-    """Yield each page with the values of its request, lazily: one page is in memory.
+    """Yield each page with the values of its request; only one page is in memory.
 
     The next request is sent when the caller asks for the next page. Batches of a page that were
     not consumed by then are read and counted, so that paging does not depend on the caller.
 
     Raises:
-        SourceContractError: a value for the paging rules is of the wrong kind, the rules say fail,
-            or the source leads in circles.
+        SourceContractError: a value for the paging rules has the wrong type, the rules say fail, or
+            the source leads in circles.
         SourceError: from the session or the extractor.
         ResumeRefusedError: the source refuses to continue from ``walk.start``, or the payload rows
             differ from the rows that were sent before.
@@ -199,7 +198,7 @@ def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestVa
         page = Page(iter(()), last.lookup)
         walk.log_request(session, values)
         rows = session.read(values)
-        begin = list(islice(rows, 1))  # a refusal of the session is raised here
+        begin = list(islice(rows, 1))  # A refusal of the session is raised here.
         page.batches = _counted(chain(begin, rows), page, last, session)
         return page, Response(body=None)
 
@@ -207,7 +206,7 @@ def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestVa
 
 
 def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
-    """Run the loop (rule G21); ``ask`` sends one request."""
+    """Yield each page and its request, running the loop (rule G21); ``ask`` sends a request."""
     rules, guard, pace = PagingRules.of(walk.spec), _guard(walk), _Pace(walk)
     start = walk.start or PagingPosition(values=initial_values(walk.spec))
     state, values, rows = start.state, start.values, walk.payload
@@ -244,7 +243,7 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
             return
         following = next_values(values, echoed, page.rows, state.key.cursor)
         body: object = response.body
-        walk.counters.is_void = True  # an error here would come again from any page
+        walk.counters.is_void = True  # An error here would occur again after any page.
         guard.check(decision, state, body.content if isinstance(body, MeasuredBody) else None)
         guard.check_values(decision, values, following)
         walk.counters.is_void = False
@@ -322,7 +321,7 @@ def _request(walk: Walk, values: PageValues, state: PageState) -> RequestValues:
 
 
 def _answered(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tuple[Page, Response]:
-    """Send a request; ``number`` requests came before it, also in earlier attempts.
+    """Return the page and the answer of a request; ``number`` requests came before it.
 
     Raises:
         ResumeRefusedError: the source refuses the first request of a resumed walk.
@@ -351,7 +350,7 @@ def _skips(walk: Walk, rows: PayloadRows, start: PagingPosition) -> bool:
 
 
 def _sent(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tuple[Page, Response]:
-    """Send a payload row; put it aside if the receiver refuses it and the job keeps such rows.
+    """Send a payload row and return its page; put a refused row aside if the job keeps such.
 
     The rows before a refused row were sent.
     """
@@ -391,7 +390,7 @@ def _note(walk: Walk, *notes: str) -> None:
         walk.counters.is_void = True
         raise SourceContractError(
             f"paging is strict, and {doubt}",
-            "Look at the answers of the source. Without `strict` in ms.pagination this is only a"
+            "Check the answers of the source. Without `strict` in ms.pagination this is only a"
             " note in the run's report, and the rows that came are published.",
         )
 
@@ -425,7 +424,7 @@ def _state_after(walk: Walk, before: PageState, page: Page, response: Response) 
 
 
 def _is_short(walk: Walk, state: PageState, echoed: EchoedPage, page: Page) -> bool:
-    """Return whether rows behind a page may be skipped without a total that would show it."""
+    """Return whether rows after a page may be skipped, and no total would show it."""
     if state.total is not None or page.is_whole:
         return False
     return skips_rows(walk.spec, state.page_size, echoed, page.rows + page.dropped)
@@ -448,7 +447,7 @@ def _counted(
 
 
 class _Pace:
-    """Keeps the call interval between starts of requests (rule G23), and the time of the first."""
+    """Keeps the call interval between requests (rule G23), and the start of the first request."""
 
     def __init__(self, walk: Walk) -> None:
         self._walk = walk

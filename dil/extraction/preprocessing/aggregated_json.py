@@ -19,7 +19,7 @@ from dil.text.paths import compile_path, index
 
 T = TypeVar("T")
 
-_FIX = "Compare the parameters of the preprocessor with what the source answers."
+_FIX = "Compare the parameters of the preprocessor with an answer of the source."
 
 
 class AggregatedJsonProcessor(Preprocessor):
@@ -37,7 +37,7 @@ class AggregatedJsonProcessor(Preprocessor):
 
     @classmethod
     def check(cls, parameters: Parameters) -> Iterable[str]:
-        """Return the problems: a path that is missing, or a text that is no path."""
+        """Return the problems: a missing path, or a text that is no path."""
         for name in ("header", "data"):
             if not parameters.get(name):
                 yield f"{name} is missing"
@@ -112,7 +112,7 @@ def _bad_path(name: str, text: str | Secret, *, is_single: bool = False) -> Iter
     if is_single and not path.is_place:
         yield f'{name} has "{text}", which may find several places; write a path to one place'
     elif name == "fields" and not path.name:
-        yield f'{name} has "{text}", which ends without a name to copy it under'
+        yield f'{name} has "{text}", which ends without a name under which to copy the value'
 
 
 def _document(stream: BinaryIO) -> msgspec.Raw:
@@ -123,7 +123,7 @@ def _document(stream: BinaryIO) -> msgspec.Raw:
             raise SourceContractError(
                 f"the body has more than {AGGREGATED_BODY_BYTES:,} bytes, which are too many to be"
                 " turned into rows",
-                "Ask for smaller pages.",
+                "Request smaller pages.",
             )
     what = f'the body is no JSON; it begins: "{glimpse(bytes(body[:1024]))}"'
     return _decoded(body.removeprefix(b"\xef\xbb\xbf"), msgspec.Raw, what)
@@ -162,12 +162,12 @@ def _find(root: msgspec.Raw, path: str) -> msgspec.Raw | None:
 
 
 def _first(value: msgspec.Raw) -> bytes:
-    """Return the first byte of a value behind blanks, which shows the type of the value."""
+    """Return the first byte of a value after blanks, which shows the type of the value."""
     return bytes(memoryview(value)[:1])
 
 
 def _decoded(data: msgspec.Raw | bytearray, kind: type[T], what: str) -> T:
-    """Return JSON decoded as a type; values inside are decoded only as far as the type says."""
+    """Return JSON decoded as a type; values inside are decoded only as far as the type requires."""
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -38,14 +38,14 @@ _PARAMETERS = {
 _SHOWN = 5
 _BLOCK = 512
 _MAGIC_AT = 257
-# Behind the last member of a zip archive: record, comment (APPNOTE.TXT 4.3.16).
+# The end of a zip archive after its last member: record, comment (APPNOTE.TXT 4.3.16).
 _END_RECORD = b"PK\x05\x06"
 _END_SIZE = 22
 _MOST_COMMENT = 65_535
 _IN_ZIP64 = 0xFFFFFFFF
 _ENCRYPTED = 1
-# In front of each member: signature, version, flags, method, time, date, checksum, both sizes, and
-# the lengths of name and extra field (4.3.7).
+# The header before each member: signature, version, flags, method, time, date, checksum, both
+# sizes, and the lengths of name and extra field (4.3.7).
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 _LOCATOR = struct.Struct("<4sIQI")
 _END64 = struct.Struct("<4sQ2H2I4Q")
@@ -54,13 +54,13 @@ _SIZES_OF_ZIP64 = 1
 
 
 class Zip(Preprocessor):
-    """Turns a zip archive into the bytes of its one file; the archive is on disk meanwhile."""
+    """Turns a zip archive into the bytes of its one file; meanwhile the archive is on disk."""
 
     parameters: ClassVar[Mapping[str, str]] = _PARAMETERS
 
     @classmethod
     def check(cls, parameters: Parameters) -> Iterable[str]:
-        """Return what is wrong with the pattern."""
+        """Return the problems of the pattern."""
         return _pattern_problems(parameters)
 
     @classmethod
@@ -77,15 +77,15 @@ class Zip(Preprocessor):
 class Tar(Preprocessor):
     """Turns a tar archive into the bytes of its one file; links and folders do not count as files.
 
-    The archive is read as a stream, so a second file is noticed only after the first one was
-    read; then the task fails.
+    The archive is read as a stream, so a second file is noticed only after the first one was read.
+    Then the task fails.
     """
 
     parameters: ClassVar[Mapping[str, str]] = _PARAMETERS
 
     @classmethod
     def check(cls, parameters: Parameters) -> Iterable[str]:
-        """Return what is wrong with the pattern."""
+        """Return the problems of the pattern."""
         return _pattern_problems(parameters)
 
     @classmethod
@@ -107,7 +107,7 @@ def _pattern_problems(parameters: Parameters) -> Iterator[str]:
 
 
 def _wanted(pattern: str) -> Callable[[str], bool]:
-    """Return a function that says whether the file at a path inside an archive is to be read."""
+    """Return a function that decides whether to read the file at a path inside an archive."""
     if not pattern:
         return _is_data
     compiled: re.Pattern[str] = compile_java(pattern)
@@ -121,7 +121,7 @@ def _is_data(path: str) -> bool:
 
 
 def _only(word: str, found: list[str], count: int) -> SourceContractError:
-    """Return the error for an archive with ``count`` files to read; ``found`` are the first."""
+    """Return the error for an archive with ``count`` matching files; ``found`` are the first."""
     names = ", ".join(repr(name) for name in found[:_SHOWN])
     more = "" if count <= _SHOWN else f" and {count - _SHOWN} more"
     what = f"{count} files to read: {names}{more}" if found else "no file to read"
@@ -150,14 +150,15 @@ def _unzipped(source: BinaryIO, wanted: Callable[[str], bool]) -> Pieces:
         except NotImplementedError as error:
             raise SourceContractError(
                 f"the zip archive is packed by a method that is not supported: {error}",
-                "Pack it with one of the methods stored, deflate, bzip2 and lzma.",
+                "Pack the archive with one of the methods stored, deflate, bzip2 and lzma.",
             ) from error
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, kept: IO[bytes]) -> Pieces:
     if info.flag_bits & _ENCRYPTED:
         raise SourceContractError(
-            "the file inside the zip archive is encrypted", "Ask the source for another form."
+            "the file inside the zip archive is encrypted",
+            "Ask the source for an archive without encryption.",
         )
     _check_sizes(kept, info)
     made = 0
@@ -170,7 +171,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, kept: IO[bytes]) ->
 
 
 def _check_sizes(kept: IO[bytes], info: zipfile.ZipInfo) -> None:
-    """Refuse a member if the list of files and the member itself give different lengths.
+    """Raise if the list of files and the member's own header give different lengths.
 
     The member's header has checksum and sizes, else a descriptor behind its data (4.3.9) has them.
     """
@@ -185,7 +186,7 @@ def _check_sizes(kept: IO[bytes], info: zipfile.ZipInfo) -> None:
         size, packed = _sizes_of_zip64(extra) or (size, packed)
     listed = (info.CRC, info.compress_size, info.file_size)
     found = (crc, packed, size)
-    # A header may lack some of them.
+    # A header may lack some of the sizes.
     if any(found) and all(here in (0, there) for here, there in zip(found, listed, strict=True)):
         return
     if any(found) and not flags & _HAS_DESCRIPTOR:
@@ -230,7 +231,7 @@ def _keep(source: BinaryIO, kept: IO[bytes]) -> None:
 
 
 def _check_ends(kept: IO[bytes]) -> None:
-    """Refuse bytes that are no archive, a cut archive, or one with something behind its end."""
+    """Raise if bytes are no archive, or the archive is incomplete or has bytes behind its end."""
     size = kept.seek(0, 2)
     kept.seek(0)
     begin = kept.read(1024)
@@ -260,7 +261,7 @@ def _check_ends(kept: IO[bytes]) -> None:
 
 
 def _list_of_zip64(kept: IO[bytes], end: int) -> int:
-    """Return the length of the list of files by the record of ZIP64, 0 without one (4.3.14)."""
+    """Return the length of the list of files from the record of ZIP64, 0 without one (4.3.14)."""
     kept.seek(max(0, end - _LOCATOR.size))
     locator = kept.read(_LOCATOR.size)
     if len(locator) < _LOCATOR.size or not locator.startswith(b"PK\x06\x07"):
@@ -318,7 +319,7 @@ def _long_headers() -> SourceContractError:
 
 
 def _check_tail(watched: _WatchedStream, end: int) -> None:
-    """Refuse an archive that was cut or damaged, which the library takes for its end.
+    """Raise if an archive is incomplete or damaged; the library takes that for its end.
 
     Only zeros from ``end`` on prove that the archive is whole.
     """

@@ -1,4 +1,4 @@
-"""Checks ASCII-armored PGP messages; GnuPG would drop text around one, and accept a cut one.
+"""Checks ASCII-armored PGP messages, because GnuPG drops text around them and accepts a part.
 
 Source: RFC 9580, 6.2.
 """
@@ -15,7 +15,7 @@ _END = b"\n-----END PGP MESSAGE-----"
 
 
 class WatchedArmor(ReadStream):
-    """Passes on a PGP message, armored ones only if they are whole; owns the stream beneath."""
+    """Passes on a PGP message; an armored message must be whole. Owns the stream beneath."""
 
     def __init__(self, source: BinaryIO) -> None:
         self._source = source

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _CHUNK = 1 << 20
-# Content types of packed bytes; they do not name the format inside.
+# Content types of packed bytes; they do not show the format inside.
 _PACKED = frozenset(
     {
         "application/octet-stream", "binary/octet-stream", "application/gzip",
@@ -131,7 +131,7 @@ class _Preprocessed(Extractor):
 def _to_the_end(
     batches: Iterator[pa.RecordBatch], stream: _WholeStream, where: str
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches, then read the rest that the extractor left: damage may show there."""
+    """Yield the batches, then read the rest that the extractor left, in which damage may show."""
     try:
         with _located(where):
             yield from batches

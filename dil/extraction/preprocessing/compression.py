@@ -28,7 +28,7 @@ from dil.extraction.streams import ReadStream, read_up_to
 from dil.spi.preprocessor import Preprocessor, without_suffix
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_ZSTD_SKIPPED = b"\x2a\x4d\x18"  # behind a byte 0x50 to 0x5f
+_ZSTD_SKIPPED = b"\x2a\x4d\x18"  # The byte before it is 0x50 to 0x5f.
 
 
 class _ZlibMember:
@@ -48,7 +48,7 @@ class _ZlibMember:
 
     @property
     def needs_input(self) -> bool:
-        """Return whether more input is needed; after a full piece the library may hold more."""
+        """Return whether more input is needed; the library may hold output after a full piece."""
         return not self._object.unconsumed_tail and not self._is_full
 
     @property
@@ -64,9 +64,9 @@ class _ZlibMember:
 
 _GZIP = CompressedFormat(
     "gzip",
-    # Three times as fast as zlib, and as strict.
+    # This library is three times as fast as zlib, and as strict.
     partial(_ZlibMember, isal_zlib.decompressobj, 16 + zlib.MAX_WBITS),
-    (cast("type[Exception]", isal_zlib.error),),  # the type stub says it is an instance
+    (cast("type[Exception]", isal_zlib.error),),  # the type stub declares an instance
     b"\x1f\x8b",
 )
 _BZIP2 = CompressedFormat("bzip2", bz2.BZ2Decompressor, (OSError, ValueError), b"BZh")
@@ -169,7 +169,7 @@ def _inflated(source: BinaryIO) -> Pieces:
 
 
 def _unzstd(source: BinaryIO) -> Pieces:
-    import pyarrow as pa  # here: the driver loads this module to check parameters
+    import pyarrow as pa  # Imported here, because the driver loads this module to check parameters.
 
     ahead = _Ahead(source, 4)
     if not ahead.begin:
@@ -197,7 +197,7 @@ def _zstd_error(reason: str) -> Exception:
 
 
 class _Ahead(ReadStream):
-    """A stream whose first bytes can be looked at; keeps the error that its source raised."""
+    """A stream that shows its first bytes in advance; keeps the error that its source raised."""
 
     def __init__(self, source: BinaryIO, size: int) -> None:
         self._source = source

@@ -11,7 +11,7 @@ from dil.extraction.excerpt import glimpse
 from dil.extraction.streams import ReadStream
 
 CHUNK = 256 * 1024
-CUT_FIX = "The source sent only a part, or the file was still being written. Run again."
+CUT_FIX = "The source sent only a part, or the file was still being written. Run the job again."
 Pieces = Generator[bytes, None, None]
 
 
@@ -88,8 +88,7 @@ def decoded(source: BinaryIO, form: CompressedFormat) -> Pieces:
     """Yield the bytes of all members of a compressed stream.
 
     Raises:
-        SourceContractError: a member is damaged or cut, there is no member, or something that is
-            none follows.
+        SourceContractError: a member is damaged or cut, there is no member, or other bytes follow.
     """
     data, is_first = source.read(CHUNK), True
     if not data:
@@ -162,7 +161,7 @@ def damaged(word: str, reason: str) -> SourceContractError:
     """Return the error for a stream that cannot be decoded further."""
     return SourceContractError(
         f"the {word} data is damaged: {reason}",
-        "Run again; if the error stays, the source's file itself is damaged.",
+        "Run the job again; if the error stays, the source's file itself is damaged.",
     )
 
 
@@ -178,5 +177,5 @@ def garbage(word: str) -> SourceContractError:
     """Return the error for bytes behind the end."""
     return SourceContractError(
         f"something that is no {word} data follows the {word} data",
-        "Look at the source's file: are there two transfers in it? Or change the preprocessor.",
+        "Check the source's file: it may hold two transfers. Or change the preprocessor.",
     )

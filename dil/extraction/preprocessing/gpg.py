@@ -28,8 +28,8 @@ class GpgDecryptProcessor(Preprocessor):
 
     parameters: ClassVar[Mapping[str, str]] = {
         **_SHARED,
-        "key_name": "Not used to decrypt: the message says which key it needs.",
-        "cipher": "Not used to decrypt: the message says which cipher it has.",
+        "key_name": "Not used to decrypt: the message names the key that it needs.",
+        "cipher": "Not used to decrypt: the message names its cipher.",
     }
 
     def __init__(self, context: PreprocessorContext) -> None:
@@ -38,7 +38,7 @@ class GpgDecryptProcessor(Preprocessor):
 
     @classmethod
     def check(cls, parameters: Parameters) -> Iterable[str]:
-        """Return what is wrong with the parameters."""
+        """Return the problems of the parameters."""
         return _unlocking_problems(parameters)
 
     @classmethod
@@ -81,7 +81,7 @@ class GpgEncryptProcessor(Preprocessor):
 
     @classmethod
     def check(cls, parameters: Parameters) -> Iterable[str]:
-        """Return what is wrong with the parameters."""
+        """Return the problems of the parameters."""
         yield from _unlocking_problems(parameters)
         key = str(parameters.get("key_name", ""))
         if parameters.get("keystore_path") and not _KEY_ID.fullmatch(key):
@@ -121,7 +121,8 @@ class GpgEncryptProcessor(Preprocessor):
 
 
 def _unlocking_problems(parameters: Parameters) -> Iterator[str]:
-    # A plan needs no secrets: a secret that could not be read is an empty Secret, and is given.
+    # A plan needs no secrets: an empty Secret stands for a secret that could not be read, and
+    # counts as given.
     if not any(parameters.get(name, "") != "" for name in ("keystore_path", "keystore_password")):
         yield "neither keystore_path nor keystore_password is given"
 

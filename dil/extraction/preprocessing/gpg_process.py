@@ -1,4 +1,4 @@
-"""Pipes bytes through a process of GnuPG, whose home is a folder that is deleted afterwards.
+"""Pipes bytes through a GnuPG process, whose home folder is deleted afterwards.
 
 No secret is ever part of a command line: pass phrases go through a pipe.
 """
@@ -23,7 +23,7 @@ from dil.extraction.streams import ReadStream
 
 _PROGRAM = "gpg"
 _PREFIX = "dil-gpg-"
-# The name of the file that is locked while its home is used.
+# The name of the file that is locked while its home is in use.
 _LOCK = "held"
 _PREPROCESSORS = "ms.extract.preprocessors"
 _PARAMETERS = "ms.extract.preprocessor.parameters"
@@ -55,7 +55,7 @@ class GpgHome:
         self._folder, self._lock = _new_home()
 
     def command(self, *arguments: str) -> list[str]:
-        """Return a command line with which the program asks no questions."""
+        """Return a command line that makes the program ask no questions."""
         return [
             self._program, "--homedir", self._folder, "--batch", "--no-tty", "--yes",
             "--pinentry-mode", "loopback", *arguments,
@@ -65,13 +65,13 @@ class GpgHome:
         """Import the keys of a file.
 
         Raises:
-            ConfigError: the file is not there, or has no key.
+            ConfigError: the file does not exist, or has no key.
         """
         if not Path(path).is_file():
             raise ConfigError.single(
                 _PARAMETERS,
                 f"names the key file {path}, which is not there",
-                "keystore_path has to be a file on every machine that runs tasks.",
+                "Copy the file of keystore_path to every machine that runs tasks.",
             )
         found = subprocess.run(  # noqa: S603 - no shell, and a path behind --
             self.command("--status-fd", "1", "--import", "--", path),
@@ -81,8 +81,8 @@ class GpgHome:
         if b" IMPORT_OK " not in found.stdout:
             raise ConfigError.single(
                 _PARAMETERS,
-                f"names the key file {path}, and no key is in it: {reason_of(found.stderr)}",
-                "keystore_path must name a file from `gpg --export` or `gpg --export-secret-keys`.",
+                f"names the key file {path}, which has no key: {reason_of(found.stderr)}",
+                "Let keystore_path name a file from `gpg --export` or `gpg --export-secret-keys`.",
             )
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ def _new_home() -> tuple[str, IO[bytes]]:
 def _sweep() -> None:
     """Delete homes of this user whose processes were killed, and end the agents left in them."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError):  # another process sweeps as well, or another user owns it
+        with suppress(OSError):  # Another process deletes it as well, or another user owns it.
             if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
                 continue
             with (folder / _LOCK).open("r+b") as lock:
@@ -135,13 +135,13 @@ def reason_of(output: bytes) -> str:
     lines = output.decode("utf-8", "replace").splitlines()
     shown = (line.removeprefix("gpg: ") for line in lines if not any(map(line.count, _CHATTER)))
     text = "; ".join(line.strip() for line in shown)
-    return text[:_SHOWN] or "it did not say why"
+    return text[:_SHOWN] or "it gave no reason"
 
 
 class GpgStream(ReadStream):
     """The output of a GnuPG process that is fed with a stream; this class owns the stream.
 
-    Each read also feeds the process. The output is not to be trusted until the process has given
+    Each read also feeds the process. The output must not be trusted until the process has reported
     the status ``wanted``.
     """
 
@@ -168,7 +168,7 @@ class GpgStream(ReadStream):
     def _started(self, command: list[str], passphrase: str) -> subprocess.Popen[bytes]:
         reader, writer = os.pipe()
         try:
-            # A pipe holds 64 KiB, so that this never waits.
+            # A pipe holds 64 KiB, so this write never waits.
             os.write(writer, passphrase.encode()[: _CHUNK - 1] + b"\n")
             os.close(writer)
             arguments = [
@@ -190,7 +190,7 @@ class GpgStream(ReadStream):
         """Return up to ``size`` bytes, empty at the end; all that is left with -1.
 
         Raises:
-            SourceContractError: the process failed, or did not give the wanted status.
+            SourceContractError: the process failed, or did not report the wanted status.
         """
         if size < 0:
             return self.readall()
@@ -224,7 +224,7 @@ class GpgStream(ReadStream):
         self._source.close()
 
     def _feed(self) -> None:
-        """Give the process as much input as it takes now, and close its input after the last."""
+        """Give the process as much input as it accepts now; after the last input close its pipe."""
         if not self._left:
             self._left = memoryview(self._source.read(_CHUNK))
         if not self._left:
@@ -236,7 +236,7 @@ class GpgStream(ReadStream):
         except BlockingIOError:
             return
         except BrokenPipeError:
-            # The process wants no more input; its status gives the reason when its output ends.
+            # The process accepts no more input; its status gives the reason when its output ends.
             self._end_input()
 
     @property

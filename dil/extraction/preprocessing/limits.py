@@ -1,4 +1,4 @@
-"""Limits the output of preprocessors, so that an archive bomb is an error, not a full disk."""
+"""Limits the output of preprocessors: an archive bomb raises an error before the disk is full."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def read_orc(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows
         with closing(body):
             file = OrcFormat(allowed.memory_bytes).open(body, size)
             check_columns(columns, file.schema.names)
-            # Without a column the number of rows would not be known.
+            # Without a column the number of rows would be unknown.
             read = columns or tuple(file.schema.names[:1])
             # The reader of ORC may end this process if it gets no memory.
             allowed.expect(file.rows, file.value_bytes(read))
@@ -75,12 +75,14 @@ def read_csv(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows
 
 
 def _refuse_wide(begin: bytes) -> None:
-    """Refuse a header with too many columns: Arrow takes minutes, and much memory, for it."""
+    """Raise if a header has too many columns, for which Arrow needs minutes and much memory."""
     lines = io.StringIO(begin.decode("utf-8", "replace"), newline="")
     with suppress(StdCsvError):
         width = len(next(std_csv_reader(lines), ()))
         if width > MOST_COLUMNS:
-            raise UnfitError(f"has {width:,} columns, and an input may have {MOST_COLUMNS:,}")
+            raise UnfitError(
+                f"has {width:,} columns, but an input may have at most {MOST_COLUMNS:,}"
+            )
 
 
 def _csv_header(opened: Open) -> list[str]:

@@ -22,7 +22,7 @@ Open: TypeAlias = Callable[[], AbstractContextManager[BinaryIO]]
 
 
 class UnfitError(Exception):
-    """The file can be read, but does not fit the request; the text never holds a value."""
+    """The file can be read but does not fit the request; the text never holds a value."""
 
     def __init__(self, what: str, fix: str = "Check ms.secondary.input.") -> None:
         super().__init__(what)
@@ -30,7 +30,7 @@ class UnfitError(Exception):
 
 
 def check_columns(wanted: Sequence[str], present: Collection[str]) -> None:
-    """Refuse columns that the data does not have.
+    """Raise if the data lacks a wanted column.
 
     Raises:
         UnfitError: a column is missing; the message names the first such column.

@@ -25,7 +25,7 @@ from dil.text.paths import compile_path, find, name_of
 log = logging.getLogger(__name__)
 
 KEY = "ms.secondary.input"
-# Categories that are read on the driver, before planning; tasks read the other categories.
+# Categories that the driver reads before planning; tasks read the other categories.
 _KEPT = frozenset({"activation", "authentication"})
 
 
@@ -47,7 +47,7 @@ class SecondaryAccess:
 
 @dataclass(frozen=True, slots=True)
 class SecondaryEntry:
-    """One entry of ``ms.secondary.input``, with the path that is to be read."""
+    """One entry of ``ms.secondary.input``, with the path to read."""
 
     source: SecondaryInput
     path: str
@@ -60,7 +60,7 @@ class SecondaryEntry:
         ENC(...) texts are not decrypted.
 
         Raises:
-            InputNotThereError: the path does not exist, or a file went away while it was read.
+            InputNotThereError: the path does not exist, or a file vanished while it was read.
             SourceError: the store or a file cannot be read, or lacks a column of the entry.
         """
         filesystem = self.access.filesystem_for(self.path)
@@ -80,16 +80,16 @@ class SecondaryEntry:
         """Return the plain text of an ENC(...) text.
 
         Raises:
-            ConfigError: no master password fits, or it was encrypted for another field.
+            ConfigError: no master password fits, or the text was encrypted for another field.
         """
         try:
             return self.access.decrypt(text, f"{KEY}:{column}")
         except SecretError as error:
-            what = f'names {self.path}, where a text of column "{column}" {error.what}'
+            what = f'names {self.path}, in which a text of column "{column}" {error.what}'
             raise ConfigError.single(KEY, what, error.fix) from error
 
     def encrypted_in(self, row: Mapping[str, JsonValue]) -> list[str]:
-        """Return the fields with ENC(...) texts that the job wants decrypted.
+        """Return the fields with ENC(...) texts that the job asks to decrypt.
 
         Rows are data: a person who can write rows must not be able to get a secret decrypted and
         sent.
@@ -103,7 +103,7 @@ class SecondaryEntry:
         return found
 
     def revealed(self, row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return a row whose ENC(...) texts are decrypted, if the job wants it; do not print it."""
+        """Return a row, its ENC(...) texts decrypted if the job asks for it; do not print it."""
         opened = {
             name: self._parsed(OpenedText.of(self.opened(name, text).reveal(), text))
             for name in self.encrypted_in(row)
@@ -116,7 +116,7 @@ class SecondaryEntry:
             return find_files(filesystem, self.path, self.access.live_files)
         except OSError as error:
             raise unreadable(self.path, error) from error
-        except WriteError as error:  # filesystems raise it for reading, too
+        except WriteError as error:  # Filesystems raise this error for reading, too.
             raise SourceError(
                 f"{self.path} cannot be read: {error.message}", f"Check its permissions and {KEY}."
             ) from error
@@ -129,7 +129,7 @@ class SecondaryEntry:
         return None if isinstance(found, Missing) else found
 
     def _parsed(self, value: JsonValue) -> JsonValue:
-        """Return a text of JSON parsed, if the entry asks for that; other values unchanged."""
+        """Return a JSON text parsed if the entry asks for it; other values unchanged."""
         if not self.parse_json or not isinstance(value, str):
             return value
         text = value.strip()
@@ -145,8 +145,8 @@ class SecondaryEntry:
 def _tell_of_data(path: str, name: str) -> None:
     """Warn once for each input that encrypted texts are not decrypted."""
     log.warning(
-        '%s: texts ENC(...) in "%s" of %s are data and are not decrypted; "encrypted": true in'
-        " the entry asks for it",
+        '%s: texts ENC(...) in "%s" of %s are data and are not decrypted; to decrypt them, set'
+        ' "encrypted": true in the entry',
         KEY,
         name,
         path,

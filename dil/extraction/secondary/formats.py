@@ -35,7 +35,7 @@ _BY_EXTENSION = {
 _TEXT_KINDS = frozenset({"json", "csv"})
 _BY_MAGIC = {b"Obj\x01": "avro", b"PAR1": "parquet", b"ORC": "orc"}
 _MAGIC_BYTES = 4
-# Names of files that are being written, or that only accompany another file.
+# Names of files that are still being written, or that only accompany another file.
 _TEMPORARY = (".tmp", ".temp", ".crc", ".inprogress", "._copying_", ".crdownload", ".partial")
 # The errors that libraries raise for bytes that they do not understand.
 _DAMAGED = (
@@ -57,12 +57,12 @@ def read_rows(
     All values of CSV are text.
 
     Args:
-        filesystem: Where the file is.
+        filesystem: The store of the file.
         path: The file.
         columns: Top-level columns; without columns each row is an empty object.
-        allowed: How much may be read.
-        is_named: Whether the user named this very file, not only a folder around it: then a file
-            of unknown format is an error, else it is left out with a warning.
+        allowed: The remaining limits for reading.
+        is_named: Whether the user named this file and not only a folder around it. If true, a file
+            of unknown format is an error; if false, it is skipped with a warning.
 
     Raises:
         SourceContractError: a column is missing, or the file is damaged, of no known format, or
@@ -89,7 +89,7 @@ def read_rows(
         raise _damaged(path, error) from None
     if is_named:
         raise SourceContractError(f"{path} is of no known format", _READABLE)
-    log.warning("%s is left out: its format is not known. %s", path, _READABLE)
+    log.warning("%s is skipped: its format is not known. %s", path, _READABLE)
 
 
 def _too_large(path: str, allowed: Allowance) -> SourceContractError:
@@ -104,13 +104,13 @@ def _too_large(path: str, allowed: Allowance) -> SourceContractError:
 def _damaged(path: str, error: Exception) -> SourceContractError:
     # The text of the error may quote rows, and rows may be tokens.
     return SourceContractError(
-        f"{path} is damaged, or not of the format that its name says ({type(error).__name__})",
+        f"{path} is damaged, or its format is not the one of its name ({type(error).__name__})",
         f"Publish the file again, or remove it. {_READABLE}",
     )
 
 
 def unreadable(path: str, error: OSError) -> SourceError:
-    """Return the error for a store that refuses to read."""
+    """Return the error for a store that refuses to read a path."""
     return SourceError(
         f"{error.filename or path} cannot be read: {error.strerror or type(error).__name__}",
         "Check its permissions, and the path in ms.secondary.input.",
@@ -118,7 +118,7 @@ def unreadable(path: str, error: OSError) -> SourceError:
 
 
 def _kind(filesystem: Filesystem, path: str) -> str:
-    """Return a file's format by its name, else by its first bytes; empty if it is unknown."""
+    """Return a file's format from its name, else from its first bytes; empty if unknown."""
     name = path.rpartition("/")[2].lower()
     if name.endswith(_TEMPORARY):
         return ""
@@ -142,7 +142,7 @@ def _opened(filesystem: Filesystem, path: str) -> Iterator[BinaryIO]:
 
 
 def _reader(kind: str) -> Reader:
-    # Imported here: the reader of Parquet takes longer to load than a whole plan may last.
+    # Imported here, because loading the reader of Parquet takes longer than a whole plan may last.
     if kind == "avro":
         from dil.extraction.secondary.avro_files import read_avro
 

@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 Wait: TypeAlias = Callable[[float], None]
 
-# Planning holds all units; this is far more than one run can work through.
+# Planning holds all units in memory; this is far more than one run can work through.
 _MOST_UNITS = 1_000_000
-# How many units the driver learns secrets of: it asks the source for the first units only.
+# The most units whose secrets the driver learns: it asks the source for the first units only.
 _LEARNED = 100
 
 
@@ -35,10 +35,10 @@ def read_secondary_inputs(
     """Return the rows of activation and authentication input; runs on the driver, before planning.
 
     Args:
-        secondary: What the job declares.
-        access: How to reach files and secrets.
-        wait: Waits for a number of seconds. An entry with a ``retry`` is read again after its
-            delay while nothing is at its path. With None it is not read again.
+        secondary: The entries that the job declares.
+        access: The functions and limits for reading files and secrets.
+        wait: Waits for a number of seconds. An entry with a ``retry`` is read again after its delay
+            while its path does not exist. With None it is not read again.
 
     Raises:
         SourceError: a path does not exist, or cannot be read.
@@ -49,7 +49,7 @@ def read_secondary_inputs(
     units = _read_units(secondary, access, wait)
     authentication = read_authentication(secondary, access, wait)
     for secret in authentication.values():
-        learn(secret)  # no job file names it, and it must not be printed
+        learn(secret)  # No job file names this value, and it must not be printed.
     if units is None:
         return SecondaryRows(None, SecondaryVariables(authentication))
     opened = {key: entry.opened(*key) for key, entry in units.encrypted.items()}
@@ -62,10 +62,10 @@ def read_secondary_inputs(
 def read_activation(secondary: SecondarySpec, access: SecondaryAccess) -> tuple[str, ...] | None:
     """Return the units as compact JSON, None without activation input; decrypts nothing.
 
-    It is for a plan without a run, and reads once, whatever ``retry`` says.
+    It serves a plan without a run, and reads only once, whatever ``retry`` says.
 
     Raises:
-        SourceError: as in ``read_secondary_inputs``.
+        SourceError: see ``read_secondary_inputs``.
     """
     units = _read_units(secondary, access, None)
     return None if units is None else tuple(units.texts)
@@ -76,10 +76,10 @@ def read_authentication(
 ) -> dict[str, Secret]:
     """Return the fields of the one authentication row as text; empty without such an input.
 
-    It may be called again, also in a task, to get a renewed token.
+    A task may call it again to get a renewed token.
 
     Raises:
-        SourceError: as in ``read_secondary_inputs``.
+        SourceError: see ``read_secondary_inputs``.
     """
     found: list[tuple[SecondaryEntry, dict[str, JsonValue]]] = []
     entries = _entries(secondary, access, "authentication")
@@ -98,7 +98,7 @@ def read_authentication(
     ((entry, row),) = found
     fields = {name: _secret(entry, name, value) for name, value in row.items()}
     for secret in fields.values():
-        learn(secret)  # requests are shown with them
+        learn(secret)  # Requests are shown with these texts.
     return fields
 
 
@@ -168,7 +168,7 @@ class _Units:
         elif len(self.texts) == _MOST_UNITS:
             raise SourceContractError(
                 f"the activation input has more than {_MOST_UNITS:,} different rows",
-                f"Choose fewer by the filters in {KEY}.",
+                f"Select fewer rows by the filters in {KEY}.",
             )
         self.texts[text] = None
 
@@ -208,11 +208,13 @@ def _notes(units: _Units) -> tuple[str, ...]:
     if not units.repeated:
         return ()
     rows = "1 row" if units.repeated == 1 else f"{units.repeated:,} rows"
-    return (f"the activation input repeats rows: {rows} left out, because the first one counts",)
+    return (
+        f"the activation input repeats rows: {rows} were left out, because the first one counts",
+    )
 
 
 def _first_two(entry: SecondaryEntry) -> list[dict[str, JsonValue]]:
-    """Return the first two rows: two are enough to see that there are too many."""
+    """Return the first two rows, which are enough to notice too many rows."""
     return list(islice(entry.rows(), 2))
 
 
@@ -236,9 +238,9 @@ def _entries(
 
 
 def _patiently(entry: SecondaryEntry, wait: Wait | None, read: Callable[[SecondaryEntry], T]) -> T:
-    """Return the result of ``read``; try again while nothing is at the path.
+    """Return the result of ``read``; try again while the path does not exist.
 
-    The first try again is made at once: a file may have gone because its job has replaced it.
+    The second try follows at once: the file may have vanished because its job replaced it.
     """
     retry = entry.source.retry
     delays = [0, *([retry.delay_s] * retry.count if retry and wait else [])]
@@ -260,7 +262,7 @@ def _patiently(entry: SecondaryEntry, wait: Wait | None, read: Callable[[Seconda
 
 def _absent(error: InputNotThereError) -> SourceError:
     return SourceError(
-        f"secondary input is not there: {error}",
-        f"Run the job that writes it first; retry in {KEY} waits for activation and "
-        "authentication input. Names with * are not expanded.",
+        f"secondary input is missing: {error}",
+        f"First run the job that writes it; retry in {KEY} waits for activation and authentication"
+        " input. DIL does not expand * in names.",
     )

@@ -22,7 +22,7 @@ def read_json_lines(opened: Open, columns: tuple[str, ...], allowed: Allowance) 
     with opened() as stream:
         for number, line in enumerate(iter(partial(stream.readline, longest + 1), b""), 1):
             if len(line) > longest:
-                raise UnfitError(f"has in line {number} more than {longest:,} bytes")
+                raise UnfitError(f"has more than {longest:,} bytes in line {number}")
             allowed.take(1, len(line))
             text = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
             if not text.strip():
@@ -41,5 +41,7 @@ def _row(line: bytes, number: int) -> JsonObject:
         row = None
     if not isinstance(row, dict):
         # The line itself may hold a token.
-        raise UnfitError(f"has in line {number} no JSON object; JSON is read as one object a line")
+        raise UnfitError(
+            f"has no JSON object in line {number}; JSON is read as one object per line"
+        )
     return row

@@ -33,11 +33,11 @@ class Allowance:
         self._taken = 0
 
     def longest(self, usual: int) -> int:
-        """Return how many bytes a part that is read as a whole may have."""
+        """Return the most bytes of a part that is read as a whole."""
         return share_of(self.memory_bytes, usual)
 
     def take(self, rows: int, size: int) -> None:
-        """Count rows of ``size`` bytes, before they are made.
+        """Count rows of ``size`` bytes before the rows are made.
 
         Raises:
             UnfitError: the input is longer than it may be.
@@ -46,7 +46,7 @@ class Allowance:
         self._taken += rows * _ROW_BYTES + size
 
     def expect(self, rows: int, size: int) -> None:
-        """Refuse too many rows by the numbers in a file, before any row is read.
+        """Raise if a file's own numbers announce too many rows, before any row is read.
 
         Raises:
             UnfitError: the input would be longer than it may be.

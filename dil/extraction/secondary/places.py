@@ -1,4 +1,4 @@
-"""Finds the files of a path of secondary input (docs/secondary-input.md)."""
+"""Finds the files at a path of secondary input (docs/secondary-input.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dil.storage import Filesystem
 LiveFiles: TypeAlias = Callable[[Filesystem, str], Sequence[str] | None]
 """Returns the paths of a dataset's live files; None if no run has published to the dataset."""
 
-# The folder in which a dataset of ours keeps its own records (rule U1).
+# The folder in which a dataset written by DIL keeps its own records (rule U1).
 _META = "_dil"
 _HIDDEN = ("_", ".")
 
@@ -23,13 +23,14 @@ class InputNotThereError(Exception):
 def find_files(filesystem: Filesystem, path: str, live_files: LiveFiles) -> tuple[str, ...]:
     """Return the files of a path, sorted: the file itself, or all below a folder.
 
-    Files and folders whose name begins with ``_`` or ``.`` are skipped. In a dataset of ours only
-    live files count, so that neither a half publish nor replaced files are read; that holds for
-    datasets below the path, and for the dataset that contains the path. A hidden folder of a
-    dataset that the path names, such as the folder of refused rows, is read like any other folder.
+    Files and folders whose name begins with ``_`` or ``.`` are skipped. In a dataset written by DIL
+    only live files count, so that neither an incomplete publish nor replaced files are read. This
+    holds for datasets below the path, and for the dataset that contains the path. If the path names
+    a hidden folder of a dataset, such as the folder of refused rows, it is read like any other
+    folder.
 
     Raises:
-        InputNotThereError: nothing is at the path, or a dataset that no run has published to.
+        InputNotThereError: the path does not exist, or is a dataset that no run has published to.
         OSError, DilError: the store cannot be read.
     """
     if _is_file(filesystem, path):
@@ -56,7 +57,7 @@ def _is_file(filesystem: Filesystem, path: str) -> bool:
 
 
 def _dataset_around(filesystem: Filesystem, path: str) -> str | None:
-    """Return the nearest folder, the path itself or one above, that is a dataset of ours."""
+    """Return the nearest folder, the path or a parent of it, that is a dataset written by DIL."""
     folder = path.rstrip("/")
     while folder and not folder.endswith(":/"):
         if filesystem.exists(f"{folder}/{_META}"):

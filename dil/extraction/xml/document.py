@@ -25,7 +25,7 @@ _NO_MEMORY = 1  # XML_ERROR_NO_MEMORY of expat.h
 
 @dataclass(slots=True)
 class _Element:
-    """An element that is open: its members so far, and pieces of its text."""
+    """An open element: its members so far, and pieces of its text."""
 
     name: str
     members: dict[str, XmlValue] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class _Element:
             self.members[name] = [before, value]
 
     def value(self, text_name: str) -> XmlValue:
-        """Return an object; for an element without members its text, for an empty one null."""
+        """Return an object; the text of an element without members; null for an empty element."""
         texts = self.texts
         text = (texts[0] if len(texts) == 1 else "".join(texts)).strip(_BLANKS)
         if not self.members:
@@ -59,9 +59,9 @@ class XmlDocument:
     """Parses bytes into rows, which are the elements at a path of names from the root's name on.
 
     Elements that are no rows are kept for look-ups, up to 100,000 elements. With an empty path the
-    root element is the only row. The caller feeds bytes and takes ``rows``. ``has_place`` says that
-    the parent of rows was in the document. ``text_name`` names the text of an element that also has
-    members. ``longest`` is how many bytes a row, or another part that is kept whole, may have.
+    root element is the only row. The caller feeds bytes and takes ``rows``. ``has_place`` is true
+    if the document had the parent of rows. ``text_name`` names the text of an element that also has
+    members. ``longest`` is the most bytes of a row or of another part that is kept whole.
     """
 
     def __init__(
@@ -106,13 +106,13 @@ class XmlDocument:
         self._parse(data, is_last=False)
         if self._row_depth and self._fed - self._row_begin > self._longest:
             raise too_long(f"a row has more than {self._longest:,} bytes")
-        # The parser holds all bytes of a tag that has not ended, and reads them again each time.
+        # The parser holds all bytes of an unfinished tag, and reads them again each time.
         longest = min(self._longest, XML_TAG_BYTES)
         if self._fed - self._parser.CurrentByteIndex > longest:
             raise too_long(f"a tag or a comment has more than {longest:,} bytes")
 
     def finish(self) -> None:
-        """End the document; raises the errors of ``feed``, also for a document that was cut off."""
+        """End the document; raises the errors of ``feed``, also if the document is incomplete."""
         self._parse(b"", is_last=True)
         self.is_complete = True
 
@@ -170,7 +170,9 @@ class XmlDocument:
                 self._count_attributes(sum(map(len, attributes.values())))
         if len(self._open) - self._row_depth > _MAX_DEPTH:
             raise SourceContractError(
-                f"elements are nested more than {_MAX_DEPTH} deep", "No table can hold that."
+                f"elements are nested more than {_MAX_DEPTH} deep",
+                "No table can hold such rows; check ms.data.field, or ask the source for a"
+                " flatter form.",
             )
         if not self._row_depth:
             self._enter(element)
@@ -181,7 +183,7 @@ class XmlDocument:
         depth = len(self._open)
         if self._matched == depth and self._path[depth : depth + 1] == (element.name,):
             self._matched = depth + 1
-        # The parent of the rows has to be there; a parent without rows is no error.
+        # The parent of the rows must exist; a parent without rows is no error.
         if self._matched >= max(1, len(self._path) - 1):
             self.has_place = True
         is_at_path = self._matched == len(self._path) == depth + 1
@@ -251,7 +253,8 @@ def _refuse_entity(name: str, *rest: object) -> None:
     del rest
     raise SourceContractError(
         f'the document declares the entity "{name}"',
-        "Entities can make a small document fill the memory, so none is read.",
+        "Write the document without entities: DIL reads none, because they can make a small"
+        " document fill the memory.",
     )
 
 
@@ -259,5 +262,5 @@ def _refuse_skipped(name: str, is_parameter: bool) -> None:  # noqa: FBT001 - ex
     if not is_parameter:
         raise SourceContractError(
             f'the document uses the entity "{name}", which it does not declare',
-            "Only the five entities of XML itself are read, and character references.",
+            "Use only the five entities of XML itself, and character references.",
         )

@@ -27,8 +27,8 @@ from dil.spi.extractor import Extractor, Page, nothing_found
 from dil.text.paths import find, one_place
 
 LOOKED_TOO_EARLY = (
-    "a path was looked up in the first part of a large XML document: the part behind its first"
-    " rows was not seen"
+    "a path was looked up in the first part of a large XML document; the part after its first"
+    " rows was not searched"
 )
 _TEXT = "#text"
 _CHUNK_BYTES = 1024 * 1024

@@ -1,4 +1,4 @@
-"""Makes record batches of XML elements, with columns that are given or columns that are found.
+"""Makes record batches from XML elements, with given columns or with columns found in the rows.
 
 All values are text unless a type is given. One element may be repeated, or have attributes, while
 others of its name do not; the two classes bring all elements of a name to one form.
@@ -36,12 +36,12 @@ class XmlColumns(ABC):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return sentences for the run's report about what was read so far."""
+        """Return sentences for the run's report about the rows read so far."""
         return ()
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Return the names of columns that the rows had and the output leaves out."""
+        """Return the names of columns that the rows had and the output lacks."""
         return ()
 
     @abstractmethod
@@ -49,8 +49,8 @@ class XmlColumns(ABC):
         """Return the raw schema as far as it is known, else None."""
 
     @abstractmethod
-    def batch(self, rows: Sequence[XmlRow], place: RowPosition) -> pa.RecordBatch:
-        """Return rows as a batch; ``place`` is the position of the first row, for messages.
+    def batch(self, rows: Sequence[XmlRow], position: RowPosition) -> pa.RecordBatch:
+        """Return rows as a batch; ``position`` is the position of the first row, for messages.
 
         Raises:
             SourceContractError: two names become equal by cleansing.
@@ -89,11 +89,11 @@ class GivenXmlColumns(XmlColumns):
         return self._absent.left_out
 
     def schema(self, *, has_pages: bool) -> pa.Schema:
-        """Return the given schema, at any time."""
+        """Return the given schema at any time."""
         del has_pages
         return self._schema
 
-    def batch(self, rows: Sequence[XmlRow], place: RowPosition) -> pa.RecordBatch:
+    def batch(self, rows: Sequence[XmlRow], position: RowPosition) -> pa.RecordBatch:
         """Return the batch in the given schema."""
         objects: Sequence[Any] = rows
         known = pa.struct(list(self._schema))
@@ -105,13 +105,13 @@ class GivenXmlColumns(XmlColumns):
             {name: self._fit(row.get(name), kind) for name, kind in self._types.items()}
             for row in objects
         ]
-        return coerced_batch(fitting, self._schema, place)
+        return coerced_batch(fitting, self._schema, position)
 
     def _compare(self, rows: Sequence[Any]) -> None:
         """Compare the columns with the names in the first rows.
 
         Raises:
-            SourceContractError: the rows have members, and none is a column.
+            SourceContractError: the rows have members, but none of them is a column.
         """
         clean = self._names.clean if self._names else str
         found = dict.fromkeys(clean(name) for row in rows for name in row)
@@ -128,7 +128,7 @@ class GivenXmlColumns(XmlColumns):
             return self._plain(value, kind)
         members = {self._text: value} if isinstance(value, str) else value
         if not isinstance(members, dict):
-            return members  # an array in a plain column: an error when the batch is made
+            return members  # An array in a plain column raises an error when the batch is made.
         if isinstance(kind, MapType):
             return {name: self._fit(each, kind.values) for name, each in members.items()}
         return {
@@ -162,8 +162,8 @@ class FoundXmlColumns(XmlColumns):
         """Return the schema of the rows so far; without rows, keys and delta fields as columns."""
         return self._made_up if self._schema is None and has_pages else self._schema
 
-    def batch(self, rows: Sequence[XmlRow], place: RowPosition) -> pa.RecordBatch:
-        """Return the batch in the schema as these rows have widened it."""
+    def batch(self, rows: Sequence[XmlRow], position: RowPosition) -> pa.RecordBatch:
+        """Return the batch in the schema after these rows."""
         objects: list[Any] = list(rows)
         for row in objects:
             for name, value in row.items():
@@ -177,10 +177,11 @@ class FoundXmlColumns(XmlColumns):
         self._schema = raw_schema(self._shape.columns(self._defaults))
         if not len(self._schema):
             raise SourceContractError(
-                "the rows have neither members nor text", "Describe them in ms.output.schema."
+                "the rows have neither members nor text",
+                "Describe the columns in ms.output.schema.",
             )
         if self._defaults:
-            return coerced_batch(objects, self._schema, place)
+            return coerced_batch(objects, self._schema, position)
         found_rows = pa.array(objects, type=pa.struct(list(self._schema)))
         return pa.RecordBatch.from_arrays(found_rows.flatten(), schema=self._schema)
 

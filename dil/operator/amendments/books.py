@@ -62,7 +62,8 @@ def propose_reopen(session: OperatorSession, labels: Sequence[str]) -> Preview:
     spec, books = _require_books(session.job, session.store)
     chosen = [each for each in _named(labels, windows_of(spec)) if books.is_closed(each)]
     notes = (
-        "this makes no work unit due: `dil state forget` does, so that the next run reads it again",
+        "this makes no work unit due: use `dil state forget` to let the next run read work units "
+        "again",
         "jobs that read this dataset do not run again because of this",
     )
     return preview_of(session, Proposal("reopen", notes=notes, reopens=tuple(chosen)))
@@ -205,7 +206,7 @@ def _missing(session: OperatorSession, window: LabelWindow) -> Iterator[str]:
             f"{names}{more}"
         )
     if reached is None or reached < window.high:
-        upto = "nothing" if reached is None else f"nothing behind {moment(reached, utc)} UTC"
+        upto = "nothing" if reached is None else f"nothing after {moment(reached, utc)} UTC"
         yield f"{upto} was read, and {label} ends at {moment(window.high, utc)} UTC"
     if publishing.waits_for_events(session.job):
         mark = session.store.checkpoint(EVENT_TIME).get("watermark")

@@ -1,8 +1,8 @@
-"""The verb ``expire``: published files that are older than ``ms.retention`` allows are deleted.
+"""The verb ``expire``: deletes published files that are older than ``ms.retention`` allows.
 
-A file is as old as the block of the chain that added it, so that a file that a run or `dil compact`
-wrote again is young again. One commit removes the files from the dataset; no copy is kept, because
-a copy would keep the rows.
+A file is as old as the block of the chain that added it: a file that a run or `dil compact` wrote
+again is new again. One commit removes the files from the dataset; no copy is kept, because a copy
+would keep the rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dil.storage import Filesystem, filesystem_for
 
 _DELETED = "deleted from the dataset for good"
 _TAKEN_OUT = (
-    "taken out of the table for good; for readers of its earlier versions they stay until `dil"
+    "removed from the table for good; for readers of earlier versions they stay until `dil"
     " compact JOB.conf --vacuum-hours N` or the table's own maintenance deletes them"
 )
 
@@ -121,8 +121,8 @@ def _refusal_of(spec: PublishingSpec) -> StateError | None:
     """Return why nothing may be deleted by age, else None: old files may have current rows."""
     if not spec.keeps_files:
         return StateError(
-            "rows were loaded into a database, and the chain does not know which are old",
-            "Delete them there. Timelabel tables have ms.timeseries.retention.",
+            "rows were loaded into a database, and the chain does not know which rows are old",
+            "Delete old rows in the database. Timelabel tables have ms.timeseries.retention.",
         )
     if spec.mode in (PublishMode.APPEND, PublishMode.WINDOW_REPLACE):
         return None
@@ -134,7 +134,7 @@ def _refusal_of(spec: PublishingSpec) -> StateError | None:
 
 
 def propose_expiry(session: OperatorSession) -> Preview:
-    """Delete published files that are older than ``publish.dir`` of ms.retention.
+    """Propose to delete published files that are older than ``publish.dir`` of ms.retention.
 
     Their work units stay committed: no run reads them again for this.
 
@@ -180,14 +180,15 @@ def _warnings(due: DueFiles, stuck: Sequence[PublishedFile], spec: PublishingSpe
         rows = sum(file.rows for file in stuck)
         yield (
             f"WARNING: {counted(len(stuck), 'file')} with {counted(rows, 'row')} old enough would"
-            f" stay, such as {stuck[0].uri}: another program marked rows of it as deleted, in a"
+            f" stay, such as {stuck[0].uri}: another program marked rows of this file as deleted, "
+            "in a"
             f" {spec.table.format} table with features that dil does not know. Let that program "
-            "delete the rest of its rows"
+            "delete the other rows of the file"
         )
     if due.strays:
         yield (
             f"WARNING: {counted(len(due.strays), 'file')} old enough would stay: {due.strays[0]}."
-            " If the dataset was moved, move it back, and expire once more"
+            " If the dataset was moved, move it back, then expire again"
         )
     if due.elsewhere:
         yield (
@@ -199,7 +200,7 @@ def _warnings(due: DueFiles, stuck: Sequence[PublishedFile], spec: PublishingSpe
 
 
 def _elsewhere(uris: Iterable[str], spec: PublishingSpec, filesystem: Filesystem) -> Iterator[str]:
-    """Yield the URIs that do not lead into the dataset's folder."""
+    """Yield the URIs that are not in the dataset's folder."""
     folder = publishing.dataset_dir(spec)
     here = f"{filesystem.uri(folder).rstrip('/')}/"
     inside: dict[str, bool] = {}

@@ -30,7 +30,7 @@ class FileDecision(Enum):
 class FileChange:
     """The published files that an amendment keeps and takes away.
 
-    ``affected`` are the live files of the amendment's work units; ``fate`` says what happens to
+    ``affected`` are the live files of the amended work units; ``fate`` says what happens to
     them. ``withdrawn`` leave the dataset; ``moves`` bring back files that an earlier act withdrew.
     A file that has rows of other work units, too, is listed with only the rows of these units.
     ``quarantine`` moves files of quarantined rows, which are no files of the dataset. ``refusal``
@@ -94,7 +94,8 @@ def live_files_of(session: OperatorSession, signatures: Collection[str]) -> Live
     rows = sum(file.rows for file in others)
     note = (
         f"left as they are: {counted(len(others), 'file')} with {counted(rows, 'row')} of the same "
-        f"work units, which no run of {session.job.name} published as far as its state store knows"
+        f"work units, which no run of {session.job.name} has published, according to its state "
+        "store"
     )
     return LiveFiles(tuple(file for file in found if file.uri in own), (note,))
 
@@ -116,9 +117,9 @@ def file_change(
     mode = session.job.publishing.mode
     if decision is FileDecision.WITHDRAW and mode is PublishMode.MERGE:
         raise StateError(
-            "ms.publish.mode is merge, so that files cannot be withdrawn: a file lacks the rows "
-            "that later runs wrote again, and the older rows that it replaced are gone",
-            "Leave --withdraw-files out: rows that are read again replace their earlier versions. "
+            "ms.publish.mode is merge, so files cannot be withdrawn: a file lacks rows that later "
+            "runs wrote again, and the older rows that it replaced are gone",
+            "Leave out --withdraw-files: rows that are read again replace their earlier versions. "
             "To start over, run once with ms.publish.mode=replace.",
         )
     if decision is FileDecision.WITHDRAW and not session.job.publishing.keeps_files:
@@ -138,8 +139,8 @@ def file_change(
             f"{counted(len(affected), 'file')} of these work units with {counted(rows, 'row')} "
             "would stay, and ms.publish.mode is append: the next run would publish these rows a "
             "second time",
-            "Give --withdraw-files to take them out of the dataset, which undo brings back, or "
-            "--keep-files if you removed the files yourself or accept doubled rows.",
+            "Give --withdraw-files to take the files out of the dataset (undo brings them back), "
+            "or --keep-files if you removed the files yourself or accept doubled rows.",
         )
     return FileChange(affected, refusal=refusal)
 
@@ -185,7 +186,7 @@ def late_taken(
 ) -> tuple[Move, ...]:
     """Return the moves that put the job's own late rows of some work units aside.
 
-    Only late rows of ``runs``, by their ids; of all runs if it is None.
+    Only late rows of the runs with these ids; late rows of all runs if ``runs`` is None.
     """
     filesystem, spec = session.filesystem(), session.job.publishing
     if spec.warehouse is not None:

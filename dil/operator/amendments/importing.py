@@ -19,7 +19,7 @@ _JOBS_SHOWN = 5
 def propose_import(
     session: OperatorSession, path: str, form: str, *, replaces: bool = False
 ) -> Preview:
-    """Record the high watermarks of a file, so that a job moved from DIL does not start over.
+    """Record the high watermarks of a file, so that a job moved from DIL does not start again.
 
     Args:
         session: The operator's session.
@@ -79,7 +79,7 @@ def _notes(session: OperatorSession, found: ImportFile) -> tuple[str, ...]:
     if found.highs and not planned:
         notes.append(
             "WARNING: none of them is a work unit of this job as it is configured now; compare "
-            "from, zone, partition type and units with the old job's"
+            "from, zone, partition type and units with those of the old job"
         )
     elif found.highs:
         units = counted(planned, "work unit")

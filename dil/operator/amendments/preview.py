@@ -78,14 +78,14 @@ def _next_plan(session: OperatorSession, proposal: Proposal) -> tuple[Plan | Non
     """Return the plan of a run after a proposal, or the reason why it is unknown."""
     spec = session.job.planning
     if session.job.query is not None:
-        return None, "it takes the new rows of its inputs, as `dil plan JOB.conf` shows"
+        return None, "the job takes the new rows of its inputs, as `dil plan JOB.conf` shows"
     try:
         history = AmendedHistory(session.store.history(), proposal)
         recorded = session.store.recorded_shape()
         entries = proposal.amended(session.store.unit_entries())
         refusal = plan_checks.shape_refusal(session.job, recorded, lambda: entries, session.now_ms)
         if refusal is not None:
-            return None, f"it would be refused: {_on_one_line(refusal.message)}"
+            return None, f"the run would be refused: {_on_one_line(refusal.message)}"
         if spec.units is None:
             return None, "the job's units come from its input or its source, which was not asked"
         books = _books_after(session, proposal)
@@ -127,7 +127,7 @@ def require_applicable(session: OperatorSession, preview: Preview) -> None:
     Raises:
         StateError: the state of the chain or the dataset allows no deletion.
         WriteError: a file is not the job's to delete.
-        CommitConflictError: another program removed one.
+        CommitConflictError: another program removed a file.
     """
     if not preview.files.is_final:
         return

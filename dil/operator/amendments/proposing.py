@@ -121,14 +121,15 @@ def propose_undo(session: OperatorSession) -> Preview:
     """Take back the last act of an operator; a second undo does the act again.
 
     Raises:
-        StateError: there is none, runs committed over it since, or files of it are gone.
+        StateError: there is no act, runs have committed the same work units since, or its files are
+            gone.
     """
     store = session.store
     last = last_act.last_act(store.blocks_of_kind("ResetState"), store.blocks())
     if last is None:
         raise StateError(
             f"there is nothing to undo: no operator changed the state of {session.job.name}",
-            "Use `dil state rewind` to take back the records of runs.",
+            "Use `dil state rewind` to set the records of runs back.",
         )
     refuse_undo_of_files(last)
     then = tuple(store.unit_entries(as_of=last.sequence - 1))
@@ -148,11 +149,12 @@ def propose_undo(session: OperatorSession) -> Preview:
 
 
 def propose_prune(session: OperatorSession) -> Preview:
-    """Delete records older than state.store of ms.retention that are out of the job's range.
+    """Propose to delete old records that are out of the job's range, by ms.retention.
 
-    Records in the range stay, and so do failed ones and the chain. Records of runs that are older
-    than its log are deleted as well, except that of the newest run. With ``aside`` in ms.retention,
-    files that acts and runs put aside so long ago are deleted, too, unless undo needs them.
+    Records older than ``state.store`` are deleted. Records in the range, records of failures and
+    the chain stay. Records of runs older than ``log`` are deleted, too, except that of the newest
+    run. With ``aside``, files that acts and runs put aside that long ago are deleted, too, unless
+    undo needs them.
 
     Raises:
         StateError: the job's range is not known.
@@ -164,7 +166,7 @@ def propose_prune(session: OperatorSession) -> Preview:
     if not partition_ends:
         raise StateError(
             f"the range of {session.job.name} holds no partition, or its shape changed since the "
-            "last run, so that it is not known which records are out of it",
+            "last run, so it is unknown which records are outside of it",
             "Run the job first.",
         )
     young = last_act.changed_since(store.blocks(), system_time_text(before))

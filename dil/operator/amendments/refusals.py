@@ -117,7 +117,7 @@ def refuse_undo_of_files(last: LastAct) -> None:
     """Refuse to undo a compaction, relist or expire: old files are gone, or no row changed.
 
     Raises:
-        StateError: the last act was one.
+        StateError: the last act was one of these.
     """
     if last.verb == RELIST:
         raise StateError(

@@ -1,7 +1,7 @@
 """The verb ``relist``: records the live files of the dataset in the chain.
 
 If the state of a job that merges or replaces rows was lost, an older copy of it names files that
-are gone and lacks some that are live. The rows are right; only the list is wrong.
+are gone and lacks live files. The rows are right; only the list is wrong.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VERB = "relist"
 
 
 def propose_relist(session: OperatorSession) -> Preview:
-    """Record the live files that the dataset's manifest lists; no file is touched.
+    """Record the live files that the dataset's manifest lists; no file changes.
 
     A file that the manifest lists but that is gone stays in the chain: its rows are lost.
 
@@ -35,7 +35,7 @@ def propose_relist(session: OperatorSession) -> Preview:
     spec = job.publishing
     if not spec.keeps_files:
         raise StateError(
-            "the rows are in a database: the chain lists no file of them", "Nothing was changed."
+            "the rows are in a database, so the chain lists no files", "Nothing was changed."
         )
     folder = dataset_dir(spec)
     others = publishing.owning_jobs(filesystem, folder) - {job.name}
@@ -73,7 +73,9 @@ def propose_relist(session: OperatorSession) -> Preview:
 def _notes(gone: tuple[PublishedFile, ...], strange: tuple[Move, ...]) -> tuple[str, ...]:
     notes = []
     if gone:
-        notes.append(f"no longer listed: {counted(len(gone), 'file')}, gone from the dataset")
+        notes.append(f"no longer listed: {counted(len(gone), 'file')} that left the dataset")
     if strange:
-        notes.append(f"listed from now on: {counted(len(strange), 'file')}, live in the dataset")
+        notes.append(
+            f"listed from now on: {counted(len(strange), 'file')} that are live in the dataset"
+        )
     return tuple(notes)

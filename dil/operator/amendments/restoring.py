@@ -1,4 +1,4 @@
-"""Restore work units as they were, without claiming rows that are gone.
+"""Restores work units without claiming rows that are gone.
 
 After an amendment, a work unit that is COMMITTED has the live files that its last success
 published, or never had any. If a rewind restores a success whose files were removed since, the
@@ -160,8 +160,8 @@ def _read_again(
     if not unread:
         return proposal
     note = (
-        f"PENDING, to be read again: {counted(len(unread), 'work unit')} whose files left the "
-        "dataset since and are not all kept as copies of their own"
+        f"PENDING, to be read again: {counted(len(unread), 'work unit')} whose files have left the "
+        "dataset, and of which not all copies exist"
     )
     reached = session.watermark()
     wanted = proposal.watermark if proposal.sets_watermark else reached

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class UnitDifference:
     """One work unit of a backfill.
 
-    ``status`` is read, failed, not read, or stale, which means that the job read it since.
+    ``status`` is read, failed, not read, or stale, which means that the job has read it since.
     ``before`` and ``after`` count rows, None if unknown. ``by_key`` is None without keys.
     """
 
@@ -72,7 +72,7 @@ def compare(
     if not publication.status.is_open:
         raise ConfigError.single(
             "ID",
-            f"{definition.id} is {publication.status.phase}: it holds no rows to compare any more",
+            f"{definition.id} is {publication.status.phase}: it has no rows to compare any more",
             f"`dil state log {shlex.quote(session.job.path)}` shows what was published.",
         )
     sides = _Sides(session, publication)
@@ -80,7 +80,7 @@ def compare(
     keys = tuple(session.job.extraction.primary_keys) if by_key else ()
     if not keys:
         units = tuple(sides.difference(unit) for unit in planned)
-        note = () if not by_key else ("no keys: extract.primary.key.fields is not set",)
+        note = () if not by_key else ("not compared by key: extract.primary.key.fields is not set",)
         return Difference(publication, units, (), None, note)
     from dil.operator.backfill.key_counts import KeyComparison, KeyCounts
 
@@ -107,7 +107,7 @@ def compare(
 
 
 class _Sides:
-    """The files of each work unit that are live, ``before``, and those of the backfill, ``after``.
+    """The live files of each work unit, ``before``, and the files of the backfill, ``after``.
 
     If live files are shared (``has_shared``), they belong to no single work unit.
     """

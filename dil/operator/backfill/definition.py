@@ -58,7 +58,7 @@ def backfill_job(
 ) -> Job:
     """Return the job that reads a backfill: the same source and rows, another folder and chain.
 
-    The job keeps each work unit that succeeds, whatever happens to the others.
+    The job keeps each successful work unit, even if others fail.
 
     Args:
         job: The job whose range is read again.
@@ -102,9 +102,9 @@ def configuration_changed(definition: BackfillDefinition) -> ConfigError:
     """Return the error for a backfill of another configuration: no resume, no publish."""
     return ConfigError.single(
         "ID",
-        f"{definition.id} began with another configuration: the job file, what it includes, or a "
+        f"{definition.id} began with another configuration: the job file, an included file, or a "
         "-D flag changed since",
-        "Set back what changed, or begin a new backfill of the range with --new.",
+        "Set the change back, or begin a new backfill of the range with --new.",
     )
 
 

@@ -27,7 +27,7 @@ _EXAMPLES = 3
 
 
 class RowDecision(Enum):
-    """Whether rows are added to the earlier rows of a job that only appends, or replace them."""
+    """The operator's decision for a job that only appends: add to earlier rows, or replace them."""
 
     UNDECIDED = "undecided"
     APPEND = "append"
@@ -167,8 +167,8 @@ def _as_read(entry: UnitEntry, unit: WorkUnit) -> UnitEntry:
 def _unknown_rows(uri: str) -> StateError:
     return StateError(
         f"{uri} has rows of several work units, which `dil compact` or a merge joined: it is "
-        "unknown which of them the backfill replaces, so that rows would be doubled",
-        "Read everything again once with ms.publish.mode=replace; a job that appends can also take "
+        "unknown which of these rows the backfill replaces, so rows would be doubled",
+        "Read everything again once with ms.publish.mode=replace; a job that appends can also add "
         "the rows as another version with --append.",
     )
 
@@ -185,7 +185,7 @@ def _refusal(
     definition, phase = status.definition, status.phase
     name = definition.id
     if phase in (Phase.PUBLISHED, Phase.UNDONE):
-        return StateError(f"backfill {name} is {phase}", "Begin a new one of the range.")
+        return StateError(f"backfill {name} is {phase}", "Begin a new backfill of the range.")
     if definition.digest not in job.known_digests:
         return configuration_changed(definition)
     missing = len(definition.plan.work_units) - len(status.done)
@@ -195,20 +195,20 @@ def _refusal(
             f"{len(definition.plan.work_units):,} not read, {len(status.failed):,} of "
             "them failed",
             f"`dil backfill resume {shlex.quote(job.path)} {name}` reads the rest; --partial "
-            "publishes the work units that were read, and leaves the others out for good.",
+            "publishes the work units that were read, and leaves out the rest for good.",
         )
     if stale and not is_partial:
         examples = ", ".join(stale[:_EXAMPLES])
         return StateError(
             f"{counted(len(stale), 'work unit')} of backfill {name} changed in the job since it "
-            f"began ({examples}): runs read them again or further, another backfill was "
-            "published, or an operator forgot them. To publish them would lose or double rows",
+            f"began ({examples}): runs read them again or read more of them, another backfill was "
+            "published, or an operator forgot them. Publishing them would lose or double rows",
             "Begin a new backfill of the range, or leave these work units out with --partial.",
         )
     if _is_undecided(job, decision):
         return StateError(
-            "ms.publish.mode is append: say whether the rows replace those that the same work "
-            "units have, or are added to them as another version",
+            "ms.publish.mode is append: say whether the rows replace the earlier rows of the same "
+            "work units, or are added as another version",
             "Give --replace or --append.",
         )
     return None

@@ -37,6 +37,7 @@ from dil.run.lease import leased
 from dil.run.options import RunOptions
 from dil.spi.state_store import StateStore
 from dil.state import open_store
+from dil.state.chain.changelogs import begins_changelog
 from dil.storage import Filesystem, filesystem_for
 
 VERB = "backfill"
@@ -98,7 +99,7 @@ def publish(
 
     Raises:
         StateError: the publication is refused, or a live file differs from the published one.
-        ConversionError: rows do not fit each other, or the keys that they are merged by.
+        ConversionError: rows do not fit each other, or the merge keys.
         CommitConflictError: another writer changed the same work units or files meanwhile.
         LeaseLostError: a lease was taken over.
     """
@@ -184,7 +185,7 @@ def _target(
         system_time=now,
         horizon=max(now, session.now_ms),
         known_schema=publishing.recorded_schema(session.store),
-        begins_changelog=publishing.begins_changelog(spec, session.store),
+        begins_changelog=begins_changelog(spec, session.store),
     )
 
 

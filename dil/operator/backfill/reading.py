@@ -79,7 +79,7 @@ def find_unpublished(
             continue
         if each.digest in job.known_digests and read_status(job, each, clock).is_open:
             return each
-        log.info("backfill %s of this range is of another configuration or published", each.id)
+        log.info("backfill %s of this range is has another configuration, or is published", each.id)
     return None
 
 
@@ -123,7 +123,7 @@ def read(
         ConfigError: the configuration changed since the backfill began, the backfill is published,
             or the job's destination would refuse its rows.
         LeaseHeldError: this backfill is being read now; a run of the job may be under way.
-        DilError: as for ``run_job``.
+        DilError: as of ``run_job``.
     """
     _refuse_unfit(job)
     if definition.digest not in job.known_digests:
@@ -133,7 +133,7 @@ def read(
     if phase in (Phase.PUBLISHED, Phase.UNDONE):
         raise ConfigError.single(
             "ID",
-            f"{definition.id} is {phase}, so that nothing more is read into it",
+            f"{definition.id} is {phase}, so no more rows are read into it",
             "Begin a new backfill of the range with --new.",
         )
     publishing.destination_for(job.publishing, filesystem_for(job.publishing.final_dir)).check()
@@ -172,7 +172,7 @@ def _next_step(job: Job, status: BackfillStatus) -> tuple[str, ...]:
         )
     return (
         f"backfill {definition.id} has {len(status.done):,} of "
-        f"{len(definition.plan.work_units):,} work units; `dil backfill resume {place}` goes on",
+        f"{len(definition.plan.work_units):,} work units; `dil backfill resume {place}` continues",
     )
 
 
@@ -188,7 +188,7 @@ def _refuse_unfit(job: Job) -> None:
         (
             "state.store.enabled",
             not job.state.enabled,
-            "is off, so that it is unknown which work units runs have read",
+            "is off, so it is unknown which work units runs have read",
             "Run the job with ms.backfill=true and a range of its own.",
         ),
         (
@@ -200,7 +200,7 @@ def _refuse_unfit(job: Job) -> None:
         (
             "ms.writer.class",
             job.writing.own is not None,
-            "is set, and files of a class of the job's own are not read back",
+            "is set, and files of the job's own writer class cannot be read back",
             "Forget the work units with `dil state forget`, and run the job.",
         ),
         (

@@ -106,7 +106,7 @@ def _refuse_unfit(job: Job, request: CompactionRequest) -> None:
     if job.writing.file_name:
         raise ConfigError.single(
             "ms.extractor.class",
-            "dumps files as they are, so that their content is unknown",
+            "dumps files unchanged, so their content is unknown",
             "`dil compact` is for files of rows.",
         )
     if request.vacuum_hours is not None and spec.table.format is TableFormat.FILES:

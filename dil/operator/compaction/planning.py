@@ -130,7 +130,7 @@ def _units_read_again(job: Job, store: StateStore) -> frozenset[str]:
 
     If they shared a file with other work units, their rows would leave it at once, and its rest
     would be rewritten. A unit that is behind the others is treated as if it were as far as they
-    are: this only saves work, and no row depends on it.
+    are, which only saves work: no row depends on it.
     """
     if job.publishing.mode is not PublishMode.WINDOW_REPLACE:
         return frozenset()
@@ -173,8 +173,8 @@ def _left_alone(
     if lone and is_window and any(whose for *_, whose in keys):
         yield (
             f"left as they are: {counted(lone, 'small file')}; ms.publish.mode is window_replace,"
-            " so that files of a work unit that the next runs may read again are joined only with "
-            "each other"
+            " so files of work units that the next runs may read again are joined only with each "
+            "other"
         )
     elif lone and any(label for _, label, _ in keys):
         yield (

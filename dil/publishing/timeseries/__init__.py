@@ -1,4 +1,4 @@
-"""Tables of timelabels: one for each label, a view of all of them, and the registry."""
+"""Tables of timelabels: a table for each label, a view of all of them, and the registry."""
 
 from dil.publishing.timeseries.destination import TimeseriesDestination
 

@@ -1,4 +1,4 @@
-"""A timeseries table's queries to its database, each on a connection of its own."""
+"""Runs a timeseries table's queries, each on a connection of its own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from dil.text.windows import windows_of
 
 _SHUT = {
     LabelState.CLOSED: "is closed: its rows are final",
-    LabelState.DROPPED: "was dropped, and rows of it were read again",
+    LabelState.DROPPED: "was dropped, but rows of it were read again",
 }
 
 
@@ -53,7 +53,7 @@ class TimeseriesAccess(Access):
         if warehouse is None or warehouse.labels is None:
             raise TypeError("the job has no timelabels")
         names = Names(self._table)
-        self._place = TimeseriesTable(
+        self._series = TimeseriesTable(
             self._dialect,
             _tables_for(address.engine, self._dialect, names, is_native=warehouse.is_native),
             names,
@@ -64,7 +64,7 @@ class TimeseriesAccess(Access):
             self._files,
             self._late,
         )
-        tables = self._place.tables
+        tables = self._series.tables
         self._loading = LabelLoading(
             self._dialect,
             self._table,
@@ -81,30 +81,30 @@ class TimeseriesAccess(Access):
         self._attempts.run(self._check_own)
 
     def spared(self, commit: Commit) -> Commit:
-        """Return a commit without the files whose rows their labels have already."""
+        """Return a commit without the files whose rows their labels already have."""
         known = {entry.label: entry for entry in self.labels()}
-        return without_loaded(commit, known, self._place.windows, self._place.spec.retention_ms)
+        return without_loaded(commit, known, self._series.windows, self._series.spec.retention_ms)
 
     def require_fit(self, commit: Commit) -> None:
         """Check that the labels accept rows, and that these rows fit."""
-        place = self._place
+        series = self._series
         self._attempts.run(self._check_own)
         known = {entry.label: entry for entry in self.labels()}
-        work = label_changes_of(commit, known, place.windows, place.spec.retention_ms)
+        label_changes = label_changes_of(commit, known, series.windows, series.spec.retention_ms)
         reopened = frozenset(each.label for each in commit.books.reopens) if commit.books else ()
-        for label in work.changes.keys() - reopened:
+        for label in label_changes.changes.keys() - reopened:
             why = _SHUT.get(known[label].state, "") if label in known else ""
             if why:
                 raise WriteError(
                     f"timelabel {label} of {self._table.name} {why}",
-                    f"`dil timelabels reopen JOB.conf {label}` lets it be loaded again.",
+                    f"To load it again, reopen it: `dil timelabels reopen JOB.conf {label}`.",
                 )
         super().require_fit(commit)
         if commit.moves:
             self._attempts.run(partial(self._require_view, commit=commit))
-        if isinstance(place.tables, PostgresqlTables):
-            going = in_transaction.dropped_by(place, known, work)
-            self._attempts.run(partial(place.tables.require_free, tables=going))
+        if isinstance(series.tables, PostgresqlTables):
+            going = in_transaction.dropped_by(series, known, label_changes)
+            self._attempts.run(partial(series.tables.require_free, tables=going))
 
     def carry_out(self, intent: Intent) -> None:
         """Load the labels, unless the database has recorded the commit."""
@@ -120,7 +120,7 @@ class TimeseriesAccess(Access):
         return tuple(file for file in self.live() if file.timelabel in gone) if gone else ()
 
     def set_state(self, labels: frozenset[str], state: LabelState) -> None:
-        """Give labels another state; their rows stay as they are.
+        """Give labels another state; their rows stay unchanged.
 
         A label that is reopened counts as not loaded.
         """
@@ -136,54 +136,56 @@ class TimeseriesAccess(Access):
             self._attempts.run(partial(self._drop_empty, labels=labels))
 
     def rotate(self, rotation: Rotation) -> LabelEntry | None:
-        """Turn the table into a label's table; return None if there was nothing to rotate."""
-        return self._attempts.run(lambda connection: rotate(self._place, connection, rotation))
+        """Turn the table into a label's table; return None if it had no rows to rotate."""
+        return self._attempts.run(lambda connection: rotate(self._series, connection, rotation))
 
     def _check_own(self, connection: Connection) -> None:
-        self._place.tables.require_own(connection)
+        self._series.tables.require_own(connection)
         held = {entry.object for entry in self._labels(connection) if entry.is_live}
-        self._place.tables.require_empty(connection, held)
+        self._series.tables.require_empty(connection, held)
 
     def _require_view(self, connection: Connection, *, commit: Commit) -> None:
         rows = WarehouseRows(commit, self._files, adds_signature=True)
-        shape = self._place.shape(connection, rows)
+        table_changes = self._series.table_changes(connection, rows)
         table = self._dialect.table(connection, self._table)
-        columns = {each.name: each for each in (*(table.columns if table else ()), *shape.columns)}
-        self._place.tables.require_view(connection, Table(tuple(columns.values())))
+        columns = {
+            each.name: each for each in (*(table.columns if table else ()), *table_changes.columns)
+        }
+        self._series.tables.require_view(connection, Table(tuple(columns.values())))
 
     def _carry_out(self, connection: Connection, *, intent: Intent) -> None:
-        tables = self._place.tables
+        tables = self._series.tables
         if isinstance(tables, MysqlTables):
-            in_steps.carry_out(self._place, tables, connection, intent)
+            in_steps.carry_out(self._series, tables, connection, intent)
         else:
-            in_transaction.carry_out(self._place, connection, intent)
+            in_transaction.carry_out(self._series, connection, intent)
 
     def _drop_empty(self, connection: Connection, *, labels: frozenset[str]) -> None:
-        tables = self._place.tables
+        tables = self._series.tables
         if isinstance(tables, MysqlTables):
-            in_steps.drop_empty(self._place, tables, connection, labels)
+            in_steps.drop_empty(self._series, tables, connection, labels)
         else:
-            in_transaction.drop_empty(self._place, connection, labels)
+            in_transaction.drop_empty(self._series, connection, labels)
 
     def _labels(self, connection: Connection) -> tuple[LabelEntry, ...]:
-        if not self._place.registry.is_there(connection):
+        if not self._series.registry.is_there(connection):
             return ()
-        return tuple(self._place.registry.entries(connection).values())
+        return tuple(self._series.registry.entries(connection).values())
 
     def _set_state(
         self, connection: Connection, *, labels: frozenset[str], state: LabelState
     ) -> None:
-        known = self._place.registry.entries(connection)
+        known = self._series.registry.entries(connection)
         connection.begin()
         for label in sorted(labels & known.keys()):
             entry = replace(known[label], state=state)
             waits = state is LabelState.REOPENED
             after = replace(entry, loaded_at=None) if waits else entry
-            self._place.registry.put(connection, after)
+            self._series.registry.put(connection, after)
         connection.commit()
 
     def _mark(self, connection: Connection, *, marks: Sequence[LabelMark]) -> None:
-        registry = self._place.registry
+        registry = self._series.registry
         registry.make(connection)
         known = registry.entries(connection)
         connection.begin()
@@ -191,7 +193,7 @@ class TimeseriesAccess(Access):
             state = LabelState(mark.state)
             entry = known.get(mark.label) or LabelEntry(mark.label, mark.low, mark.high)
             if entry.state is LabelState.DROPPED and not mark.waits:
-                continue  # its rows are gone, and closing it does not change that
+                continue  # The label's rows are gone; closing it does not change that.
             known[mark.label] = replace(
                 entry,
                 state=state,

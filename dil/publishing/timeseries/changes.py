@@ -1,4 +1,4 @@
-"""The changes of a commit to each timelabel."""
+"""Derives the changes of a commit to each timelabel."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _WITH_CONTENT = {LabelState.LOADED, LabelState.CLOSED, LabelState.REOPENED}
 
 @dataclass(frozen=True, slots=True)
 class LabelChange:
-    """The files whose rows come into a label, and the work units whose rows leave it first.
+    """The files whose rows enter a label, and the work units whose rows leave it first.
 
-    A run may read only some work units of a label: the rows of the others stay.
+    A run may read only some work units of a label; the rows of all other work units stay.
     """
 
     label: str
@@ -46,8 +46,8 @@ def label_changes_of(
 ) -> LabelChanges:
     """Return the changes of a commit to labels.
 
-    Labels are dropped if an operator's act drops them, or if their retention ended; staged rows of
-    such a label are not loaded.
+    A label is dropped if an operator's act drops it, or if its retention ended; staged rows of such
+    a label are not loaded.
     """
     coming: defaultdict[str, list[Move]] = defaultdict(list)
     for move in commit.moves:
@@ -71,7 +71,7 @@ def label_changes_of(
 def without_loaded(
     commit: Commit, known: Mapping[str, LabelEntry], windows: Windows, retention_ms: int | None
 ) -> Commit:
-    """Return a commit without the files whose rows their labels have already.
+    """Return a commit without the files whose rows their labels already have.
 
     The files of a work unit in a label are compared by digest with the files that they would
     replace. A label that an operator wants to load again keeps its files in the commit.
@@ -93,7 +93,7 @@ def without_loaded(
 
 
 def _contents(files: Iterable[PublishedFile]) -> dict[tuple[str, str], Counter[str]]:
-    """Return the digests of files by work unit and label; a file without one equals no other."""
+    """Return the digests of files by work unit and label; a file without digest equals no other."""
     found: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for file in files:
         found[_part(file)][file.sha256 or file.uri] += 1
@@ -115,7 +115,7 @@ def _expired(
     windows: Windows,
     retention_ms: int | None,
 ) -> frozenset[str]:
-    """Return expired labels that exist or would be loaded, but none that waits for a load."""
+    """Return expired labels that exist or would be loaded, without labels that wait for a load."""
     if retention_ms is None:
         return frozenset()
     before = commit.system_time - retention_ms

@@ -13,14 +13,14 @@ from dil.types.warehouse import TEXT
 
 
 def oldest(entries: Sequence[LabelEntry], own: Collection[str], most: int) -> tuple[str, ...]:
-    """Return the labels that are to share a table, oldest first; none if the view has room.
+    """Return the labels that should share a table, oldest first; empty if the view has room.
 
-    One call makes a quarter of the room free, so that not every new label causes a compaction.
+    One call frees a quarter of the room, so that not every new label causes a compaction.
 
     Args:
         entries: The registry, in order of labels.
         own: The labels that have a table of their own.
-        most: How many tables the view may read.
+        most: The most tables that the view may read.
     """
     live = [each for each in entries if each.is_live]
     tables = len({each.object for each in live})
@@ -31,7 +31,7 @@ def oldest(entries: Sequence[LabelEntry], own: Collection[str], most: int) -> tu
 
 
 def compact(
-    place: TimeseriesTable,
+    series: TimeseriesTable,
     connection: Connection,
     sources: Mapping[str, tuple[TableName, LabelEntry]],
     base: Table,
@@ -40,23 +40,23 @@ def compact(
     """Copy labels into a new table; return its name and its columns.
 
     Args:
-        place: The timeseries table.
+        series: The timeseries table.
         connection: The connection to the database.
-        sources: The labels in order, with the table that holds each now and its entry.
+        sources: The labels in order, each with its present table and its entry.
         base: The base table, whose columns the new table has.
         taken: Names of tables that are in use or are about to be dropped.
     """
     labels = list(sources)
-    numbered = (place.names.compacted(labels[0], labels[-1], number) for number in count(1))
+    numbered = (series.names.compacted(labels[0], labels[-1], number) for number in count(1))
     name = next(each for each in numbered if each.name not in taken)
-    place.tables.like(connection, name, base)
-    place.tables.keep_to(connection, name, labels)
-    quoted, full = place.dialect.quote(LABEL), place.dialect.full(name)
+    series.tables.like(connection, name, base)
+    series.tables.keep_to(connection, name, labels)
+    quoted, full = series.dialect.quote(LABEL), series.dialect.full(name)
     columns = {each.name: each.words for each in base.columns}
     if LABEL not in columns:
-        words = place.dialect.type_words(TEXT, is_key=False)
+        words = series.dialect.type_words(TEXT, is_key=False)
         connection.change(f"ALTER TABLE {full} ADD COLUMN {quoted} {words}")
         columns[LABEL] = words
     for label, (source, entry) in sources.items():
-        labelled_copy(place, connection, source, name, place.tables.copied(entry, base), label)
+        labelled_copy(series, connection, source, name, series.tables.copied(entry, base), label)
     return name, columns

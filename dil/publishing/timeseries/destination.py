@@ -22,7 +22,7 @@ class TimeseriesDestination(WarehouseDestination):
     """The tables ``_<table>_<timelabel>`` and the view ``<table>_view``; ``<table>`` is empty.
 
     A staged file is named ``<url>/<schema>.<table>?mode=timeseries#<file name>``. If a work unit is
-    read again, its rows replace its own rows of the same label; rows of other work units stay.
+    read again, its new rows replace its own rows of the same label; rows of other work units stay.
     """
 
     modes = frozenset({PublishMode.WINDOW_REPLACE})
@@ -36,7 +36,7 @@ class TimeseriesDestination(WarehouseDestination):
         )
 
     def uri(self, path: str) -> str:
-        """Return the URI of a file whose rows are loaded, made from its name alone."""
+        """Return the URI of a file whose rows are loaded; only the file's name decides it."""
         return f"{self._base}?mode=timeseries#{quote(path.rpartition('/')[2])}"
 
     def expired(self, system_time: int) -> tuple[PublishedFile, ...]:
@@ -47,7 +47,7 @@ class TimeseriesDestination(WarehouseDestination):
         return self._access.expired(system_time - warehouse.retention_ms)
 
     def spared(self, commit: Commit) -> Commit:
-        """Return a commit without the files whose rows their labels have already."""
+        """Return a commit without the files whose rows their labels already have."""
         if not (commit.moves and commit.removes):
             return commit
         return self._access.spared(commit)
@@ -58,8 +58,8 @@ class TimeseriesDestination(WarehouseDestination):
             decided = file.uri.partition("#")[0]
             if decided != expected:
                 raise CommitUnknownError(
-                    f"run {commit.run_id} began to publish to {decided}, and the job now publishes "
-                    f"to {expected}",
-                    "Set ms.warehouse.* and the table's name back and run again: the publish is "
-                    "finished. Then change them.",
+                    f"run {commit.run_id} began to publish to {decided}, but the job now publishes"
+                    f" to {expected}",
+                    "Set ms.warehouse.* and the table's name back and run the job again, which"
+                    " finishes the publish. Then change them.",
                 )

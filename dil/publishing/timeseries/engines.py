@@ -1,4 +1,4 @@
-"""The differences between databases when tables are copied, replaced and shown."""
+"""The differences between databases in copying, replacing and showing tables."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ _COLLATION = re.compile(r" CHARACTER SET \w+ COLLATE \w+")
 class Tables(ABC):
     """The tables of one dialect.
 
-    ``loads_inside`` says that labels are loaded in the transaction that shows them;
-    ``follows_tables`` says that a view still reads a table after it was renamed.
+    ``loads_inside`` is true if labels are loaded in the transaction that shows them;
+    ``follows_tables`` is true if a view still reads a table after the table was renamed.
     """
 
     loads_inside = True
@@ -95,7 +95,7 @@ class Tables(ABC):
         self.names = names
 
     def lock(self, connection: Connection) -> None:
-        """Keep other runs from the tables until the connection is closed."""
+        """Keep other runs away from the tables until the connection is closed."""
         del connection
 
     def limit_waiting(self, connection: Connection) -> None:
@@ -103,7 +103,7 @@ class Tables(ABC):
         del connection
 
     def require_own(self, connection: Connection) -> None:
-        """Refuse a base that another ``ms.timeseries.physical`` has made.
+        """Raise if another ``ms.timeseries.physical`` made the base.
 
         Raises:
             ConfigError: another ``ms.timeseries.physical`` has made it.
@@ -111,7 +111,7 @@ class Tables(ABC):
         del connection
 
     def require_empty(self, connection: Connection, held: Collection[str]) -> None:
-        """Refuse rows of the base that have no label; ``held`` are the tables of labels.
+        """Raise if the base has rows without a label; ``held`` are the tables of labels.
 
         Raises:
             ConfigError: the base has such rows.
@@ -123,13 +123,14 @@ class Tables(ABC):
         if connection.rows(f"SELECT 1 FROM {full} LIMIT 1"):  # noqa: S608 - a quoted name
             raise ConfigError.single(
                 "ms.warehouse.table.kind",
-                f"is timeseries, and {full} has rows of its own",
-                "The table of a timeseries is empty: name another one, or move the rows away.",
+                f"is timeseries, but {full} has rows of its own",
+                "Name another table, or move the rows away: the table of a timeseries must be"
+                " empty.",
             )
 
-    def shape(self, table: Table | None, rows: WarehouseRows) -> TableChanges:
+    def table_changes(self, table: Table | None, rows: WarehouseRows) -> TableChanges:
         """Return the changes that the base needs for rows."""
-        return TargetTable(self.dialect, self.names.base).shape(table, rows)
+        return TargetTable(self.dialect, self.names.base).table_changes(table, rows)
 
     @abstractmethod
     def like(self, connection: Connection, new: TableName, base: Table) -> None:
@@ -140,7 +141,7 @@ class Tables(ABC):
         change_all(connection, statements)
 
     def rehearse(self, connection: Connection, statements: Sequence[str]) -> None:
-        """Change the columns in a transaction that is rolled back, to see if that is possible."""
+        """Change the columns in a transaction and roll it back, to check that it is possible."""
         self.alter(connection, statements)
 
     def keep_to(self, connection: Connection, table: TableName, labels: Sequence[str]) -> None:
@@ -148,12 +149,12 @@ class Tables(ABC):
         del connection, table, labels
 
     def copied(self, entry: LabelEntry, base: Table) -> list[str]:
-        """Return the columns that are copied from a label's table."""
+        """Return the columns to copy from a label's table."""
         del base
         return list(entry.columns)
 
     def hold(self, connection: Connection) -> None:
-        """Hide a transaction's labels from readers until all are there, if the view does not."""
+        """Hide a transaction's labels from readers until all are loaded, if the view does not."""
         del connection
 
     def attach(self, connection: Connection, coming: Mapping[TableName, Sequence[str]]) -> None:
@@ -184,21 +185,21 @@ class Tables(ABC):
         )
 
     def computed(self, connection: Connection, table: TableName) -> frozenset[str]:
-        """Return the columns of a table that take no values: the database computes them."""
+        """Return the columns of a table that the database computes, so that they take no values."""
         del connection, table
         return frozenset()
 
     def bound(
         self, connection: Connection, table: TableName, column: TableColumn, window: Interval
     ) -> None:
-        """Record in the database that a full table's times are in a window, if they are.
+        """Record in the database that all times of a full table are in a window, if that is true.
 
         A query for other times then skips the table.
         """
         del connection, table, column, window
 
     def count(self, connection: Connection, table: TableName, condition: str = "") -> int:
-        """Return how many rows a table has."""
+        """Return the number of a table's rows."""
         where = f" WHERE {condition}" if condition else ""
         statement = f"SELECT COUNT(*) FROM {self.dialect.full(table)}{where}"  # noqa: S608
         return int(str(connection.rows(statement)[0][0]))
@@ -238,11 +239,11 @@ class Tables(ABC):
 
     def create_view(self, connection: Connection, base: Table, found: Sequence[ViewBranch],
                     before: Table | None) -> None:  # fmt: skip
-        """Make the view if there is none; ``before`` is its earlier form."""
+        """Create the view if it does not exist; ``before`` is its earlier form."""
         self._create(connection, self.view(base), found, before)
 
     def require_view(self, connection: Connection, base: Table) -> None:
-        """Refuse columns that the view cannot have.
+        """Raise if the view cannot have the base's columns.
 
         Raises:
             ConversionError: other views depend on the view's present form.
@@ -261,9 +262,10 @@ class Tables(ABC):
 
 
 def _kept_attributes(own: TableColumn, base: TableColumn) -> str | None:
-    """Return the attributes that a column keeps when it gets the base's type: collation, NOT NULL.
+    """Return the attributes that a column keeps with the base's type: collation, NOT NULL.
 
-    They are the column's own, because existing rows may not fit attributes that the base got later.
+    These are the column's own attributes, because existing rows may not fit attributes that the
+    base got later.
     """
     is_alike = (own.type == TEXT) == (base.type == TEXT)
     return own.attributes if is_alike and own.attributes is not None else base.attributes
@@ -277,7 +279,7 @@ class PostgresqlTables(Tables):
 
     loads_inside = False
     follows_tables = True
-    # Row numbers are copied, even if the table generates its own.
+    # Row numbers are copied, even if the table generates its own numbers.
     overriding = "OVERRIDING SYSTEM VALUE "
 
     def lock(self, connection: Connection) -> None:
@@ -287,7 +289,7 @@ class PostgresqlTables(Tables):
         connection.rows(f"SELECT pg_advisory_lock({number}) IS NULL")
 
     def require_own(self, connection: Connection) -> None:
-        """Refuse a base that is partitioned by label."""
+        """Raise if the base is partitioned by label."""
         base = self.names.base
         if connection.rows(PARTITIONED_BY, base.schema, base.name):
             raise ConfigError.single(
@@ -311,7 +313,7 @@ class PostgresqlTables(Tables):
     def bound(
         self, connection: Connection, table: TableName, column: TableColumn, window: Interval
     ) -> None:
-        """Add a CHECK of constants: with an expression no table could be skipped (rule T23).
+        """Add a CHECK of constants: with an expression PostgreSQL could skip no table (rule T23).
 
         Rows that an earlier configuration put here, by other times, may be outside of the window.
         Then no CHECK is added, because a decided publish can no longer be refused.
@@ -325,7 +327,7 @@ class PostgresqlTables(Tables):
             connection.change(f"ALTER TABLE {full} ADD CHECK ({check})")
 
     def _literal(self, column: TableColumn, ms: int) -> str:
-        """Return an instant as a constant of the column's type, empty if it has no times."""
+        """Return an instant as a constant of the column's type, empty if the type has no times."""
         if column.type in _INSTANTS:
             return f"'{instant_text(ms)}{'+00' if column.type.tz else ''}'::{column.words}"
         if column.type == pa.date32():
@@ -339,14 +341,14 @@ class PostgresqlTables(Tables):
         return frozenset(str(name) for (name,) in found)
 
     def alter(self, connection: Connection, statements: Sequence[str]) -> None:
-        """Empty the view first if it shows the base, which has no rows: the result is the same."""
+        """Empty the view first if it shows the base, which has no rows; then change the base."""
         base, view = self.names.base, self.names.view.name
         if statements and connection.rows(IS_SHOWN, base.schema, base.name, view):
             super().alter(connection, tuple(self.empty_view(connection)))
         super().alter(connection, statements)
 
     def grow(self, connection: Connection, name: TableName, base: Table) -> Table | None:
-        """Empty the view first, in the same transaction, if a type that it shows changes."""
+        """Grow a table; if a type that the view shows changes, empty the view first."""
         found = self.dialect.table(connection, name)
         has = {} if found is None else {each.name: each.words for each in found.columns}
         if any(has.get(each.name, each.words) != each.words for each in base.columns):
@@ -368,19 +370,19 @@ class PostgresqlTables(Tables):
             yield f"CREATE OR REPLACE VIEW {full} AS SELECT {', '.join(terms)} WHERE false"
 
     def require_free(self, connection: Connection, tables: Collection[str]) -> None:
-        """Refuse to drop tables that other programs' views read."""
+        """Raise if other programs' views read tables that are to be dropped."""
         place = (self.names.base.schema, self.names.view.name)
         for table, reader in connection.rows(_TABLE_READERS, *place) if tables else ():
             if table in tables:
                 raise WriteError(
-                    f"{reader} reads {table}, and this commit replaces that table: "
-                    "PostgreSQL does not drop it then",
-                    f"Make it read {self.names.view.name} and select rows by {LABEL}. Drop it, "
-                    "run the job, and create it again.",
+                    f"{reader} reads {table}, and this commit replaces that table: PostgreSQL does"
+                    " not drop a table that a view reads",
+                    f"Let that view read {self.names.view.name} and select rows by {LABEL}: drop"
+                    " it, run the job, and create it again.",
                 )
 
     def require_view(self, connection: Connection, base: Table) -> None:
-        """Refuse to change columns of a view that other views read."""
+        """Raise if columns of a view change that other views read."""
         before = self.dialect.table(connection, self.names.view)
         if _only_adds(self.view(base), before):
             return
@@ -388,8 +390,8 @@ class PostgresqlTables(Tables):
         readers = [str(row[0]) for row in connection.rows(_READERS, *place)]
         if readers:
             raise ConversionError(
-                f"columns of {self.names.view.name} change, and {', '.join(readers)} reads it: "
-                "PostgreSQL can only add columns to such a view",
+                f"columns of {self.names.view.name} change, but {', '.join(readers)} reads it:"
+                " PostgreSQL can only add columns to such a view",
                 "Drop what reads the view, run the job, and create it again.",
             )
 
@@ -408,13 +410,13 @@ class PostgresqlTables(Tables):
 
 
 def _only_adds(view: TimeseriesView, before: Table | None) -> bool:
-    """Return whether a view keeps its columns unchanged and only has new ones at the end."""
+    """Return whether a view keeps its columns unchanged and only gets new columns at the end."""
     had = [] if before is None else [(each.name, each.words) for each in before.columns]
     return had == list(view.ordered(before)[: len(had)])
 
 
 class MysqlTables(Tables):
-    """Every change of a table commits; RENAME TABLE renames many tables at one moment."""
+    """Every change of a table commits at once; one RENAME TABLE renames many tables."""
 
     loads_inside = False
     casts = False
@@ -477,7 +479,7 @@ class FileTables(Tables):
     """DuckDB and SQLite: tables change inside the transaction, after the views were dropped."""
 
     def like(self, connection: Connection, new: TableName, base: Table) -> None:
-        """Create the columns without keys: the code that loads a label knows the keys."""
+        """Create the columns without keys, because the code that loads a label knows the keys."""
         self.drop(connection, new)
         quote = self.dialect.quote
         columns = ", ".join(f"{quote(each.name)} {each.words}" for each in base.columns)

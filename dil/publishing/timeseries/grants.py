@@ -1,4 +1,4 @@
-"""The rights on a table or view of PostgreSQL, as statements that grant them again."""
+"""Reads the rights on a table or view of PostgreSQL, as statements that grant them again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WHERE n.nspname = {MARK} AND c.relname = {MARK} AND r.rolname <> current_user"""
 def grants_of(
     connection: Connection, dialect: Dialect, source: TableName, target: TableName | None = None
 ) -> tuple[str, ...]:
-    """Return the statements that give one table's rights to another, or to the same table again."""
+    """Return the statements that grant one table's rights on another, or on the same one again."""
     place = (source.schema, source.name)
     full, quote = dialect.full(target or source), dialect.quote
     found = [

@@ -25,17 +25,17 @@ from dil.publishing.warehouse.rows import SIGNATURE
 
 log = logging.getLogger(__name__)
 
-# The number of attempts to change the names if a reader is in the way; loaded rows are kept.
+# The number of attempts to change the names if a reader blocks them; loaded rows are kept.
 _TRIES = 5
 _PAUSE_S = 0.2
 
 
 @dataclass
 class _Switch:
-    """Pending names: which table holds each label now, and which tables change.
+    """Pending names: the present table of each label, and the tables that change.
 
-    ``coming`` are the labels of tables that readers have not seen yet, by their final names;
-    ``shares`` says that rows of a table with many labels changed.
+    ``coming`` are the labels of tables that readers have not seen yet, by the tables' final names;
+    ``shares`` is true if rows of a table with many labels changed.
     """
 
     entries: dict[str, LabelEntry]
@@ -47,66 +47,66 @@ class _Switch:
     shares: bool = False
 
 
-def carry_out(place: TimeseriesTable, connection: Connection, intent: Intent) -> None:
+def carry_out(series: TimeseriesTable, connection: Connection, intent: Intent) -> None:
     """Load the labels of an intent, unless they are loaded; repeating it changes nothing."""
-    place.make(connection)
-    place.tables.lock(connection)
-    place.tables.require_own(connection)
-    if place.records.has(connection, intent.commit.run_id):
+    series.make(connection)
+    series.tables.lock(connection)
+    series.tables.require_own(connection)
+    if series.records.has(connection, intent.commit.run_id):
         return
-    if place.tables.loads_inside:
+    if series.tables.loads_inside:
         connection.begin()
-    shape = place.shape(connection, place.rows(intent))
-    place.tables.alter(connection, shape.statements)
-    base = place.base(connection)
-    known = place.registry.entries(connection)
-    work = place.work(intent, known)
-    if not place.tables.loads_inside:
-        for label in sorted(work.changes.keys() - known.keys()):
-            place.registry.put(connection, place.entry(known, label))
-    built = place.build(connection, work, known, base, shape, intent)
-    if not place.tables.loads_inside:
+    table_changes = series.table_changes(connection, series.rows(intent))
+    series.tables.alter(connection, table_changes.statements)
+    base = series.base(connection)
+    known = series.registry.entries(connection)
+    label_changes = series.label_changes(intent, known)
+    if not series.tables.loads_inside:
+        for label in sorted(label_changes.changes.keys() - known.keys()):
+            series.registry.put(connection, series.entry(known, label))
+    built = series.build(connection, label_changes, known, base, table_changes, intent)
+    if not series.tables.loads_inside:
         connection.begin()
-    _switch_when_free(place, connection, intent, base, built)
+    _switch_when_free(series, connection, intent, base, built)
 
 
-def drop_empty(place: TimeseriesTable, connection: Connection, labels: frozenset[str]) -> None:
-    """Drop labels that have no rows, and so no files that a commit could remove."""
-    place.tables.lock(connection)
-    place.tables.require_own(connection)
-    base = place.base(connection)
+def drop_empty(series: TimeseriesTable, connection: Connection, labels: frozenset[str]) -> None:
+    """Drop labels without rows, which therefore have no files that a commit could remove."""
+    series.tables.lock(connection)
+    series.tables.require_own(connection)
+    base = series.base(connection)
     connection.begin()
-    place.tables.limit_waiting(connection)
-    known = place.registry.entries(connection)
-    switch = _Switch(dict(known), place.own_tables(known.values()))
-    _drop(place, connection, switch, labels)
-    _show(place, connection, switch, base)
+    series.tables.limit_waiting(connection)
+    known = series.registry.entries(connection)
+    switch = _Switch(dict(known), series.own_tables(known.values()))
+    _drop(series, connection, switch, labels)
+    _show(series, connection, switch, base)
     for label in sorted(switch.changed):
-        place.registry.put(connection, switch.entries[label])
+        series.registry.put(connection, switch.entries[label])
     connection.commit()
 
 
 def dropped_by(
-    place: TimeseriesTable, known: Mapping[str, LabelEntry], work: LabelChanges
+    series: TimeseriesTable, known: Mapping[str, LabelEntry], label_changes: LabelChanges
 ) -> frozenset[str]:
     """Return the names of the tables that a commit or its compaction drops."""
-    own = place.own_tables(known.values())
+    own = series.own_tables(known.values())
     after = dict(known)
-    for label in work.changes:
-        entry = place.entry(known, label)
+    for label in label_changes.changes:
+        entry = series.entry(known, label)
         if label in own or not entry.is_live:
-            name = place.names.label(label).name
+            name = series.names.label(label).name
             after[label] = replace(entry, state=LabelState.LOADED, object=name)
-    for label in work.gone & known.keys():
-        after[label] = place.gone(known[label])
+    for label in label_changes.gone & known.keys():
+        after[label] = series.gone(known[label])
     ordered = [after[label] for label in sorted(after)]
-    shared = oldest(ordered, place.own_tables(ordered), place.spec.max_partitions)
-    going = {own[label].name for label in {*work.changes, *shared} & own.keys()}
-    return frozenset(going | {known[label].object for label in work.gone & known.keys()})
+    shared = oldest(ordered, series.own_tables(ordered), series.spec.max_partitions)
+    going = {own[label].name for label in {*label_changes.changes, *shared} & own.keys()}
+    return frozenset(going | {known[label].object for label in label_changes.gone & known.keys()})
 
 
 def _switch_when_free(
-    place: TimeseriesTable,
+    series: TimeseriesTable,
     connection: Connection,
     intent: Intent,
     base: Table,
@@ -114,13 +114,13 @@ def _switch_when_free(
 ) -> None:
     for number in range(_TRIES):
         try:
-            _switch(place, connection, intent, base, built)
-        except place.dialect.errors() as error:
-            found = place.dialect.diagnose(error)
-            is_last = number + 1 == _TRIES or place.tables.loads_inside
+            _switch(series, connection, intent, base, built)
+        except series.dialect.errors() as error:
+            found = series.dialect.diagnose(error)
+            is_last = number + 1 == _TRIES or series.tables.loads_inside
             if found.fault not in BUSY or is_last:
                 raise
-            log.info("%s: %s; trying again", place.names.base.name, found.text)
+            log.info("%s: %s; trying again", series.names.base.name, found.text)
             connection.rollback()
             time.sleep(_PAUSE_S * 2**number)
         else:
@@ -128,47 +128,49 @@ def _switch_when_free(
 
 
 def _switch(
-    place: TimeseriesTable,
+    series: TimeseriesTable,
     connection: Connection,
     intent: Intent,
     base: Table,
     built: Mapping[str, TableName],
 ) -> None:
     """Show the loaded tables in place of the earlier ones."""
-    place.tables.limit_waiting(connection)
-    known = place.registry.entries(connection)
-    switch = _Switch(dict(known), place.own_tables(known.values()))
-    work = place.work(intent, known)
-    for label, change in work.changes.items():
-        entry = place.entry(known, label)
+    series.tables.limit_waiting(connection)
+    known = series.registry.entries(connection)
+    switch = _Switch(dict(known), series.own_tables(known.values()))
+    label_changes = series.label_changes(intent, known)
+    for label, change in label_changes.changes.items():
+        entry = series.entry(known, label)
         if entry.is_live and label not in switch.now:
-            _into_compacted(place, connection, entry, change.replaced, built[label], base)
+            _into_compacted(series, connection, entry, change.replaced, built[label], base)
             switch.drops.append(built[label])
             switch.shares = True
-            name = place.names.of(entry.object)
-            rows = place.tables.count(connection, name, f"{place.dialect.quote(LABEL)} = '{label}'")
+            name = series.names.of(entry.object)
+            rows = series.tables.count(
+                connection, name, f"{series.dialect.quote(LABEL)} = '{label}'"
+            )
         else:
-            name = place.names.label(label)
-            rows = place.tables.count(connection, built[label])
+            name = series.names.label(label)
+            rows = series.tables.count(connection, built[label])
             switch.drops += [name]
             switch.renames.append((built[label], name))
             switch.coming[name] = (label,)
             switch.now[label] = built[label]
-        switch.entries[label] = place.loaded(entry, name, base, rows, intent)
+        switch.entries[label] = series.loaded(entry, name, base, rows, intent)
         switch.changed.add(label)
         if label not in switch.now:
             shared = with_columns(switch.entries, name.name, switch.entries[label].columns)
             switch.entries.update(shared)
             switch.changed.update(shared)
-    _drop(place, connection, switch, work.gone, intent.sequence)
-    _compact(place, connection, switch, base)
-    _show(place, connection, switch, base)
+    _drop(series, connection, switch, label_changes.gone, intent.sequence)
+    _compact(series, connection, switch, base)
+    _show(series, connection, switch, base)
     entries = [switch.entries[label] for label in sorted(switch.changed)]
-    place.record(connection, intent, entries, work.gone)
+    series.record(connection, intent, entries, label_changes.gone)
 
 
 def _into_compacted(
-    place: TimeseriesTable,
+    series: TimeseriesTable,
     connection: Connection,
     entry: LabelEntry,
     replaced: frozenset[str],
@@ -176,66 +178,66 @@ def _into_compacted(
     base: Table,
 ) -> None:
     """Replace the rows of labels in a table that holds many labels."""
-    target = place.names.of(entry.object)
-    place.tables.grow(connection, target, base)
+    target = series.names.of(entry.object)
+    series.tables.grow(connection, target, base)
     which = {SIGNATURE: sorted(replaced), LABEL: (entry.label,)}
-    delete_by(connection, place.dialect, target, which)
+    delete_by(connection, series.dialect, target, which)
     columns = [each.name for each in base.columns]
-    labelled_copy(place, connection, new, target, columns, entry.label)
+    labelled_copy(series, connection, new, target, columns, entry.label)
 
 
 def _drop(
-    place: TimeseriesTable,
+    series: TimeseriesTable,
     connection: Connection,
     switch: _Switch,
     gone: frozenset[str],
     sequence: int | None = None,
 ) -> None:
     for label in sorted(gone):
-        entry = place.entry(switch.entries, label)
+        entry = series.entry(switch.entries, label)
         own = switch.now.pop(label, None)
         if own is not None:
             switch.drops.append(own)
         elif entry.is_live:
-            full = place.dialect.full(place.names.of(entry.object))
-            quoted = place.dialect.quote(LABEL)
+            full = series.dialect.full(series.names.of(entry.object))
+            quoted = series.dialect.quote(LABEL)
             connection.change(f"DELETE FROM {full} WHERE {quoted} = {MARK}", label)  # noqa: S608
             switch.shares = True
-        switch.entries[label] = place.gone(entry, sequence)
+        switch.entries[label] = series.gone(entry, sequence)
         switch.changed.add(label)
         held = {each.object for each in switch.entries.values() if each.is_live}
         if entry.object and own is None and entry.object not in held:
-            switch.drops.append(place.names.of(entry.object))
+            switch.drops.append(series.names.of(entry.object))
 
 
-def _compact(place: TimeseriesTable, connection: Connection, switch: _Switch, base: Table) -> None:
+def _compact(series: TimeseriesTable, connection: Connection, switch: _Switch, base: Table) -> None:
     """Merge the oldest labels into one table if the view would read too many tables."""
     ordered = [switch.entries[label] for label in sorted(switch.entries)]
-    labels = oldest(ordered, switch.now, place.spec.max_partitions)
+    labels = oldest(ordered, switch.now, series.spec.max_partitions)
     if not labels:
         return
     sources = {label: (switch.now[label], switch.entries[label]) for label in labels}
     taken = {each.object for each in ordered} | {table.name for table in switch.drops}
-    name, columns = compact(place, connection, sources, base, taken)
+    name, columns = compact(series, connection, sources, base, taken)
     for label in labels:
         switch.drops.append(switch.now.pop(label))
-        switch.coming.pop(place.names.label(label), None)
+        switch.coming.pop(series.names.label(label), None)
         switch.renames = [pair for pair in switch.renames if pair[0] != sources[label][0]]
         switch.entries[label] = replace(switch.entries[label], object=name.name, columns=columns)
         switch.changed.add(label)
     switch.coming[name] = labels
 
 
-def _show(place: TimeseriesTable, connection: Connection, switch: _Switch, base: Table) -> None:
-    """Change the view and the names; if a view follows tables, it is changed first.
+def _show(series: TimeseriesTable, connection: Connection, switch: _Switch, base: Table) -> None:
+    """Change the view and the names; if a view follows tables, change the view first.
 
-    Readers of the view hold a lock on it, so this waits for the view first: if it held a table that
-    such a reader waits for, both would be in a deadlock.
+    Readers of the view hold a lock on it, so this waits for the view first. If it already held a
+    table that such a reader waits for, both would be in a deadlock.
     """
-    tables, view = place.tables, place.dialect.full(place.names.view)
-    before = place.dialect.table(connection, place.names.view)
+    tables, view = series.tables, series.dialect.full(series.names.view)
+    before = series.dialect.table(connection, series.names.view)
     entries = [switch.entries[label] for label in sorted(switch.entries)]
-    schema = place.names.base.schema
+    schema = series.names.base.schema
     if tables.follows_tables:
         tables.show(connection, base, branches(entries, switch.now, schema))
     else:
@@ -248,5 +250,5 @@ def _show(place: TimeseriesTable, connection: Connection, switch: _Switch, base:
         tables.rename(connection, old, new)
     tables.attach(connection, switch.coming)
     if not tables.follows_tables:
-        now = {label: place.names.label(label) for label in switch.now}
+        now = {label: series.names.label(label) for label in switch.now}
         tables.create_view(connection, base, branches(entries, now, schema), before)

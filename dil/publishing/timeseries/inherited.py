@@ -1,4 +1,4 @@
-"""Properties of a table besides its columns, for a table that takes its place."""
+"""Copies properties of a table other than its columns to a table that takes its place."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdroppe
 WHERE n.nspname = {MARK} AND c.relname = {MARK}
   AND pg_get_serial_sequence({MARK}, a.attname::text) IS NOT NULL"""  # noqa: S608
 
-# Keys and exclusions; a check's name only has to be unique in its table, so it is copied.
+# Keys and exclusions. A check's name must be unique only in its table, so it is copied too.
 _KEYS = f"""
 SELECT k.conname::text, pg_get_constraintdef(k.oid) FROM pg_constraint k
 JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -53,33 +53,33 @@ ORDER BY 2, 1"""  # noqa: S608
 _ON_ITS_WAY = "_dil_key"
 
 
-def obstacle(place: TimeseriesTable, connection: Connection) -> str:
-    """Return the property of the base that a copy of it would lack, empty if there is none."""
-    name = place.names.base
-    if isinstance(place.tables, PostgresqlTables):
-        view = place.names.view.name
+def obstacle(series: TimeseriesTable, connection: Connection) -> str:
+    """Return the property of the base that a copy would lack, empty if there is none."""
+    name = series.names.base
+    if isinstance(series.tables, PostgresqlTables):
+        view = series.names.view.name
         found = connection.rows(_OF_POSTGRESQL, view, name.schema, name.name)
-    elif isinstance(place.tables, MysqlTables):
+    elif isinstance(series.tables, MysqlTables):
         found = connection.rows(_OF_MYSQL, name.name, name.name)
     else:
-        return ""  # on other databases the table stays, and its rows are moved
+        return ""  # On other databases the table stays, and its rows are moved.
     return str(found[0][0]) if found else ""
 
 
-def give_next_base(place: TimeseriesTable, connection: Connection, old: TableName) -> None:
+def give_next_base(series: TimeseriesTable, connection: Connection, old: TableName) -> None:
     """Create the base table again like the earlier one, with its rights and its owner.
 
     Columns that number rows continue to count: a serial column uses the earlier sequence, which
     then belongs to the new table; an identity column has a new sequence that continues from the
     same number.
     """
-    base, full = place.names.base, place.dialect.full
+    base, full = series.names.base, series.dialect.full
     connection.change(f"CREATE TABLE {full(base)} (LIKE {full(old)} INCLUDING ALL)")
     quoted = full(old)
     found = connection.rows(_SEQUENCES, quoted, old.schema, old.name, quoted)
     for column, is_serial, sequence in found:
         if is_serial:
-            owner = f"{full(base)}.{place.dialect.quote(str(column))}"
+            owner = f"{full(base)}.{series.dialect.quote(str(column))}"
             connection.change(f"ALTER SEQUENCE {sequence} OWNED BY {owner}")
             continue
         value, is_called = connection.rows(f"SELECT last_value, is_called FROM {sequence}")[0]  # noqa: S608
@@ -88,19 +88,19 @@ def give_next_base(place: TimeseriesTable, connection: Connection, old: TableNam
         )
         called = "true" if is_called else "false"
         connection.rows(f"SELECT setval('{own[0][0]}', {value}, {called})")
-    _exchange_names(place, connection, old)
-    for statement in grants_of(connection, place.dialect, old, base):
+    _exchange_names(series, connection, old)
+    for statement in grants_of(connection, series.dialect, old, base):
         connection.change(statement)
 
 
-def _exchange_names(place: TimeseriesTable, connection: Connection, old: TableName) -> None:
-    """Give the new base's keys the old ones' names, which writers' statements may contain."""
-    base, quote = place.names.base, place.dialect.quote
+def _exchange_names(series: TimeseriesTable, connection: Connection, old: TableName) -> None:
+    """Give the new base's keys the names of the old keys, which writers' statements may contain."""
+    base, quote = series.names.base, series.dialect.quote
     keys = connection.rows(_KEYS, old.schema, old.name)
     copied = Counter(text for _, text in connection.rows(_KEYS, base.schema, base.name))
     for text in (Counter(text for _, text in keys) - copied).elements():
-        # If several keys are equal, a table made like another has only one of them.
-        connection.change(f"ALTER TABLE {place.dialect.full(base)} ADD {text}")
+        # If several keys are equal, a table made like another table has only one of them.
+        connection.change(f"ALTER TABLE {series.dialect.full(base)} ADD {text}")
     made: defaultdict[object, list[str]] = defaultdict(list)
     for name, text in connection.rows(_KEYS, base.schema, base.name):
         made[text].append(str(name))
@@ -112,6 +112,6 @@ def _exchange_names(place: TimeseriesTable, connection: Connection, old: TableNa
         )
         for table, before, after in steps:
             connection.change(
-                f"ALTER TABLE {place.dialect.full(table)} "
+                f"ALTER TABLE {series.dialect.full(table)} "
                 f"RENAME CONSTRAINT {quote(before)} TO {quote(after)}"
             )

@@ -1,4 +1,4 @@
-"""Loading of labels on any database: their rows, and their entries in the registry."""
+"""Loads labels on any database: their rows, and their entries in the registry."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class LabelLoading(Loading):
 
     tables: Tables = field(kw_only=True)
 
-    def _shape(self, connection: Connection, rows: WarehouseRows) -> TableChanges:
-        return self.tables.shape(self.dialect.table(connection, self.table), rows)
+    def _table_changes(self, connection: Connection, rows: WarehouseRows) -> TableChanges:
+        return self.tables.table_changes(self.dialect.table(connection, self.table), rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class TimeseriesTable:
     late: SideTableRows
 
     def make(self, connection: Connection) -> None:
-        """Create the tables of records; may be repeated."""
+        """Create the tables of records; it may be repeated."""
         self.records.make(connection)
         self.registry.make(connection)
 
@@ -57,10 +57,10 @@ class TimeseriesTable:
         """Return the rows of all labels."""
         return WarehouseRows(intent.commit, self.files, adds_signature=True)
 
-    def shape(self, connection: Connection, rows: WarehouseRows) -> TableChanges:
+    def table_changes(self, connection: Connection, rows: WarehouseRows) -> TableChanges:
         """Return the changes that the base table needs for rows."""
         table = self.dialect.table(connection, self.names.base)
-        return self.tables.shape(table, rows)
+        return self.tables.table_changes(table, rows)
 
     def base(self, connection: Connection) -> Table:
         """Return the form of the base table.
@@ -71,12 +71,13 @@ class TimeseriesTable:
         found = self.dialect.table(connection, self.names.base)
         if found is None:
             raise WriteError(
-                f"the table {self.names.base.name}, which has the columns of all labels, is gone",
-                "Create it again with those columns and without rows.",
+                f"the table {self.names.base.name}, which has the columns of all labels, does not"
+                " exist",
+                "Create the table again with those columns and without rows.",
             )
         return found
 
-    def work(self, intent: Intent, known: Mapping[str, LabelEntry]) -> LabelChanges:
+    def label_changes(self, intent: Intent, known: Mapping[str, LabelEntry]) -> LabelChanges:
         """Return the changes of an intent to labels."""
         return label_changes_of(intent.commit, known, self.windows, self.spec.retention_ms)
 
@@ -95,21 +96,21 @@ class TimeseriesTable:
     def build(
         self,
         connection: Connection,
-        work: LabelChanges,
+        label_changes: LabelChanges,
         known: Mapping[str, LabelEntry],
         base: Table,
-        shape: TableChanges,
+        table_changes: TableChanges,
         intent: Intent,
     ) -> dict[str, TableName]:
         """Fill a new table for each label that changes; return them by label.
 
-        A new table has all rows that its label is to have; if the label shares a table, only the
-        new rows. Rows of work units that are not replaced are copied from the label's table.
+        A new table has all rows of its label; if the label shares a table, it has only the new
+        rows. Rows of work units that are not replaced are copied from the label's table.
         """
         own = self.own_tables(known.values())
-        has = self.records.signatures(connection, work.changes.keys() & own.keys())
+        has = self.records.signatures(connection, label_changes.changes.keys() & own.keys())
         built = {}
-        for label, change in work.changes.items():
+        for label, change in label_changes.changes.items():
             entry = self.entry(known, label)
             target = self.names.attempt(label, entry.attempt + 1)
             self.tables.like(connection, target, base)
@@ -119,7 +120,7 @@ class TimeseriesTable:
                 self._copy_kept(connection, own[label], target, kept)
             if change.moves:
                 rows = replace(self.rows(intent), commit=change.commit(intent.commit))
-                connection.load(target, shape.columns, rows.batches(shape.columns))
+                connection.load(target, table_changes.columns, rows.batches(table_changes.columns))
             self._bound(connection, target, entry, base)
             built[label] = target
         return built
@@ -176,10 +177,10 @@ class TimeseriesTable:
         entries: Iterable[LabelEntry],
         dropped: frozenset[str],
     ) -> bool:
-        """Record a commit and commit it; if it was recorded already, roll back, return False.
+        """Record a commit and commit it; if it was recorded already, roll back and return False.
 
         Raises:
-            CommitLostError: it is unknown whether it was committed.
+            CommitLostError: it is unknown whether the database committed.
         """
         commit = intent.commit
         if not self.late.load(connection, commit, intent.sequence):
@@ -229,7 +230,7 @@ def with_columns(
 
 
 def labelled_copy(
-    place: TimeseriesTable,
+    series: TimeseriesTable,
     connection: Connection,
     source: TableName,
     target: TableName,
@@ -237,10 +238,10 @@ def labelled_copy(
     label: str,
 ) -> None:
     """Copy the rows of a label into a table with many labels."""
-    tables, quote = place.tables, place.dialect.quote
+    tables, quote = series.tables, series.dialect.quote
     left_out = {LABEL, *tables.computed(connection, target)}
     names = ", ".join(quote(name) for name in columns if name not in left_out)
     connection.change(
-        f"INSERT INTO {place.dialect.full(target)} ({names}, {quote(LABEL)}) "  # noqa: S608
-        f"{tables.overriding}SELECT {names}, '{label}' FROM {place.dialect.full(source)}"
+        f"INSERT INTO {series.dialect.full(target)} ({names}, {quote(LABEL)}) "  # noqa: S608
+        f"{tables.overriding}SELECT {names}, '{label}' FROM {series.dialect.full(source)}"
     )

@@ -1,4 +1,4 @@
-"""Names of the parts of a timeseries table (rule T19)."""
+"""Names the parts of a timeseries table (rule T19)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OLD_OF_RUN = re.compile(r"(\d{14})_o(\d+)_[0-9a-f]{8}")
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names around the table ``base``.
+    """The names of tables that belong to the table ``base``.
 
     New tables that are not shown yet have short names: PostgreSQL would cut names that are longer
     than a label's table name, and two of them could become equal.
@@ -38,17 +38,17 @@ class Names:
         return self.of(f"{self._short}_{label}_a{number}")
 
     def old(self, label: str, number: int, run_id: str = "") -> TableName:
-        """Return the name of a label's old table after an attempt of a run took its place."""
+        """Return the name of a label's old table after an attempt of a run replaced it."""
         run = f"_{hashlib.sha256(run_id.encode()).hexdigest()[:8]}" if run_id else ""
         return self.of(f"{self.making}{label}_o{number}{run}")
 
     @property
     def making(self) -> str:
-        """Return the beginning of the names of tables that are not shown yet."""
+        """Return the common beginning of the names of tables that are not shown yet."""
         return f"{self._short}_"
 
     def old_parts(self, name: str) -> tuple[str, int] | None:
-        """Return label and attempt of a name that ``old`` made for a run, None for others."""
+        """Return label and attempt of a name that ``old`` made for a run, None for other names."""
         found = _OLD_OF_RUN.fullmatch(name.removeprefix(self.making))
         return None if found is None else (found[1], int(found[2]))
 

@@ -1,8 +1,8 @@
-"""Labels as partitions of one table of PostgreSQL (rule T22).
+"""Stores labels as partitions of one table of PostgreSQL (rule T22).
 
 ``<table>`` is partitioned by LIST (_timelabel). A label is loaded into a table like ``<table>``,
-which the transaction that shows the label attaches: so readers can read while labels are added. A
-column that is added to ``<table>``, or gets a wider type there, changes in all partitions.
+which the transaction that shows the label attaches: so readers can read while labels are added. If
+a column is added to ``<table>`` or gets a wider type there, it changes in all partitions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dil.types.warehouse import TEXT
 _BASE = f"""
 SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = {MARK} AND c.relname = {MARK}"""  # noqa: S608
-# A partition in another schema is listed with its schema; it is none of ours.
+# A partition in another schema is listed with its schema; it does not belong to DIL.
 _PARTITIONS = f"""
 SELECT CASE WHEN p.relnamespace = b.relnamespace THEN '' ELSE n.nspname || '.' END || p.relname,
   pg_get_expr(p.relpartbound, p.oid) FROM pg_inherits i
@@ -45,7 +45,7 @@ WHERE c.oid IN ({_BASE}) AND a.attidentity <> '' AND NOT a.attisdropped"""  # no
 _REFERRING = f"""
 SELECT DISTINCT k.conrelid::regclass::text FROM pg_constraint k
 WHERE k.contype = 'f' AND k.conparentid = 0 AND k.confrelid IN ({_BASE}) ORDER BY 1"""  # noqa: S608
-# Objects that keep PostgreSQL from changing a type: views, triggers, policies and so on.
+# Objects that prevent PostgreSQL from changing a type: views, triggers, policies and so on.
 _COLUMN_READERS = f"""
 SELECT DISTINCT a.attname::text,
   COALESCE(v.oid::regclass::text, pg_describe_object(d.classid, d.objid, d.objsubid))
@@ -71,7 +71,7 @@ class PartitionedTables(PostgresqlTables):
         return self.dialect.type_words(TEXT, is_key=False)
 
     def require_own(self, connection: Connection) -> None:
-        """Refuse a base that is not partitioned by label, or belongs to another user."""
+        """Raise if the base is not partitioned by label, or belongs to another user."""
         base, full = self.names.base, self.dialect.full(self.names.base)
         found, text = self.dialect.table(connection, base), self._words
         if found is None:
@@ -79,55 +79,59 @@ class PartitionedTables(PostgresqlTables):
         if not connection.rows(PARTITIONED_BY, base.schema, base.name):
             raise ConfigError.single(
                 PHYSICAL,
-                f'is "native", and {full} is a table that is not partitioned by LIST ({LABEL})',
+                f'is "native", but {full} is a table that is not partitioned by LIST ({LABEL})',
                 f"Set {PHYSICAL}=tables, if such a job made it; or load into another table, "
                 "by extract.table.name.",
             )
         if any(each.name == LABEL and each.words != text for each in found.columns):
             raise ConfigError.single(
                 PHYSICAL,
-                f'is "native", and the column {LABEL} of {full} is no text',
-                f"Give it the type text; or set {PHYSICAL}=tables and load into another table.",
+                f'is "native", but the column {LABEL} of {full} is not of type text',
+                f"Give the column the type text; or set {PHYSICAL}=tables and load into another"
+                " table.",
             )
         for name, owner in connection.rows(_OWNER, *(base.schema, base.name) * 2):
             raise ConfigError.single(
                 PHYSICAL,
-                f'is "native", and {name} belongs to {owner}: PostgreSQL lets its owner alone '
-                "attach, change and drop partitions",
-                f"GRANT {owner} TO this user, or make this user the owner of all of them: "
+                f'is "native", but {name} belongs to {owner}: PostgreSQL lets only its owner'
+                " attach, change and drop partitions",
+                f"Run GRANT {owner} TO this user, or make this user the owner of all of them: "
                 "ALTER TABLE ... OWNER TO.",
             )
 
     def require_empty(self, connection: Connection, held: Collection[str]) -> None:
-        """Refuse partitions that are not in the registry, and labels whose partition is missing.
+        """Raise if a partition is not in the registry, or a label's partition is missing.
 
-        Foreign keys that refer to the base are refused, too: no partition could be dropped.
+        It also raises if a foreign key refers to the base, because then no partition could be
+        dropped.
         """
         base = self.names.base
         for (table,) in connection.rows(_REFERRING, base.schema, base.name):
             raise ConfigError.single(
                 PHYSICAL,
-                f'is "native", and a foreign key of {table} refers to {self.dialect.full(base)}: '
-                "PostgreSQL drops no partition then, and a label that is loaded again is a new one",
+                f'is "native", but a foreign key of {table} refers to {self.dialect.full(base)}:'
+                " then PostgreSQL drops no partition, but a label that is loaded again gets a new"
+                " partition",
                 "Drop the foreign key.",
             )
         there, full = self._partitions(connection).keys(), self.dialect.full(base)
         for name in sorted(there - set(held)):
             raise ConfigError.single(
                 "ms.warehouse.table.kind",
-                f"is timeseries, and {full} has the partition {name}, which no timelabel has",
-                f"ALTER TABLE {full} DETACH PARTITION {name}, rename it; or name another table.",
+                f"is timeseries, but {full} has the partition {name}, which no timelabel has",
+                f"Run ALTER TABLE {full} DETACH PARTITION {name} and rename that table; or name"
+                " another table.",
             )
         for name in sorted(set(held) - there):
             raise ConfigError.single(
                 PHYSICAL,
-                f'is "native", and {name} has rows of timelabels, but is not a partition of {full}',
-                f"Attach it again; or set {PHYSICAL}=tables, if such a job made that table.",
+                f'is "native", but {name} has rows of timelabels and is not a partition of {full}',
+                f"Attach the table again; or set {PHYSICAL}=tables, if such a job made that table.",
             )
 
-    def shape(self, table: Table | None, rows: WarehouseRows) -> TableChanges:
+    def table_changes(self, table: Table | None, rows: WarehouseRows) -> TableChanges:
         """Return the changes that the base needs; rows do not fill its column of labels."""
-        found = TargetTable(self.dialect, self.names.base, hidden=LABEL).shape(table, rows)
+        found = TargetTable(self.dialect, self.names.base, hidden=LABEL).table_changes(table, rows)
         if table is None and found.statements:
             return TableChanges(
                 (self._created(found.columns), *found.statements[1:]), found.columns
@@ -144,8 +148,8 @@ class PartitionedTables(PostgresqlTables):
     def alter(self, connection: Connection, statements: Sequence[str]) -> None:
         """Change the base and all partitions, in a transaction of its own.
 
-        The view reads the base and all partitions: it is dropped before a type changes and created
-        again afterwards. Its lock is the first that is waited for, as everywhere.
+        The view reads the base and all partitions, so it is dropped before a type changes and
+        created again afterwards. As everywhere, this waits for the view's lock first.
         """
         if not statements:
             return
@@ -169,18 +173,19 @@ class PartitionedTables(PostgresqlTables):
             return
         own, other = (f"ALTER TABLE {self.dialect.full(name)} " for name in (base, trial))
         if not all(each.startswith(own) for each in statements):
-            # Another driver has created the base since; that is reported, and the call is repeated.
+            # Another driver has created the base since then; that error is reported, and the call
+            # is repeated.
             change_all(connection, statements)
             return
         self.like(connection, trial, found)
         change_all(connection, [f"{other}{each.removeprefix(own)}" for each in statements])
 
     def keep_to(self, connection: Connection, table: TableName, labels: Sequence[str]) -> None:
-        """Limit an empty table to some labels; if it is one label, rows have that label by default.
+        """Limit an empty table to some labels; if there is one label, it becomes the default.
 
         The CHECK saves PostgreSQL from reading the table when it is attached. Rows get their
-        numbers from the base's sequence, which numbers the rows of all labels: some keys include
-        the number.
+        numbers from the base's sequence, which numbers the rows of all labels, because some keys
+        include the number.
         """
         full, quoted = self.dialect.full(table), self.dialect.quote(LABEL)
         check = f"CHECK ({quoted} IS NOT NULL AND {quoted} IN ({_listed(labels)}))"
@@ -206,12 +211,12 @@ class PartitionedTables(PostgresqlTables):
         return [each.name for each in base.columns]
 
     def grow(self, connection: Connection, name: TableName, base: Table) -> Table | None:
-        """Return the form of a partition: it grows with the base."""
+        """Return the form of a partition; it changes together with the base."""
         del base
         return self.dialect.table(connection, name)
 
     def hold(self, connection: Connection) -> None:
-        """Wait for readers of the base, and keep new ones out."""
+        """Wait for readers of the base, and keep new readers out."""
         full = self.dialect.full(self.names.base)
         connection.change(f"LOCK TABLE ONLY {full} IN ACCESS EXCLUSIVE MODE")
 
@@ -237,7 +242,7 @@ class PartitionedTables(PostgresqlTables):
         )
 
     def _give_up(self, connection: Connection, labels: Collection[str]) -> None:
-        """Detach labels whose rows were deleted from their partitions."""
+        """Detach labels from their partitions after their rows were deleted there."""
         full = self.dialect.full
         for name, held in self._partitions(connection).items():
             rest, table = sorted(held.difference(labels)), self.names.of(name)
@@ -253,7 +258,7 @@ class PartitionedTables(PostgresqlTables):
         return {str(name): frozenset(_IN_BOUND.findall(str(bound))) for name, bound in found}
 
     def require_view(self, connection: Connection, base: Table) -> None:
-        """Refuse to change columns that others' views read, in this table or a partition."""
+        """Raise if columns change that other programs' views read, in this table or a partition."""
         super().require_view(connection, base)
         name, view = self.names.base, self.names.view
         found = self.dialect.table(connection, name)
@@ -268,11 +273,11 @@ class PartitionedTables(PostgresqlTables):
                 raise ConversionError(
                     f"column {column} of {name.name} gets a wider type, and {reader} reads it: "
                     "PostgreSQL cannot change it then",
-                    "Drop what reads it, run the job, and create it again.",
+                    "Drop {reader} first, run the job, and create it again.",
                 )
 
     def show(self, connection: Connection, base: Table, found: Sequence[ViewBranch]) -> None:
-        """Create the view of the base, unless it exists: changes of labels do not affect it."""
+        """Create the view of the base if it does not exist; changes of labels do not affect it."""
         del found
         name, view = self.names.base, self.view(base)
         before = self.dialect.table(connection, view.name)

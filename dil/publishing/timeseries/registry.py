@@ -34,7 +34,7 @@ _WITH_ROWS = frozenset({LabelState.LOADED, LabelState.CLOSED, LabelState.REOPENE
 class LabelEntry:
     """One timelabel; times are epoch ms UTC, the window is [start_ms, end_ms).
 
-    ``loaded_at`` is None if the label is still to be loaded, or was reopened to be loaded again.
+    ``loaded_at`` is None if the label was not loaded yet, or was reopened to be loaded again.
     ``object`` names the table that holds its rows, empty if there is none, and ``columns`` are that
     table's types in the database's words, by column name. ``attempt`` counts its loads, ``seq`` is
     the number of the commit that changed it last.
@@ -85,7 +85,7 @@ class Registry:
     base: TableName
 
     def make(self, connection: Connection) -> None:
-        """Create the registry; may be repeated."""
+        """Create the registry; it may be repeated."""
         if self.is_there(connection):
             return
         quote, words = self.dialect.quote, self.dialect.type_words
@@ -113,7 +113,7 @@ class Registry:
         return {str(row[0]): _entry(row) for row in found}
 
     def put(self, connection: Connection, entry: LabelEntry) -> None:
-        """Write a label's entry; readers always find the old or the new one."""
+        """Write a label's entry; readers always see either the old or the new entry."""
         quote = self.dialect.quote
         keys = {"dataset_id": MARK, "table_name": MARK, "timelabel": MARK}
         key = (self._dataset, self.base.name, entry.label)

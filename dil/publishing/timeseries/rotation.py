@@ -1,4 +1,4 @@
-"""An events table whose rows become those of a timelabel (rules T25 to T27).
+"""Turns the rows of an events table into rows of a timelabel (rules T25 to T27).
 
 Other programs write into ``<table>``. A rotation turns it into ``_<table>_<timelabel>`` and puts an
 empty table in its place, without a moment in which a row is invisible, doubled, or refused.
@@ -23,60 +23,62 @@ from dil.publishing.timeseries.rotation_rules import (
 from dil.publishing.warehouse.dialect import Connection, Table, TableName
 
 
-def rotate(place: TimeseriesTable, connection: Connection, rotation: Rotation) -> LabelEntry | None:
-    """Rotate the table once; return the label's entry, None if there was nothing to rotate.
+def rotate(
+    series: TimeseriesTable, connection: Connection, rotation: Rotation
+) -> LabelEntry | None:
+    """Rotate the table once; return the label's entry, None if it had no rows to rotate.
 
     Raises:
-        WriteError: the table does not exist, or has a property that a new one would not have.
+        WriteError: the table does not exist, or has a property that its successor would lack.
     """
-    if place.dialect.table(connection, place.names.base) is None:
+    if series.dialect.table(connection, series.names.base) is None:
         raise WriteError(
-            f"there is no table {place.dialect.full(place.names.base)}",
-            "Create it, or correct extract.table.name or extract.namespace.",
+            f"there is no table {series.dialect.full(series.names.base)}",
+            "Create the table, or correct extract.table.name or extract.namespace.",
         )
-    place.registry.make(connection)
-    place.tables.lock(connection)
-    if isinstance(place.tables, MysqlTables):
-        return rotate_in_steps(place, place.tables, connection, rotation)
-    return _in_transaction(place, connection, rotation)
+    series.registry.make(connection)
+    series.tables.lock(connection)
+    if isinstance(series.tables, MysqlTables):
+        return rotate_in_steps(series, series.tables, connection, rotation)
+    return _in_transaction(series, connection, rotation)
 
 
 def _in_transaction(
-    place: TimeseriesTable, connection: Connection, rotation: Rotation
+    series: TimeseriesTable, connection: Connection, rotation: Rotation
 ) -> LabelEntry | None:
-    """Rotate in one transaction; the view is locked first, then the table."""
-    tables, name = place.tables, place.names.base
+    """Rotate in one transaction and return the entry; the view is locked first, then the table."""
+    tables, name = series.tables, series.names.base
     connection.begin()
     tables.limit_waiting(connection)
-    base = place.base(connection)
-    known = place.registry.entries(connection)
-    entry = entry_of(known, rotation.label, place.windows)
-    require_rotatable(place, connection, entry, base)
-    tables.show(connection, base, view_branches(place, known.values(), base))
+    base = series.base(connection)
+    known = series.registry.entries(connection)
+    entry = entry_of(known, rotation.label, series.windows)
+    require_rotatable(series, connection, entry, base)
+    tables.show(connection, base, view_branches(series, known.values(), base))
     if isinstance(tables, PostgresqlTables):
-        connection.change(f"LOCK TABLE {place.dialect.full(name)} IN ACCESS EXCLUSIVE MODE")
+        connection.change(f"LOCK TABLE {series.dialect.full(name)} IN ACCESS EXCLUSIVE MODE")
     count = tables.count(connection, name)
     if not count and (entry.is_live or not rotation.takes_empty):
-        connection.commit()  # the view exists from the first call on
+        connection.commit()  # The view exists from the first call on.
         return None
-    target = place.names.label(rotation.label)
+    target = series.names.label(rotation.label)
     if isinstance(tables, PostgresqlTables) and not entry.is_live:
         tables.drop(connection, target)
         tables.rename(connection, name, target)
-        give_next_base(place, connection, target)
+        give_next_base(series, connection, target)
     else:
-        _move_rows(place, connection, entry, base, target)
-    after = rotated(place, entry, base, entry.rows + count, rotation)
-    place.registry.put(connection, after)
+        _move_rows(series, connection, entry, base, target)
+    after = rotated(series, entry, base, entry.rows + count, rotation)
+    series.registry.put(connection, after)
     tables.show(
-        connection, base, view_branches(place, {**known, rotation.label: after}.values(), base)
+        connection, base, view_branches(series, {**known, rotation.label: after}.values(), base)
     )
     connection.commit()
     return after
 
 
 def _move_rows(
-    place: TimeseriesTable,
+    series: TimeseriesTable,
     connection: Connection,
     entry: LabelEntry,
     base: Table,
@@ -85,6 +87,6 @@ def _move_rows(
     """Move the rows into the label's table, which is created if it is missing."""
     columns = [each.name for each in base.columns]
     if not entry.is_live:
-        place.tables.like(connection, target, base)
-    move_into(place, connection, entry, base, place.names.base, columns)
-    connection.change(f"DELETE FROM {place.dialect.full(place.names.base)}")  # noqa: S608
+        series.tables.like(connection, target, base)
+    move_into(series, connection, entry, base, series.names.base, columns)
+    connection.change(f"DELETE FROM {series.dialect.full(series.names.base)}")  # noqa: S608

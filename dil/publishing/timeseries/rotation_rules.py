@@ -1,4 +1,4 @@
-"""Rules for both ways to rotate a table: the turn, the label's entry, refusals, moving rows."""
+"""Rules for both ways to rotate a table: the turn, the label's entry, checks, moving rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dil.publishing.warehouse.dialect import Connection, Table, TableName
 class Rotation:
     """One rotation: the label that the rows get, and its instant (epoch ms UTC) on the real clock.
 
-    ``takes_empty`` says that a table without rows is rotated, too.
+    If ``takes_empty`` is true, a table without rows is rotated too.
     """
 
     label: str
@@ -27,25 +27,25 @@ class Rotation:
 
 
 def view_branches(
-    place: TimeseriesTable, entries: Iterable[LabelEntry], base: Table, *more: ViewBranch
+    series: TimeseriesTable, entries: Iterable[LabelEntry], base: Table, *more: ViewBranch
 ) -> tuple[ViewBranch, ...]:
     """Return the tables in an events table's view: labels in order, then the newest rows."""
     ordered = sorted(entries, key=lambda entry: entry.label)
     columns = {each.name: each.words for each in base.columns}
-    found = branches(ordered, place.own_tables(ordered), place.names.base.schema)
-    return (*found, *more, ViewBranch(place.names.base, "", columns))
+    found = branches(ordered, series.own_tables(ordered), series.names.base.schema)
+    return (*found, *more, ViewBranch(series.names.base, "", columns))
 
 
 def rotated(
-    place: TimeseriesTable, entry: LabelEntry, base: Table, rows: int, rotation: Rotation
+    series: TimeseriesTable, entry: LabelEntry, base: Table, rows: int, rotation: Rotation
 ) -> LabelEntry:
-    """Return the entry of a label that gets the rows of a turn."""
+    """Return the entry of a label that gets the rows of a rotation."""
     is_live = entry.is_live
     return replace(
         entry,
         state=LabelState.LOADED if entry.state is not LabelState.REOPENED else entry.state,
         rows=rows,
-        object=entry.object if is_live else place.names.label(entry.label).name,
+        object=entry.object if is_live else series.names.label(entry.label).name,
         attempt=entry.attempt + 1,
         loaded_at=rotation.now,
         columns={each.name: each.words for each in base.columns},
@@ -53,9 +53,9 @@ def rotated(
 
 
 def require_rotatable(
-    place: TimeseriesTable, connection: Connection, entry: LabelEntry, base: Table
+    series: TimeseriesTable, connection: Connection, entry: LabelEntry, base: Table
 ) -> None:
-    """Refuse a rotation that would lose properties of the table.
+    """Raise if a rotation would lose properties of the table.
 
     Raises:
         WriteError: the label is closed or dropped, or the table has triggers, foreign keys or the
@@ -63,42 +63,43 @@ def require_rotatable(
     """
     if entry.state in {LabelState.CLOSED, LabelState.DROPPED}:
         raise WriteError(
-            f"timelabel {entry.label} of {place.names.base.name} is {entry.state}",
-            f"`dil timelabels reopen JOB.conf {entry.label}` lets it take rows.",
+            f"timelabel {entry.label} of {series.names.base.name} is {entry.state}",
+            f"Let it take rows again: `dil timelabels reopen JOB.conf {entry.label}`.",
         )
-    found = obstacle(place, connection)
+    found = obstacle(series, connection)
     if found:
         raise WriteError(
-            f"{place.names.base.name} cannot be rotated: it has {found}, which its "
-            "successor would not have",
-            "Drop that, or put it on the tables that the rows come from. Views can read "
-            f"{place.names.view.name}.",
+            f"{series.names.base.name} cannot be rotated: it has {found}, which its successor would"
+            " lack",
+            "Drop that, or move it to the tables from which the rows come. Views can read"
+            f" {series.names.view.name}.",
         )
     if base.problem:
         raise WriteError(
-            f"{place.names.base.name} cannot be rotated: it {base.problem}", "Change the table."
+            f"{series.names.base.name} cannot be rotated: it {base.problem}",
+            "Change the table so that it can be rotated.",
         )
 
 
 def move_into(
-    place: TimeseriesTable,
+    series: TimeseriesTable,
     connection: Connection,
     entry: LabelEntry,
     base: Table,
     source: TableName,
     columns: list[str],
 ) -> None:
-    """Copy rows to the table of a label, which may hold other labels, too."""
-    own = place.names.label(entry.label)
-    held = place.names.of(entry.object) if entry.is_live else own
-    if place.dialect.table(connection, held) is None:
+    """Copy rows to the table of a label, which may also hold other labels."""
+    own = series.names.label(entry.label)
+    held = series.names.of(entry.object) if entry.is_live else own
+    if series.dialect.table(connection, held) is None:
         raise WriteError(
-            f"the table {held.name} of timelabel {entry.label} is gone",
-            "Restore it, or drop the label with `dil timelabels drop`.",
+            f"the table {held.name} of timelabel {entry.label} does not exist",
+            "Restore the table, or drop the label with `dil timelabels drop`.",
         )
-    if place.tables.loads_inside or isinstance(place.tables, PostgresqlTables):
-        place.tables.grow(connection, held, base)
+    if series.tables.loads_inside or isinstance(series.tables, PostgresqlTables):
+        series.tables.grow(connection, held, base)
     if held == own:
-        place.tables.copy(connection, source, held, columns)
+        series.tables.copy(connection, source, held, columns)
     else:
-        labelled_copy(place, connection, source, held, columns, entry.label)
+        labelled_copy(series, connection, source, held, columns, entry.label)

@@ -1,4 +1,4 @@
-"""The view of all timelabels: its text is made from the registry (rule T20)."""
+"""Makes the view of all timelabels from the registry (rule T20)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def branches(
 class TimeseriesView:
     """The columns of the view: the base table's columns, by name in words, and the label.
 
-    ``casts`` says that the database can cast to the type words of any column.
+    ``casts`` is true if the database can cast to the type words of any column.
     """
 
     dialect: Dialect
@@ -56,7 +56,7 @@ class TimeseriesView:
     casts: bool = True
 
     def ordered(self, before: Table | None) -> tuple[tuple[str, str], ...]:
-        """Return the columns with their types, new columns behind those of the earlier view.
+        """Return the columns with their types; new columns come after those of the earlier view.
 
         PostgreSQL can only append columns to a view.
         """

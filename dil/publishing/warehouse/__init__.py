@@ -1,4 +1,4 @@
-"""Tables of databases: staged rows are loaded in one transaction with a row in ``dil_commit``."""
+"""Loads staged rows into tables of databases, in one transaction with a row in ``dil_commit``."""
 
 from dil.publishing.warehouse.destination import WarehouseDestination
 

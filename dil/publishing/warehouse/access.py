@@ -1,4 +1,4 @@
-"""Queries of a destination to its database, each on a connection of its own."""
+"""Runs a destination's queries, each on a connection of its own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RIGHTS = {
 
 
 class Access:
-    """One table of a database, seen by one job that publishes to it."""
+    """One table of a database, from the view of one job that publishes to it."""
 
     def __init__(
         self,
@@ -67,11 +67,11 @@ class Access:
         return self._attempts.run(self._live)
 
     def has_rows(self) -> bool:
-        """Return whether any row is in the table."""
+        """Return whether the table has any row."""
         return self._attempts.run(self._has_rows)
 
     def has(self, run_id: str) -> bool:
-        """Return whether a run's commit is done."""
+        """Return whether the database has a run's commit."""
         return self._attempts.run(partial(self._has, run_id=run_id))
 
     def has_late(self, run_id: str) -> bool:
@@ -87,7 +87,7 @@ class Access:
         return self._attempts.run(self._next_sequence)
 
     def landed(self, source: str) -> int | None:
-        """Return the number of the last commit, 0 if there is none; None if others load, too."""
+        """Return the last commit's number, 0 without one; None if other jobs load there too."""
         return self._attempts.run(partial(self._landed, source=source))
 
     def require_fit(self, commit: Commit) -> None:
@@ -104,7 +104,7 @@ class Access:
         return self._attempts.run(partial(self._loading.carry_out, intent=intent))
 
     def load_late(self, intent: Intent) -> None:
-        """Load the late rows of an intent that has nothing else to do."""
+        """Load the late rows of an intent that changes nothing else."""
         commit, sequence = intent.commit, intent.sequence
         self._attempts.run(partial(self._late.load_alone, commit=commit, sequence=sequence))
 
@@ -120,8 +120,9 @@ class Access:
             raise _config(f"is a database where {name} {table.problem}", "Name another table.")
         if table is not None and table.heir and self._spec.mode is not PublishMode.APPEND:
             raise _config(
-                f"is a database where {table.heir} inherits from {name}: its rows would count as "
-                f"rows of {name}, and be deleted with them (ms.publish.mode={self._spec.mode})",
+                f"is a database where {table.heir} inherits from {name}: its rows would count as"
+                f" rows of {name}, and would be deleted with them"
+                f" (ms.publish.mode={self._spec.mode})",
                 f"ALTER TABLE {table.heir} NO INHERIT {name}; or name another table.",
             )
         merge = self._spec.merge
@@ -131,15 +132,15 @@ class Access:
         if statement:
             raise ConfigError.single(
                 "extract.primary.key.fields",
-                f"names {', '.join(merge.keys)}, and {name} has no primary key or unique index of "
-                "these columns",
+                f"names {', '.join(merge.keys)}, but {name} has no primary key or unique index of"
+                " these columns",
                 f"Add one: {statement};",
             )
         if self._engine is Engine.MYSQL and len(table.unique) > 1:
             raise ConfigError.single(
                 "ms.warehouse.operation",
-                f"is upsert, and {name} has several unique keys: MySQL would update "
-                "a row that is equal in any of them",
+                f"is upsert, but {name} has several unique keys: MySQL would update a row that is"
+                " equal in any of them",
                 "Keep only the key of extract.primary.key.fields, or load into another table.",
             )
 
@@ -169,7 +170,7 @@ class Access:
 
 
 def dialect_for(address: WarehouseAddress) -> Dialect:
-    """Return the dialect of a database, with its address."""
+    """Return the dialect of the database at an address."""
     if address.engine is Engine.POSTGRESQL:
         from dil.publishing.warehouse.postgresql import PostgresqlDialect
 

@@ -1,4 +1,4 @@
-"""Repeats work on a database, on a new connection each time, if the error lets this help."""
+"""Repeats work on a database, each time on a new connection, if that may help."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# The largest number of attempts; between them 0.2 s, doubled each time up to 5 s. Each attempt may
-# also wait for a lock.
+# The largest number of attempts. The wait between them is 0.2 s and doubles each time up to 5 s;
+# each attempt may also wait for a lock.
 _MOST_BUSY, _MOST_AWAY = 9, 3
 _PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 
@@ -43,11 +43,11 @@ class Attempts:
         self._place = place
 
     def run(self, work: Callable[[Connection], T]) -> T:
-        """Do work that may be repeated; a transaction that it leaves open is rolled back.
+        """Return the result of repeatable work; a transaction that it leaves open is rolled back.
 
         Raises:
             WriteError: the database did not do the work.
-            CommitUnknownError: it may have done the work: the answer was lost, and the database
+            CommitUnknownError: the database may have done the work: the answer was lost, and it
                 cannot be queried.
         """
         is_unknown = False
@@ -80,7 +80,7 @@ class Attempts:
         text = f"{self._place}: {found.text}"
         if is_unknown:
             return CommitUnknownError(
-                f"{text}; whether the rows were loaded is not known",
+                f"{text}; it is not known whether the rows were loaded",
                 "Nothing was deleted. The next run checks that, and loads missing rows.",
             )
         return WriteError(text, found.advice)

@@ -77,7 +77,7 @@ class WarehouseDestination(Destination):
         found = self._access.live()
         if found or self._spec.mode is not PublishMode.REPLACE or not self._access.has_rows():
             return found
-        # The table has rows of other jobs: a replace by no rows must have something to remove.
+        # The table has rows of other jobs, so a replace by no rows must also have a file to remove.
         return (PublishedFile(f"{self._base}#rows-of-others", "", 0, 0, "", ""),)
 
     def next_sequence(self) -> int:
@@ -93,7 +93,7 @@ class WarehouseDestination(Destination):
         return self.landed(source) is None
 
     def uri(self, path: str) -> str:
-        """Return the URI of a file whose rows are loaded, made from its name alone."""
+        """Return the URI of a file whose rows are loaded; only the file's name decides it."""
         return f"{self._base}?mode={self._spec.mode.value}#{quote(path.rpartition('/')[2])}"
 
     def late_files(self) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ class WarehouseDestination(Destination):
         return self._access.late_files()
 
     def missing(self) -> PublishedFile:
-        """Return the file that stands for all rows whose key a commit does not have."""
+        """Return the file that represents all rows whose keys a commit lacks."""
         from dil.publishing.warehouse.missing import missing_rows
 
         return missing_rows(f"{self._base}?mode={self._spec.mode.value}")
@@ -114,13 +114,13 @@ class WarehouseDestination(Destination):
         return self._access.has(commit.run_id)
 
     def require_fit(self, commit: Commit) -> None:
-        """Check that a commit can be carried out; called before it is decided.
+        """Check that a commit can be carried out, before it is decided.
 
         Raises:
             ConfigError: rows to be replaced cannot be distinguished from other rows.
             ConversionError: a column or a value does not fit the table.
             SourceContractError: more rows are missing at the source than may be deleted.
-            WriteError: the table cannot be made to fit.
+            WriteError: the table cannot be changed to fit the rows.
         """
         if commit.moves or commit.removes or commit.touches_late_rows:
             if self._spec.mode is PublishMode.WINDOW_REPLACE:
@@ -128,12 +128,12 @@ class WarehouseDestination(Destination):
             self._access.require_fit(commit)
 
     def carry_out(self, intent: Intent) -> None:
-        """Load the rows, unless the database says that they are there.
+        """Load the rows, unless the database has recorded that they are loaded.
 
         Raises:
             CommitUnknownError: the intent is for another table or another publish mode, or the
                 answer to the commit was lost.
-            WriteError: the database did not take the rows; the next run tries again.
+            WriteError: the database did not accept the rows; the next run tries again.
         """
         if intent.commit.moves or intent.commit.removes:
             self._check_intent(intent.commit)
@@ -142,7 +142,7 @@ class WarehouseDestination(Destination):
             self._access.load_late(intent)
 
     def _refuse_unsigned(self, commit: Commit) -> None:
-        """Refuse to replace rows that were loaded without their work units."""
+        """Raise if rows to replace were loaded without their work units."""
         modes = (file.uri.partition("#")[0].rpartition("?mode=")[2] for file in commit.removes)
         unsigned = sorted({mode for mode in modes if mode in _UNSIGNED})
         if unsigned:
@@ -150,15 +150,15 @@ class WarehouseDestination(Destination):
             forget = f"DELETE FROM dil_part WHERE dataset = '{self._dataset}'"  # noqa: S608 - a hint
             raise ConfigError.single(
                 "ms.publish.mode",
-                f"is {self._spec.mode}, and rows of {self._table} that are to be replaced were "
-                f"loaded under {mode}, without the work unit of each row",
-                f"Set it back to {mode}, or load into another table. To keep {self._spec.mode} and "
-                f"this table, empty it, run {forget}, and read everything again: "
-                "dil state forget JOB.conf --all",
+                f"is {self._spec.mode}, and rows of {self._table} that are to be replaced were"
+                f" loaded under {mode}, without the work unit of each row",
+                f"Set the publish mode back to {mode}, or load into another table. To keep"
+                f" {self._spec.mode} and this table, empty the table, run {forget}, and read"
+                " everything again: dil state forget JOB.conf --all",
             )
 
     def _check_intent(self, commit: Commit) -> None:
-        """Refuse to finish an intent that was decided under another configuration."""
+        """Raise if an intent was decided under another configuration."""
         mode = self._spec.mode
         expected = f"{self._base}?mode={mode.value}"
         for move in commit.moves:
@@ -172,7 +172,7 @@ class WarehouseDestination(Destination):
 
 def _unlike(run_id: str, decided: str, configured: str) -> CommitUnknownError:
     return CommitUnknownError(
-        f"run {run_id} began to publish to {decided}, and the job now publishes to {configured}",
-        "Set ms.warehouse.url, the table's name and ms.publish.mode back and run again: the publish"
-        " is finished. Then change them.",
+        f"run {run_id} began to publish to {decided}, but the job now publishes to {configured}",
+        "Set ms.warehouse.url, the table's name and ms.publish.mode back and run the job again,"
+        " which finishes the publish. Then change them.",
     )

@@ -1,7 +1,7 @@
-"""The interface of one kind of database for the loading of tables.
+"""The interface to one kind of database for loading tables.
 
-Statements are written once for all databases; a dialect has its own words for types, for inspecting
-tables, for loading record batches, and for the meaning of its errors.
+Statements are written once for all databases. A dialect knows the database's words for types, how
+to inspect tables and load record batches, and the meaning of errors.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ IDLE_S = 600
 
 STAGE, WINNERS = "dil_stage", "dil_winners"
 PROPERTIES = LoginProperties("ms.warehouse.url", "ms.warehouse.user", "ms.warehouse.password")
-# Another writer is in the way: the transaction was rolled back and may be tried again.
+# Another writer is in the way: the transaction was rolled back and may be repeated.
 BUSY = frozenset({Fault.CONFLICT, Fault.LOCKED, Fault.CHANGED, Fault.EXISTS, Fault.TIMED_OUT})
-_BUSY = "Another writer was in the way; run the job again."
+_BUSY = "Another writer blocked the table; run the job again."
 ADVICE: Mapping[Fault, str] = dict.fromkeys(BUSY, _BUSY) | {
-    Fault.DUPLICATE: "The table has a row of this key. ms.warehouse.operation=upsert replaces"
-    " rows that have the same key.",
+    Fault.DUPLICATE: "The table has a row with this key. With ms.warehouse.operation=upsert rows"
+    " with the same key are replaced.",
 }
 Value = str | int | bytes | None
 Row = tuple[object, ...]
@@ -39,11 +39,11 @@ class TableColumn:
     """A column of a table that exists.
 
     ``type`` is None if rows cannot be loaded into the column; ``words`` is the database's name of
-    the type. ``limit`` is how many characters of text the column holds, None for any number.
-    ``is_required`` says that rows must give a value, ``takes_null`` that null is kept as null.
-    ``is_computed`` says that the database computes the values, ``is_fixed`` that only new rows
-    may give a value. ``attributes`` is the text after the type in the definition, which a change
-    of the type has to repeat, None if it is not known.
+    the type. ``limit`` is the most characters of text in the column, None for any number.
+    ``is_required`` is true if rows must give a value, ``takes_null`` if null is kept as null.
+    ``is_computed`` is true if the database computes the values, ``is_fixed`` if only new rows may
+    give a value. ``attributes`` is the text after the type in the definition, which a change of the
+    type must repeat; it is None if unknown.
     """
 
     name: str
@@ -74,12 +74,12 @@ class Table:
 class Connection(ABC):
     """One connection; its methods raise the driver's own errors.
 
-    ``begin`` comes first, once; changes before it stay, if the dialect allows that.
+    Call ``begin`` once; changes before it are committed at once, if the dialect allows that.
     """
 
     @abstractmethod
     def begin(self) -> None:
-        """Begin a transaction whose statements see everything that is committed when they run."""
+        """Begin a transaction whose statements see all data committed before each of them runs."""
 
     @abstractmethod
     def commit(self) -> None:
@@ -93,7 +93,7 @@ class Connection(ABC):
     def change(self, statement: str, *values: Value) -> int:
         """Run a statement and return the number of changed rows; ``MARK`` is the place of a value.
 
-        Without values, the number may be any.
+        Without values the number has no meaning.
         """
 
     @abstractmethod
@@ -124,7 +124,7 @@ class TableName:
 
 
 class Dialect(ABC):
-    """One database's SQL words, and its connections."""
+    """Database words and connections of one kind of database."""
 
     # Whether creating and altering tables is part of a transaction.
     ddl_in_transaction = True
@@ -137,7 +137,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def connect(self) -> Connection:
-        """Open a connection."""
+        """Return an open connection."""
 
     @abstractmethod
     def errors(self) -> tuple[type[Exception], ...]:
@@ -145,7 +145,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Return the meaning of one of those errors."""
+        """Return the meaning of an error of the driver."""
 
     @abstractmethod
     def table(self, connection: Connection, name: TableName) -> Table | None:
@@ -173,7 +173,7 @@ class Dialect(ABC):
         return data_type
 
     def refusal(self, column: TableColumn, values: pa.Array) -> str:
-        """Return what the database refuses among values, empty if it takes all."""
+        """Return the reason why the database refuses some values, empty if it accepts all."""
         del column, values
         return ""
 
@@ -183,7 +183,7 @@ class Dialect(ABC):
         return ""
 
     def holds_name(self, column: str) -> bool:
-        """Return whether a column can have this name."""
+        """Return whether the database accepts a column of this name."""
         del column
         return True
 
@@ -199,7 +199,7 @@ class Dialect(ABC):
     def missing_right(self, connection: Connection, name: TableName, rights: Sequence[str]) -> str:
         """Return the statement that grants this user its missing rights, empty if none is missing.
 
-        A database that cannot know returns an empty text.
+        If the database cannot show rights, the text is empty.
         """
         del connection, name, rights
         return ""
@@ -210,7 +210,7 @@ class Dialect(ABC):
             connection.change(f"CREATE SCHEMA IF NOT EXISTS {self.quote(schema)}")
 
     def key_clause(self, keys: Sequence[str]) -> str:
-        """Return the clause after a temporary table's name that lets rows be found by key."""
+        """Return the clause that indexes a temporary table by key; it follows the table's name."""
         del keys
         return ""
 

@@ -51,7 +51,7 @@ class DuckdbDialect(Dialect):
         self._address = address
 
     def connect(self) -> Connection:
-        """Open the file; it is created if it is missing."""
+        """Return a connection to the file; the file is created if it is missing."""
         return _Connection(connect(self._address.path))
 
     def errors(self) -> tuple[type[Exception], ...]:
@@ -59,10 +59,10 @@ class DuckdbDialect(Dialect):
         return (driver().Error,)
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Return the meaning of an error, and what to do."""
+        """Return the meaning of an error, and the advice."""
         fault = fault_of(error)
         held = "Another process holds the file; run the job again when it is done."
-        advice = held if fault in BUSY else "ms.warehouse.url must name a writable file."
+        advice = held if fault in BUSY else "Let ms.warehouse.url name a writable file."
         return Diagnosis(fault, " ".join(str(error).split()), advice)
 
     def table(self, connection: Connection, name: TableName) -> Table | None:
@@ -101,7 +101,7 @@ class DuckdbDialect(Dialect):
         return f"ALTER TABLE {self.full(table)} ALTER COLUMN {self.quote(column)} TYPE {words}"
 
     def same(self, left: str, right: str) -> str:
-        """Return the standard's condition."""
+        """Return the condition of standard SQL."""
         return f"{left} IS NOT DISTINCT FROM {right}"
 
 

@@ -1,7 +1,7 @@
-"""Lists, maps and records as JSON text, made column by column without Python objects.
+"""Converts lists, maps and records to JSON text, column by column without Python objects.
 
-Only values with a special JSON form are made one by one: fractions, decimals, times, bytes, texts
-with rare control characters, and maps, which might hold a key twice.
+Only values with a special JSON form are converted one by one: fractions, decimals, times, bytes,
+texts with rare control characters, and maps, which might hold a key twice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.types as pt
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 _RARE = bytes({*range(32), 0x7F} - {*b"\t\n"})
 _ESCAPED = bytes({*range(32), 0x7F, *b'"\\'})
-# Characters that ordinary texts hold; the backslash comes first, or it would be escaped again.
+# Characters in ordinary texts; the backslash comes first, otherwise it would be escaped again.
 _ESCAPES = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\t", "\\t"))
 _NULL = "null"
 
@@ -33,9 +33,9 @@ def json_texts(values: pa.Array) -> pa.Array:
 
 
 def are_plain(values: pa.Array) -> bool:
-    """Return whether each value certainly has JSON, without rare characters; numbers do not count.
+    """Return whether each value certainly has a JSON form, without rare characters or numbers.
 
-    So no JSON has to be made to know that there is no error.
+    Then the check for errors need not make the JSON.
     """
     kind = values.type
     if pt.is_dictionary(kind):
@@ -126,7 +126,7 @@ def _inside_quotes(values: pa.Array) -> pa.Array | None:
 
 
 def _escaped(values: pa.StringArray) -> pa.StringArray | None:
-    """Return texts as JSON has them between quotes, None if one has a rare character."""
+    """Return texts in the JSON form between quotes, None if one has a rare character."""
     if not _has(_ESCAPED, values):
         return values
     if _has(_RARE, values):

@@ -1,9 +1,9 @@
-"""Late rows in a table of their own, ``<table>_late``, beside the dataset's table.
+"""Loads late rows into a table of their own, ``<table>_late``, beside the dataset's table.
 
-They are loaded in the transaction of the dataset's rows. Their files in the folder of late rows
-stay: the chain names them, and the table can be built from them again. Whatever the publish mode
-is, each row has its work unit in ``_dil_signature``, because the mode may have changed when the
-work unit is read again.
+Late rows are loaded in the transaction of the dataset's rows. Their files in the folder of late
+rows stay: the chain names the files, and the table can be built from them again. Whatever the
+publish mode is, each row has its work unit in ``_dil_signature``, because the mode may have changed
+when the work unit is read again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LateTable:
         """Return the table of late rows beside another table.
 
         Whatever the job's mode is, rows are added to this table, and are removed with their work
-        unit; under a replace all are removed.
+        unit; a replace removes all rows.
         """
         name = TableName(table.schema, f"{table.name}{LATE}")
         records = Records(dialect, name.schema, f"{name.schema}.{name.name}".lstrip("."))
@@ -51,7 +51,7 @@ class LateTable:
         return cls(Loading(dialect, name, records, own, files, change_all), filesystem)
 
     def check(self, connection: Connection) -> None:
-        """Refuse a table of that name that is not for late rows, and a name that is too long.
+        """Raise if a table of that name is not for late rows, or the name is too long.
 
         Raises:
             ConfigError: such a table exists, or the name is too long.
@@ -61,32 +61,32 @@ class LateTable:
                 "extract.table.name",
                 f"is too long: the table of late rows is called {self.loading.table.name}, and the"
                 " database would cut that name",
-                f"Make it at least {len(LATE)} characters shorter.",
+                f"Make the name at least {len(LATE)} characters shorter.",
             )
         names = self._names(connection)
         if names and not names >= _OWN:
             full = self.loading.dialect.full(self.loading.table)
             raise ConfigError.single(
                 "ms.warehouse.url",
-                f"leads to a database where late rows go to {full}, and the table of that name is"
+                f"leads to a database where late rows go to {full}, but the table of that name is"
                 f" another one: it lacks the columns {' and '.join(sorted(_OWN))}",
                 "Rename that table or the job's, or set ms.late.action and ms.late.after.close"
                 " to something else than side_table.",
             )
 
     def files(self, connection: Connection) -> tuple[str, ...]:
-        """Return the names of the files whose rows are in the table; none if there is no table."""
+        """Return the names of the files whose rows are in the table; empty if there is no table."""
         records = self.loading.records
         if not self._names(connection) >= _OWN or not records.are_there(connection):
             return ()
         return tuple(file.uri.rpartition("/")[2] for file in records.live(connection))
 
     def require_fit(self, connection: Connection, commit: Commit) -> None:
-        """Check that the table takes the late rows of a commit; see ``Loading.require_fit``."""
+        """Check that the table accepts the late rows of a commit; see ``Loading.require_fit``."""
         self.loading.require_fit(connection, self._own(commit))
 
     def prepare(self, connection: Connection, commit: Commit) -> None:
-        """Create missing parts of the table, outside of a transaction; may be repeated."""
+        """Create missing parts of the table, outside of a transaction; it may be repeated."""
         if commit.touches_late_rows:
             self.loading.records.make(connection)
             self.loading.prepare(connection, self._own(commit))
@@ -97,7 +97,7 @@ class LateTable:
         return records.are_there(connection) and records.has(connection, run_id)
 
     def load(self, connection: Connection, commit: Commit, sequence: int) -> bool:
-        """Load late rows in the open transaction, unless they are loaded already.
+        """Load late rows in the open transaction, unless they are loaded; return whether it did.
 
         Returns:
             False if another process loaded them meanwhile; then the transaction must be rolled
@@ -116,7 +116,7 @@ class LateTable:
         """Load late rows of a commit that changes nothing else in the database.
 
         Raises:
-            CommitLostError: it is unknown whether they were loaded.
+            CommitLostError: it is unknown whether the rows were loaded.
         """
         self.prepare(connection, commit)
         connection.begin()
@@ -129,9 +129,9 @@ class LateTable:
             raise CommitLostError(error) from error
 
     def _own(self, commit: Commit) -> Commit:
-        """Return a commit's changes to late rows; its files are placed, or are still staged.
+        """Return a commit's changes to late rows; its files have their names or are still staged.
 
-        Its outcomes are those of the work units whose older late rows are removed.
+        It has only the outcomes of work units whose older late rows are removed.
         """
         gone = {unit_hash_in(uri) for uri in commit.late_removes}
         outcomes = (each for each in commit.run.outcomes if unit_hash(each.signature) in gone)
@@ -144,7 +144,7 @@ class LateTable:
         )
 
     def _names(self, connection: Connection) -> frozenset[str]:
-        """Return the names of the table's columns, none if there is no such table."""
+        """Return the names of the table's columns; empty if there is no such table."""
         table = self.loading.dialect.table(connection, self.loading.table)
         return frozenset() if table is None else frozenset(each.name for each in table.columns)
 

@@ -1,4 +1,4 @@
-"""The one transaction of a commit: its rows, the rows they replace, and the commit's record."""
+"""Runs the one transaction of a commit: its rows, the replaced rows, and the commit's record."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class SideTableRows(Protocol):
     """Rows that a commit loads into another table, in the transaction of the table's own rows."""
 
     def prepare(self, connection: Connection, commit: Commit) -> None:
-        """Make the missing parts of their table, outside of a transaction; may be repeated."""
+        """Create the missing parts of their table, outside of a transaction; it may be repeated."""
 
     def load(self, connection: Connection, commit: Commit, sequence: int) -> bool:
-        """Load them in the open transaction; return False if another run loaded them meanwhile."""
+        """Load the rows in the open transaction; return False if another run has loaded them."""
 
 
 def change_all(connection: Connection, statements: Sequence[str]) -> None:
@@ -48,9 +48,9 @@ def change_all(connection: Connection, statements: Sequence[str]) -> None:
 def units_with_closed_rows(
     live: Iterable[PublishedFile], commit: Commit
 ) -> dict[str, frozenset[str]]:
-    """Return the work units that were read again and keep their rows of closed labels.
+    """Return, by signature, the labels whose rows are removed from work units that were read again.
 
-    The result has, by signature, the labels whose rows are removed. ``live`` are the loaded files.
+    These work units keep their rows of closed labels. ``live`` are the loaded files.
     """
     read = {each.signature for each in commit.run.outcomes if each.succeeded}
     removed = {file.uri for file in commit.removes}
@@ -68,7 +68,7 @@ def units_with_closed_rows(
 class Loading:
     """Loads rows into one table; ``alter`` runs the statements that change its columns.
 
-    ``late`` is the table of its late rows, None if this is that table.
+    ``late`` is the table of late rows, None if this is the table of late rows itself.
     """
 
     dialect: Dialect
@@ -80,10 +80,10 @@ class Loading:
     late: SideTableRows | None = None
 
     def require_fit(self, connection: Connection, commit: Commit) -> None:
-        """Check that the table takes all rows of a commit.
+        """Check that the table accepts all rows of a commit.
 
-        Missing parts of the table are created and rolled back, or are created for good if that
-        cannot be rolled back: no reader sees rows in an empty table or an empty column.
+        Missing parts of the table are created and rolled back; if that is impossible, they stay,
+        because readers see no rows in an empty table or column.
 
         Raises:
             ConversionError: a column or a value does not fit.
@@ -91,22 +91,22 @@ class Loading:
         rows = self._rows(commit)
         self.records.make(connection)
         self._require_label_column(connection, commit)
-        shape = self._shape(connection, rows)
-        for batch in rows.batches(shape.columns, to_check=True):
-            self._check_values(batch, shape.columns)
-        if shape.statements and self.dialect.ddl_in_transaction:
+        table_changes = self._table_changes(connection, rows)
+        for batch in rows.batches(table_changes.columns, to_check=True):
+            self._check_values(batch, table_changes.columns)
+        if table_changes.statements and self.dialect.ddl_in_transaction:
             connection.begin()
-            # The table is read again: another job may have changed it meanwhile.
-            self._alter(connection, self._shape(connection, rows))
+            # The table is inspected again, because another job may have changed it meanwhile.
+            self._alter(connection, self._table_changes(connection, rows))
             connection.rollback()
         else:
-            self._alter(connection, shape)
+            self._alter(connection, table_changes)
 
     def require_few_missing(self, connection: Connection, commit: Commit) -> None:
         """Check that a commit does not remove too many rows that the run did not read.
 
         Raises:
-            SourceContractError: it removes too many.
+            SourceContractError: the commit removes too many rows.
         """
         table = self.dialect.table(connection, self.table)
         if table is None or self.spec.merge is None or not takes_missing(commit):
@@ -129,16 +129,16 @@ class Loading:
         if self.dialect.ddl_in_transaction:
             connection.begin()
         rows = self._rows(commit)
-        shape = self._shape(connection, rows)
-        self._alter(connection, shape)
-        merge = self._staged(connection, rows, shape.columns)
+        table_changes = self._table_changes(connection, rows)
+        self._alter(connection, table_changes)
+        merge = self._staged(connection, rows, table_changes.columns)
         if not self.dialect.ddl_in_transaction:
             if self.late is not None:
                 self.late.prepare(connection, commit)
             connection.begin()
         if self.spec.mode is not PublishMode.APPEND:
             self._lock(connection)
-        merged = self._change(connection, rows, shape.columns, merge)
+        merged = self._change(connection, rows, table_changes.columns, merge)
         is_new = self.late is None or self.late.load(connection, commit, intent.sequence)
         if not (is_new and self.records.enter(connection, commit, intent.sequence)):
             connection.rollback()
@@ -151,17 +151,17 @@ class Loading:
         return merged
 
     def prepare(self, connection: Connection, commit: Commit) -> None:
-        """Make the missing parts of the table for the rows of a commit; may be repeated."""
-        self._alter(connection, self._shape(connection, self._rows(commit)))
+        """Create the missing parts of the table for the rows of a commit; it may be repeated."""
+        self._alter(connection, self._table_changes(connection, self._rows(commit)))
 
     def put(self, connection: Connection, commit: Commit) -> None:
-        """Load the rows of a commit, in place of what they replace, in an open transaction."""
+        """Load the rows of a commit in place of replaced rows, in an open transaction."""
         rows = self._rows(commit)
-        shape = self._shape(connection, rows)
-        self._alter(connection, shape)
+        table_changes = self._table_changes(connection, rows)
+        self._alter(connection, table_changes)
         if self.spec.mode is not PublishMode.APPEND:
             self._lock(connection)
-        self._change(connection, rows, shape.columns, None)
+        self._change(connection, rows, table_changes.columns, None)
 
     def _rows(self, commit: Commit) -> WarehouseRows:
         by_unit = self.spec.mode is PublishMode.WINDOW_REPLACE
@@ -172,7 +172,7 @@ class Loading:
     def _keeps_readings(self) -> bool:
         return self.spec.warehouse is not None and self.spec.warehouse.keeps_readings
 
-    def _shape(self, connection: Connection, rows: WarehouseRows) -> TableChanges:
+    def _table_changes(self, connection: Connection, rows: WarehouseRows) -> TableChanges:
         merge = self.spec.merge
         keys = () if merge is None else merge.keys
         table = self.dialect.table(connection, self.table)
@@ -184,21 +184,21 @@ class Loading:
                     f"{self.table.name} has no primary key or unique index of {', '.join(keys)}",
                     f"Add one: {statement};",
                 )
-        shape = TargetTable(self.dialect, self.table, keys).shape(table, rows)
+        table_changes = TargetTable(self.dialect, self.table, keys).table_changes(table, rows)
         is_marking = merge is not None and merge.is_soft and takes_missing(rows.commit)
         if not is_marking or rows.commit.moves or table is None:
-            return shape
-        # Without rows, no file says that the removed rows are to be marked.
+            return table_changes
+        # If the commit has no rows, no file says that the removed rows must be marked.
         if any(each.name == DELETED_AT for each in table.columns):
-            return shape
+            return table_changes
         words = self.dialect.type_words(INSTANT, is_key=False)
         column = f"{self.dialect.quote(DELETED_AT)} {words}"
         return TableChanges(
             (f"ALTER TABLE {self.dialect.full(self.table)} ADD COLUMN {column}",), ()
         )
 
-    def _alter(self, connection: Connection, shape: TableChanges) -> None:
-        self.alter(connection, shape.statements)
+    def _alter(self, connection: Connection, table_changes: TableChanges) -> None:
+        self.alter(connection, table_changes.statements)
 
     def _staged(
         self, connection: Connection, rows: WarehouseRows, columns: Sequence[TableColumn]
@@ -277,10 +277,10 @@ class Loading:
             self.records.forget_named(connection, (file.uri for file in commit.removes))
 
     def _require_label_column(self, connection: Connection, commit: Commit) -> None:
-        """Refuse to keep rows of closed labels in a table that has no column of labels.
+        """Raise if rows of closed labels must stay, but the table has no column of labels.
 
         Raises:
-            WriteError: rows of the same work unit with other labels are to be replaced.
+            WriteError: the commit replaces rows of the same work unit with other labels.
         """
         if commit.books is None or self.spec.mode is not PublishMode.WINDOW_REPLACE:
             return
@@ -305,9 +305,9 @@ class Loading:
             if not refusal and column.name in deltas:
                 refusal = self.dialect.unordered(values)
             if not refusal and column.name in keys and values.null_count:
-                refusal = "holds nulls, and rows are merged by it"
+                refusal = "holds nulls, but rows are merged by it"
             if not refusal and not column.takes_null and values.null_count:
-                refusal = "holds nulls, which the table's column does not keep"
+                refusal = "holds nulls, but the table's column does not accept nulls"
             if refusal:
                 raise ConversionError(
                     f"column {column.name} {refusal}",

@@ -1,8 +1,8 @@
 """Merges rows by their keys (rule U18).
 
-The rows of a commit are loaded into a temporary table. Of rows with the same key, the one with the
-greatest delta fields wins, of equal ones the later one. A winner that is older than the table's row
-is dropped; the other winners are upserted, or delete the rows with their keys.
+The rows of a commit are loaded into a temporary table. Among rows with the same key, the row with
+the greatest delta fields wins, and among equal rows the later one. A winner that is older than the
+table's row is dropped. The other winners are upserted, or delete the rows with their keys.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Merge:
     def stage(
         self, connection: Connection, rows: WarehouseRows, columns: Sequence[TableColumn]
     ) -> None:
-        """Load the rows into a temporary table and choose the winners; the target is only read."""
+        """Load the rows into a temporary table and choose the winners; only read the target."""
         quote, dialect = self.dialect.quote, self.dialect
         names = ", ".join(quote(each.name) for each in columns)
         zero = f"CAST(0 AS {dialect.big_integer})"
@@ -91,7 +91,7 @@ class Merge:
         return merged
 
     def _counted(self, connection: Connection) -> MergedRows:
-        """Return how many rows the winners will insert, update and delete."""
+        """Return the numbers of rows that the winners will insert, update and delete."""
         full = self.dialect.full(self.table)
         here = f"EXISTS (SELECT 1 FROM {full} t WHERE {self._equal_keys()})"  # noqa: S608
         known = self._count(connection, f"WHERE {here}")
@@ -100,7 +100,7 @@ class Merge:
         return MergedRows(rows - updated, updated, known.get(1, 0))
 
     def _count(self, connection: Connection, condition: str) -> dict[int, int]:
-        """Return the numbers of winners, by whether they delete."""
+        """Return the numbers of winners, separately for winners that delete."""
         gone = self.dialect.quote(GONE)
         found = connection.rows(
             f"SELECT {gone}, COUNT(*) FROM {WINNERS} {condition} GROUP BY {gone}"  # noqa: S608
@@ -124,7 +124,7 @@ class Merge:
 
 
 def check_fields(dialect: Dialect, spec: MergeSpec, schema: pa.Schema) -> None:
-    """Refuse columns that rows cannot be merged by.
+    """Raise if rows cannot be merged by the configured columns.
 
     Raises:
         ConversionError: a field is missing, or the database could not compare its values.

@@ -1,4 +1,4 @@
-"""Rows whose key a run did not read, although it read everything that the source has."""
+"""Finds rows whose keys a run did not read, although it read all rows of the source."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from dil.model.destination import MergeSpec
 from dil.publishing.warehouse.dialect import STAGE, WINNERS, Connection, Dialect, Table, TableName
 from dil.publishing.warehouse.rows import DELETED_AT, WarehouseRows
 
-# The end of the name of the file that makes a commit remove the rows that the run did not read.
+# The end of the name of the file by which a commit removes the rows that the run did not read.
 MARK_OF_MISSING = "#missing"
 
 
 def takes_missing(commit: Commit) -> bool:
-    """Return whether a commit removes rows whose key it does not have."""
+    """Return whether a commit removes rows whose key it lacks."""
     return any(file.uri.endswith(MARK_OF_MISSING) for file in commit.removes)
 
 
 def missing_rows(address: str) -> PublishedFile:
-    """Return the file that a commit removes for missing rows; their number is unknown."""
+    """Return the file that a commit removes in place of missing rows; their number is unknown."""
     return PublishedFile(f"{address}{MARK_OF_MISSING}", "", 0, 0, "", "")
 
 
@@ -37,7 +37,7 @@ class MissingRows:
     spec: MergeSpec
 
     def require_few(self, connection: Connection, rows: WarehouseRows) -> None:
-        """Refuse a commit that would remove too many rows; only the keys are loaded.
+        """Raise if a commit would remove too many rows; only the keys are loaded.
 
         Raises:
             SourceContractError: more rows are missing than ms.merge.delete.limit.percent of all
@@ -50,9 +50,9 @@ class MissingRows:
         missing = self._count(connection, self._is_missing(has_keys=has_keys))
         if missing * 100 > total * self.spec.max_deleted_percent:
             raise SourceContractError(
-                f"{missing:,} of {total:,} rows of the table {self.name.name} are missing at the "
-                f"source, which is more than ms.merge.delete.limit.percent="
-                f"{self.spec.max_deleted_percent} allows to delete. Nothing was published",
+                f"{missing:,} of {total:,} rows of the table {self.name.name} are missing at the"
+                f" source, but ms.merge.delete.limit.percent={self.spec.max_deleted_percent}"
+                " allows fewer deletions. Nothing was published",
                 "Check whether the source returned all rows. To delete these rows, run once with a "
                 "higher limit: -D ms.merge.delete.limit.percent=100",
             )
@@ -60,7 +60,7 @@ class MissingRows:
     def take_away(self, connection: Connection, commit: Commit) -> int:
         """Delete or mark the rows; return their number.
 
-        The winners are all rows that were read.
+        The winners represent all rows that were read.
         """
         condition = self._is_missing(has_keys=bool(commit.moves))
         missing = self._count(connection, condition)

@@ -59,9 +59,9 @@ _MICROSECONDS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 _ADVICE = {
     **mysql.advice(PROPERTIES),
     **ADVICE,
-    Fault.DOES_NOT_FIT: "A text is too long for its column; keys made by dil hold 255 characters.",
+    Fault.DOES_NOT_FIT: "A text is too long for its column; keys made by DIL hold 255 characters.",
 }
-# The catalogue compares names without regard to case, which the server may distinguish.
+# The catalogue compares names without regard to case, but the server may distinguish case.
 _IS_EXACT = "(@@lower_case_table_names <> 0 OR BINARY {}.table_name = " + MARK + ")"
 _COLUMNS = f"""
 SELECT t.table_type, t.engine, c.column_name, c.data_type, c.column_type,
@@ -94,14 +94,14 @@ class MysqlDialect(Dialect):
         self._collation = ""
 
     def connect(self) -> Connection:
-        """Open a connection with strict mode and limited waiting."""
+        """Return an open connection with strict mode and limited waiting."""
         server = self._address.server
         if server is None:
-            raise TypeError("the address is of a file")
+            raise TypeError("the address is the address of a file")
         settings = (
             "SET SESSION sql_mode = "
             "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO', "
-            # Without room for warnings, changed values would go unnoticed.
+            # Without room for warnings, changed values would stay unnoticed.
             "SESSION max_error_count = 64, "
             f"SESSION innodb_lock_wait_timeout = {LOCK_S}, SESSION time_zone = '+00:00', "
             f"SESSION lock_wait_timeout = {LOCK_S}, SESSION wait_timeout = {IDLE_S}",
@@ -114,7 +114,7 @@ class MysqlDialect(Dialect):
         except mysql.TlsFilesError as error:
             raise WriteError(
                 f"the TLS files of ms.warehouse.url cannot be used: {error}",
-                "ssl-ca, ssl-cert and ssl-key name PEM files.",
+                "Let ssl-ca, ssl-cert and ssl-key name PEM files.",
             ) from error
         session = mysql.MysqlSession(connection)
         try:
@@ -129,7 +129,7 @@ class MysqlDialect(Dialect):
         return (mysql.driver().err.MySQLError,)
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Return the meaning of the server's error, and what to do."""
+        """Return the meaning of the server's error, and the advice."""
         fault = mysql.fault_of(error)
         advice = _ADVICE.get(fault, _ADVICE[Fault.OTHER])
         return Diagnosis(fault, mysql.text_of(error), advice)
@@ -141,7 +141,7 @@ class MysqlDialect(Dialect):
             return None
         unique: dict[object, set[str]] = {}
         for index, column, part in connection.rows(_UNIQUE, name.name, name.name):
-            # An index on a text's beginning or on an expression is not a key of any column.
+            # An index on the beginning of a text or on an expression is not a key of a column.
             is_whole = column is not None and part is None
             unique.setdefault(index, set()).add(str(column) if is_whole else MARK)
         kind, engine = found[0][:2]
@@ -160,7 +160,7 @@ class MysqlDialect(Dialect):
         return str(statement).split("\n")
 
     def _with_attributes(self, row: Row, definitions: Sequence[str]) -> TableColumn:
-        """Return a column with the attributes after its type, if the server shows its definition.
+        """Return a column with the attributes after its type, if the server shows the definition.
 
         Text keeps its collation, unless it is in a character set that lacks characters.
         """
@@ -196,7 +196,7 @@ class MysqlDialect(Dialect):
         return f"ALTER TABLE {self.full(table)} MODIFY {self.quote(column)} {kept}"
 
     def same(self, left: str, right: str) -> str:
-        """Return MySQL's condition."""
+        """Return the condition of MySQL."""
         return f"{left} <=> {right}"
 
     def quote(self, name: str) -> str:
@@ -212,11 +212,11 @@ class MysqlDialect(Dialect):
         return TEXT if data_type == JSON else data_type
 
     def refusal(self, column: TableColumn, values: pa.Array) -> str:
-        """Refuse NaN and infinities, years beyond 9999, and trailing blanks that CHAR drops."""
+        """Return why NaN, infinities, years after 9999 and blanks that CHAR drops are refused."""
         if column.words.startswith("char(") and pc.any(pc.ends_with(values, " ")).as_py():
             return f"holds text that ends with a blank, which {column.words} does not keep"
         if pt.is_floating(values.type) and pc.any(pc.invert(pc.is_finite(values))).as_py():
-            return "holds NaN or an infinity, which MySQL does not have"
+            return "holds NaN or an infinity, which MySQL cannot store"
         if pt.is_date32(values.type):
             return _out_of(values.cast(pa.int32()), _DAYS)
         return (
@@ -224,7 +224,7 @@ class MysqlDialect(Dialect):
         )
 
     def holds_name(self, column: str) -> bool:
-        """Return whether the server takes the name of a column."""
+        """Return whether the server accepts a column of this name."""
         return len(column) <= _NAME_CHARACTERS
 
     def key_clause(self, keys: Sequence[str]) -> str:
@@ -236,12 +236,12 @@ class MysqlDialect(Dialect):
         return f"ALTER TABLE {self.full(table)} ADD INDEX ({self.quote(column)}({_KEY_CHARACTERS}))"
 
     def temporary(self, name: str, clause: str, select: str) -> str:
-        """Return the statement that creates the table in InnoDB, also against the default."""
+        """Return the statement that creates the table in InnoDB, whatever the default engine is."""
         return f"CREATE TEMPORARY TABLE {name} {clause} ENGINE=InnoDB AS {select}"
 
     def lock(self, connection: Connection, table: TableName) -> None:
-        """Keep other runs of dil out; other writers meet row locks."""
-        # The lock's name has the database's own name, because a host has many spellings.
+        """Lock other runs of DIL out; other writers meet row locks."""
+        # The lock's name contains the database's own name, because a host has many spellings.
         name = f"LOWER(CONCAT(DATABASE(), '/', {MARK}))"
         lock = f"CONCAT('dil.', LEFT(SHA2({name}, 256), 32))"
         if connection.rows(f"SELECT GET_LOCK({lock}, {LOCK_S})", table.name) != [(1,)]:
@@ -250,7 +250,7 @@ class MysqlDialect(Dialect):
             )
 
     def delete_matching(self, table: TableName, keys: Sequence[str], condition: str) -> str:
-        """Return a DELETE with a join: a subquery would read every row of the table."""
+        """Return a DELETE with a join, because a subquery would read every row of the table."""
         pairs = " AND ".join(f"t.{name} = w.{name}" for name in map(self.quote, keys))
         return f"DELETE t FROM {self.full(table)} t JOIN {WINNERS} w ON {pairs} WHERE w.{condition}"
 
@@ -267,7 +267,7 @@ class MysqlDialect(Dialect):
         )
 
     def insert_once(self, table: TableName, values: Mapping[str, str]) -> str:
-        """Return an INSERT that leaves an existing row of the same key as it is."""
+        """Return an INSERT that leaves an existing row with the same key unchanged."""
         names = [self.quote(name) for name in values]
         return (
             f"INSERT INTO {self.full(table)} ({', '.join(names)}) "  # noqa: S608 - quoted names
@@ -299,7 +299,7 @@ class _Connection(Connection):
         self._session.rollback()
 
     def change(self, statement: str, *values: Value) -> int:
-        """Run a statement."""
+        """Run a statement; return the number of changed rows."""
         return self._session.change(statement, *values)
 
     def rows(self, statement: str, *values: Value) -> list[Row]:
@@ -316,7 +316,7 @@ class _Connection(Connection):
                 load(quoted(table.name, "`"), columns, batch)
 
     def _load_file(self, table: str, columns: Sequence[TableColumn], batch: pa.RecordBatch) -> None:
-        """Load by LOAD DATA LOCAL, which only warns if it changes values: a warning is an error."""
+        """Load by LOAD DATA LOCAL; a warning is an error: it may mean changed values."""
         names, sets = [], []
         for number, column in enumerate(columns):
             name = quoted(column.name, "`")
@@ -339,7 +339,8 @@ class _Connection(Connection):
             said = str(warnings[0][2]) if warnings else f"{loaded} of {batch.num_rows} rows loaded"
             raise WriteError(
                 f"the table {table} does not take rows as they are: {said}",
-                "The table may have a row of this key, or a text may be too long for its column.",
+                "Check whether the table has a row with this key, or a text is too long for its"
+                " column.",
             )
 
     def _insert(self, table: str, columns: Sequence[TableColumn], batch: pa.RecordBatch) -> None:
@@ -443,4 +444,4 @@ def _out_of(values: pa.Array, bounds: tuple[int, int]) -> str:
     found = pc.min_max(values).as_py()
     if found["min"] is None or (found["min"] >= bounds[0] and found["max"] <= bounds[1]):
         return ""
-    return "holds a time outside of the years 1 to 9999, which MySQL does not have"
+    return "holds a time outside of the years 1 to 9999, which MySQL cannot store"

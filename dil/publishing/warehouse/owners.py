@@ -1,7 +1,7 @@
-"""Says which jobs may load into a table: ``dil_owner``, beside ``dil_commit`` (rule U21).
+"""Records which jobs may load into a table: ``dil_owner``, beside ``dil_commit`` (rule U21).
 
-Claims are numbered; the last claim of a job counts. Each number is given only once, so if two jobs
-come at the same moment, the second sees the first.
+Claims are numbered; the last claim of a job counts. Each number is given only once. So if two jobs
+come at the same moment, the second job sees the first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dil.types.warehouse import TEXT
 _COLUMNS: Mapping[str, object] = {
     "dataset": KEY_TEXT, "number": pa.int64(), "job": TEXT, "store": TEXT, "mode": TEXT,
 }  # fmt: skip
-# Two jobs may do this to one table, if each only changes its own rows.
+# Two jobs may do this to one table if each changes only its own rows.
 _SHARED = {PublishMode.APPEND.value, PublishMode.MERGE.value}
 _DELETES = " that deletes missing rows"
 
@@ -65,7 +65,7 @@ class Owners:
         return frozenset(job for job, _ in self._known(connection)[0])
 
     def _known(self, connection: Connection) -> tuple[dict[tuple[str, str], str], int]:
-        """Return the last mode of each job and its state, and the last number of a claim."""
+        """Return the last mode of each job and state, and the last number of a claim."""
         names = ", ".join(map(self.dialect.quote, ("number", "job", "store", "mode")))
         statement = (
             f"SELECT {names} FROM {self.dialect.full(self._table)} "  # noqa: S608 - quoted names
@@ -85,15 +85,16 @@ class Owners:
                 "state.store.dir / state.store.db.url",
                 f"is {owner.store}, but job {owner.job} kept its watermarks in {other.store} when "
                 f"it loaded {self.dataset}; without them it would read everything again",
-                f"Set it back, or copy the state, and delete the other claim: {forget}",
+                "Set the state store back, or copy the state, and delete the other claim:"
+                f" {forget}",
             )
         if not {mode, other_mode} <= _SHARED:
             raise ConfigError.single(
                 "extract.table.name",
                 f"leads to {self.dataset}, which belongs to job {other.job} with its state in "
                 f"{other.store} (publish mode {other_mode}; this job: {mode})",
-                "Two jobs may load one table only when both append or merge. Name another table, "
-                f"or, if that job is gone: {forget}",
+                "Two jobs may load one table only if both append or merge. Name another table,"
+                f" or, if that job is gone: {forget}",
             )
 
     @property

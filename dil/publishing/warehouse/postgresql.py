@@ -49,8 +49,8 @@ _MICROSECONDS = (-210_866_803_200_000_000, 9_223_371_331_199_999_999)
 _ADVICE = {
     **postgresql.advice(PROPERTIES),
     **ADVICE,
-    Fault.DENIED: "Give the user the right: GRANT USAGE, CREATE ON SCHEMA name TO user, and on the"
-    " table GRANT SELECT, INSERT, UPDATE, DELETE.",
+    Fault.DENIED: "Grant the user the right: GRANT USAGE, CREATE ON SCHEMA name TO user, and on"
+    " the table GRANT SELECT, INSERT, UPDATE, DELETE.",
     Fault.DOES_NOT_FIT: "A text is too long for its column; give the column the type text.",
 }
 # PostgreSQL 11 and newer.
@@ -90,7 +90,7 @@ class PostgresqlDialect(Dialect):
         self._address = address
 
     def connect(self) -> Connection:
-        """Open a connection with limited waiting."""
+        """Return an open connection with limited waiting."""
         connection = _Connection(self._database.connect())
         try:
             connection.change(f"SET lock_timeout = '{LOCK_S}s'")
@@ -106,8 +106,8 @@ class PostgresqlDialect(Dialect):
     def _database(self) -> postgresql.AdbcDatabase:
         server = self._address.server
         if server is None:
-            raise TypeError("the address is of a file")
-        # Tables are named with their schemas, so the schema in the address is not searched.
+            raise TypeError("the address is the address of a file")
+        # Table names include their schemas, so the schema in the address is not searched.
         given = postgresql.arguments(replace(server, schema=""), connect_s=CONNECT_S)
         return postgresql.AdbcDatabase(postgresql.conninfo(given))
 
@@ -116,13 +116,13 @@ class PostgresqlDialect(Dialect):
         return postgresql.errors()
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Return an error's meaning by its SQLSTATE, else by its text, and what to do."""
+        """Return an error's meaning by its SQLSTATE, else by its text, and the advice."""
         state = getattr(error, "sqlstate", None)
         text = " ".join(_NOISE.sub("", str(error)).split()).rpartition("ERROR: ")[2].strip()
         fault = postgresql.fault_of(state, text)
         is_of_driver = postgresql.is_refused_by_driver(error) and "connect" not in text
         if not state and fault is not Fault.LOST and is_of_driver:
-            fault = Fault.OTHER  # another connection would not help
+            fault = Fault.OTHER  # Another connection would not help.
         return Diagnosis(fault, text, _ADVICE.get(fault, _ADVICE[Fault.OTHER]))
 
     def table(self, connection: Connection, name: TableName) -> Table | None:
@@ -166,15 +166,15 @@ class PostgresqlDialect(Dialect):
         return f"ALTER TABLE {self.full(table)} ALTER COLUMN {self.quote(column)} TYPE {type_words}"
 
     def same(self, left: str, right: str) -> str:
-        """Return the standard's condition."""
+        """Return the condition of standard SQL."""
         return f"{left} IS NOT DISTINCT FROM {right}"
 
     def refusal(self, column: TableColumn, values: pa.Array) -> str:
-        """Refuse NUL in text, and times that are out of range."""
+        """Return why NUL in text and times that are out of range are refused."""
         if column.type == TEXT and _any(pc.match_substring(values, "\0")):
-            return "holds text with the character NUL, which PostgreSQL does not take"
+            return "holds text with the character NUL, which PostgreSQL cannot store"
         if column.type == JSON and _any(pc.match_substring(values, r"\u0000")):
-            return "holds text with the character NUL, which PostgreSQL does not take"
+            return "holds text with the character NUL, which PostgreSQL cannot store"
         if pt.is_date32(values.type):
             return _out_of(values.cast(pa.int32()), _DAYS)
         return (
@@ -182,7 +182,7 @@ class PostgresqlDialect(Dialect):
         )
 
     def missing_right(self, connection: Connection, name: TableName, rights: Sequence[str]) -> str:
-        """Query this user's rights on the server."""
+        """Return the statement for missing rights, which the server shows."""
         schema = name.schema
         exists = connection.rows(_SCHEMA, schema)
         if not exists:
@@ -202,12 +202,12 @@ class PostgresqlDialect(Dialect):
         return f"GRANT {', '.join(lacking)} ON {full} TO user" if lacking else ""
 
     def make_schema(self, connection: Connection, schema: str) -> None:
-        """Create a schema; if it exists, no right to create one is needed."""
+        """Create a schema; if it exists, the user needs no right to create one."""
         if schema and not connection.rows(_SCHEMA, schema):
             super().make_schema(connection, schema)
 
     def holds_name(self, column: str) -> bool:
-        """Return whether PostgreSQL keeps the whole name."""
+        """Return whether PostgreSQL keeps the whole name of a column."""
         return len(column.encode()) <= _NAME_BYTES
 
     def index_winners(self, keys: Sequence[str]) -> Sequence[str]:
@@ -218,7 +218,7 @@ class PostgresqlDialect(Dialect):
     def index(self, table: TableName, column: str) -> str:
         """Return a plain index of hashes: texts may be long, and many rows have the same text.
 
-        Inserting into a hash index takes longer with each row of equal text.
+        Inserting into a hash index takes longer with each row with an equal text.
         """
         return f"CREATE INDEX ON {self.full(table)} ({_HASH.format(self.quote(column))})"
 
@@ -237,7 +237,7 @@ class PostgresqlDialect(Dialect):
         return f"CREATE TEMPORARY TABLE {name} ON COMMIT DROP AS {select}"
 
     def lock(self, connection: Connection, table: TableName) -> None:
-        """Lock out writers, so that the rows that are compared are the rows that are replaced."""
+        """Lock out writers, so that the compared rows are the replaced rows."""
         connection.change(f"LOCK TABLE {self.full(table)} IN SHARE ROW EXCLUSIVE MODE")
 
 
@@ -248,7 +248,7 @@ class _Connection(Connection):
         self._connection = connection
 
     def begin(self) -> None:
-        """Begin a transaction; before it each statement committed by itself."""
+        """Begin a transaction; before that each statement committed by itself."""
         self._connection.adbc_connection.set_autocommit(False)
 
     def commit(self) -> None:
@@ -260,7 +260,7 @@ class _Connection(Connection):
         self._connection.adbc_connection.rollback()
 
     def change(self, statement: str, *values: Value) -> int:
-        """Run a statement; ADBC counts rows only for statements with values."""
+        """Run a statement; return the number of changed rows, which needs values in ADBC."""
         with self._connection.cursor() as cursor:
             if not values:
                 cursor.execute(statement)
@@ -336,4 +336,4 @@ def _out_of(values: pa.Array, bounds: tuple[int, int]) -> str:
     found = pc.min_max(values).as_py()
     if found["min"] is None or (found["min"] >= bounds[0] and found["max"] <= bounds[1]):
         return ""
-    return "holds a time that PostgreSQL does not have"
+    return "holds a time that PostgreSQL cannot store"

@@ -1,7 +1,7 @@
-"""The records of our commits in a database: ``dil_commit``, and the loaded files, ``dil_part``.
+"""Records DIL's commits in a database: ``dil_commit``, and the loaded files, ``dil_part``.
 
 Both are in the schema of the table and belong to the transaction that loads the rows. A row in
-``dil_commit`` says that a run's commit is done (rule U13).
+``dil_commit`` shows that a run's commit is done (rule U13).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _IN_A_STATEMENT = 200
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The rows of the two tables about one table of rows, the ``dataset``."""
+    """The rows of the two tables that concern one table of rows, the ``dataset``."""
 
     dialect: Dialect
     schema: str
     dataset: str
 
     def make(self, connection: Connection) -> None:
-        """Create missing tables; may be repeated."""
+        """Create missing tables; it may be repeated."""
         self.dialect.make_schema(connection, self.schema)
         keys = (("dataset", "sequence"), ("dataset", "run_id"))
         make_table(self.dialect, connection, self._commits, _COMMIT, keys)
@@ -51,7 +51,7 @@ class Records:
         return self.dialect.table(connection, self._parts) is not None
 
     def has(self, connection: Connection, run_id: str) -> bool:
-        """Return whether a run's commit is done."""
+        """Return whether the database has a run's commit."""
         quote = self.dialect.quote
         statement = (
             f"SELECT 1 FROM {self.dialect.full(self._commits)} "  # noqa: S608 - quoted names
@@ -105,7 +105,7 @@ class Records:
     def signatures(
         self, connection: Connection, labels: Collection[str]
     ) -> dict[str, frozenset[str]]:
-        """Return the work units with rows in each label; a label without any is left out."""
+        """Return the work units with rows in each label; a label without rows is left out."""
         quote = self.dialect.quote
         found: defaultdict[str, set[str]] = defaultdict(set)
         ordered = sorted(labels)

@@ -1,4 +1,4 @@
-"""Staged Parquet files as record batches that fit a table's columns."""
+"""Reads staged Parquet files as record batches that fit a table's columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dil.types.warehouse import JSON
 
 SIGNATURE, DELETED_AT, LABEL = "_dil_signature", "_dil_deleted_at", "_timelabel"
 ORDER, GONE = "_dil_order", "_dil_gone"
-# Of each batch that is read; with rows of a kilobyte 16 MB.
+# The most rows of each batch that is read; with rows of a kilobyte that is 16 MB.
 _BATCH_ROWS = 16_384
 
 
@@ -39,7 +39,7 @@ class WarehouseFiles:
         self._distinct: dict[bytes, pa.Schema] = {}
 
     def schema(self, path: str) -> pa.Schema:
-        """Return the columns of a file; it is written once, so they do not change."""
+        """Return the columns of a file, which never change because the file is written once."""
         found = self._schemas.get(path)
         if found is None:
             with self.opened(path) as file:
@@ -51,27 +51,28 @@ class WarehouseFiles:
 
     @contextmanager
     def opened(self, path: str) -> Iterator[Any]:
-        """Open a file.
+        """Yield an open file; close it afterwards.
 
         Raises:
-            WriteError: the file is gone.
+            WriteError: the file does not exist.
         """
         try:
             with self._filesystem.open_input(path) as stream:
                 yield pq.ParquetFile(stream)
         except FileNotFoundError as error:
             raise WriteError(
-                f"the staged file {path} is gone", "Run the job again: its message says what to do."
+                f"the staged file {path} does not exist",
+                "Run the job again: its message says what to do.",
             ) from error
 
 
 @dataclass(frozen=True, slots=True)
 class WarehouseRows:
-    """The rows of a commit, in the order in which they were extracted.
+    """The rows of a commit, in the order of their extraction.
 
     ``adds_signature`` adds each row's work unit as ``_dil_signature``, ``adds_label`` its label as
-    ``_timelabel``. With a ``merge`` that marks rows as deleted instead of deleting them, deleted
-    rows get the commit's time in ``_dil_deleted_at``.
+    ``_timelabel``. If a ``merge`` marks rows instead of deleting them, deleted rows get the
+    commit's time in ``_dil_deleted_at``.
     """
 
     commit: Commit
@@ -101,8 +102,8 @@ class WarehouseRows:
         """Yield batches with these columns in their types; columns that a file lacks are null.
 
         ``_dil_order`` and ``_dil_gone`` may be among the columns: the position of a row in the
-        commit, and 1 for a row that the source deleted. With ``to_check``, JSON that the database
-        certainly takes is replaced by ``{}``.
+        commit, and 1 for a row that the source deleted. If ``to_check`` is true, JSON that the
+        database certainly accepts is replaced by ``{}``.
 
         Raises:
             ConversionError: a value does not fit its column.
@@ -166,7 +167,7 @@ class WarehouseRows:
 
 
 def _unmade(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch with ``{}`` in place of values that certainly have JSON."""
+    """Return a batch with ``{}`` in place of values that certainly have a JSON form."""
     columns = [
         pc.if_else(values.is_valid(), "{}", pa.scalar(None, pa.string()))
         if pt.is_nested(values.type) and are_plain(values)
@@ -204,7 +205,7 @@ def _json_texts(values: pa.Array, column: TableColumn) -> pa.Array:
         return json_texts(values)
     except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise ConversionError(
-            f"column {column.name} holds a list, map or record that cannot be JSON: a key "
-            f"twice, or a time outside of the years 1 to 9999 ({error})",
+            f"column {column.name} holds a list, map or record that cannot be JSON: a key occurs"
+            f" twice, or a time is outside of the years 1 to 9999 ({error})",
             "Correct the values with ms.derived.fields, or leave the column out.",
         ) from error

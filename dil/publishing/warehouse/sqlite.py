@@ -49,7 +49,7 @@ _TABLE = f"SELECT type FROM sqlite_master WHERE name = {MARK} AND type IN ('tabl
 _LAST_YEAR = 9999
 _ADVICE = {
     Fault.LOCKED: "Another process holds the file; run the job again.",
-    Fault.CANNOT_OPEN: "The folder of ms.warehouse.url must exist, and be writable.",
+    Fault.CANNOT_OPEN: "Create the folder of ms.warehouse.url, and make it writable.",
     Fault.READ_ONLY: "Give this user the right to write to the file and its folder.",
     Fault.DAMAGED: "ms.warehouse.url names a file that is damaged, or is not a SQLite database.",
     Fault.DISK_FULL: "The disk is full.",
@@ -64,7 +64,7 @@ class SqliteDialect(Dialect):
         self._address = address
 
     def connect(self) -> Connection:
-        """Open the file; it is created if it is missing."""
+        """Return a connection to the file; the file is created if it is missing."""
         path = Path(self._address.path)
         connection = connect(path, mode="rwc", busy_s=LOCK_S, is_durable=True)
         # Otherwise no table can be renamed while any view of the file reads a missing table.
@@ -76,13 +76,13 @@ class SqliteDialect(Dialect):
         return (sqlite3.Error,)
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Return the meaning of an error by its result code, and what to do."""
+        """Return the meaning of an error by its result code, and the advice."""
         fault = fault_of(error)
         advice = _ADVICE.get(fault, "Check the file and its folder.")
         return Diagnosis(fault, " ".join(str(error).split()), advice)
 
     def table(self, connection: Connection, name: TableName) -> Table | None:
-        """Return the table's form from the schema; SQLite fills a required key of its own."""
+        """Return the table's form from the schema; SQLite itself fills a required integer key."""
         found = connection.rows(_TABLE, name.name)
         if not found:
             return None
@@ -118,16 +118,16 @@ class SqliteDialect(Dialect):
     def widen(
         self, table: TableName, column: str, words: str, attributes: str | None = None
     ) -> str:
-        """Return nothing: SQLite cannot change a column."""
+        """Return an empty text, because SQLite cannot change a column."""
         del table, column, words, attributes
         return ""
 
     def same(self, left: str, right: str) -> str:
-        """Return SQLite's condition."""
+        """Return the condition of SQLite."""
         return f"{left} IS {right}"
 
     def kept(self, data_type: pa.DataType) -> pa.DataType:
-        """Return the type: one kind of integers, one of fractions, and decimals as text."""
+        """Return the reported type: one kind of integers, one of fractions, decimals as text."""
         if pt.is_integer(data_type):
             return pa.int64()
         if pt.is_floating(data_type):
@@ -135,22 +135,22 @@ class SqliteDialect(Dialect):
         return TEXT if pt.is_decimal(data_type) else data_type
 
     def refusal(self, column: TableColumn, values: pa.Array) -> str:
-        """Return why values are refused (SQLite would store NaN as null), else empty text."""
+        """Return why values are refused, else an empty text; SQLite would store NaN as null."""
         del column
         if pt.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
             return "holds NaN, which SQLite keeps as null"
         return ""
 
     def unordered(self, values: pa.Array) -> str:
-        """Return why times are refused whose text does not sort in order of time."""
+        """Return why times are refused whose text does not sort by time, else an empty text."""
         if not (pt.is_date(values.type) or pt.is_timestamp(values.type)):
             return ""
         years = pc.min_max(pc.year(values)).as_py()
         if years["min"] is None or (years["min"] >= 0 and years["max"] <= _LAST_YEAR):
             return ""
         return (
-            "holds a time outside of the years 0 to 9999, so SQLite cannot find the newer "
-            "row: times are text there"
+            "holds a time outside of the years 0 to 9999: SQLite stores times as text, so it"
+            " cannot find the newer row"
         )
 
     def index_winners(self, keys: Sequence[str]) -> Sequence[str]:
@@ -164,7 +164,7 @@ class SqliteDialect(Dialect):
         return f"CREATE INDEX IF NOT EXISTS {name} ON {self.full(table)} ({self.quote(column)})"
 
     def instant(self, milliseconds: int) -> str:
-        """Return the text of an instant, in the form in which times are loaded."""
+        """Return the text of an instant, in the form of loaded times."""
         return f"'{instant_text(milliseconds)}Z'"
 
 
@@ -175,7 +175,7 @@ class _Connection(Connection):
         self._connection = connection
 
     def begin(self) -> None:
-        """Begin as the only writer, so that rows that were read do not change."""
+        """Begin as the only writer, so that the rows that were read do not change."""
         self._connection.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
@@ -188,7 +188,7 @@ class _Connection(Connection):
             self._connection.execute("ROLLBACK")
 
     def change(self, statement: str, *values: Value) -> int:
-        """Run a statement."""
+        """Run a statement; return the number of changed rows."""
         return self._connection.execute(with_questions(statement), values).rowcount
 
     def rows(self, statement: str, *values: Value) -> list[Row]:
@@ -213,7 +213,7 @@ class _Connection(Connection):
 
 
 def _values(values: pa.Array) -> pa.Array:
-    """Return values in the form in which SQLite stores them."""
+    """Return values in the form that SQLite stores."""
     kinds = (pt.is_decimal, pt.is_date, pt.is_time, pt.is_timestamp)
     return values.cast(TEXT) if any(matches(values.type) for matches in kinds) else values
 

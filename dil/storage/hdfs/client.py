@@ -1,7 +1,7 @@
 """Requests to name nodes, and to the data nodes to which they redirect.
 
 Source: Apache Hadoop 3, "WebHDFS REST API". Each operation may be sent again after its answer was
-    lost: the callers find out what the first request did.
+    lost: the callers find out whether the first request was done.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from dil.storage.hdfs.place import HdfsPath, place_of
 from dil.storage.hdfs.session import new_session, tls_context, user_here
 
 T = TypeVar("T")
-TIMEOUTS_S = (20, 120)  # to connect, to wait for the next bytes
+TIMEOUTS_S = (20, 120)  # The seconds to connect, and to wait for the next bytes.
 _PAUSES_S = (0.1, 0.4, 1.6)
-# If there is another name node, it may take over, which takes about ten seconds.
+# Another name node, if there is one, may take over, which takes about ten seconds.
 _FAILOVER_PAUSES_S = (*_PAUSES_S, 5.0, 10.0, 15.0)
 _ROOT = "/webhdfs/v1"
-# Makes data nodes write data to disk, and not only to memory, when the file is closed.
+# With this flag data nodes write data to disk, not only to memory, when the file is closed.
 _DURABLE = "create,sync_block"
 _CONTENT = (http.HTTPStatus.OK,)
 _CREATED = (http.HTTPStatus.CREATED,)
@@ -53,7 +53,7 @@ _ACCEPTED = range(http.HTTPStatus.OK, http.HTTPStatus.BAD_REQUEST)
 class FileState:
     """A name node's record of a file or folder; ``modified`` is epoch milliseconds UTC.
 
-    ``identity`` is the inode's number, which a file keeps when it is renamed.
+    ``identity`` is the inode's number, which a renamed file keeps.
     """
 
     name: str
@@ -65,9 +65,9 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """A request that failed; it may succeed a moment later if the failure is temporary.
+    """A failed request; if the failure is temporary, it may succeed a moment later.
 
-    ``is_here_only`` says that another name node may answer, ``asks_for_ticket`` says that this one
+    ``is_here_only`` is true if another name node may answer, ``asks_for_ticket`` if this name node
     may answer a request with a ticket.
     """
 
@@ -78,7 +78,7 @@ class _Failure:
 
 
 class WebHdfs:
-    """A client for all name nodes, as one user; safe to use from several threads.
+    """A client for all name nodes, as one user; several threads may use it.
 
     Raises:
         FileNotFoundError: an operation needs a file that does not exist.
@@ -87,7 +87,7 @@ class WebHdfs:
     """
 
     def __init__(self, blocks: Blocks | None = None) -> None:
-        # The name node refuses values that are not numbers above 0, so unset values are left out.
+        # The name node refuses numbers that are not above 0, so unset values are left out.
         kept = blocks or Blocks()
         asked = {"replication": kept.copies, "blocksize": kept.bytes}
         self._kept = {name: str(number) for name, number in asked.items() if number}
@@ -101,7 +101,7 @@ class WebHdfs:
 
     @cached_property
     def tls(self) -> ssl.SSLContext:
-        """The TLS context; if it cannot be made, no request is sent over TLS."""
+        """Return the TLS context; if it cannot be made, no request is sent over TLS."""
         with _as_write_errors():
             return tls_context()
 
@@ -134,13 +134,15 @@ class WebHdfs:
             if not _member(path, found, "remainingEntries", int):
                 return
             if not states or states[-1].name == last:
-                raise WriteError(f"{path}: the list goes on, and does not say where", LOG_FIX)
+                raise WriteError(
+                    f"{path}: the list continues, but the name node does not say where", LOG_FIX
+                )
             last = states[-1].name
 
     def make_folder(self, path: str) -> None:
         """Create a folder and its missing parents."""
         if not _member(path, self._json("PUT", path, "MKDIRS"), "boolean", bool):
-            raise WriteError(f"{path}: the folder cannot be made", LOG_FIX)
+            raise WriteError(f"{path}: the folder cannot be created", LOG_FIX)
 
     def set_mode(self, path: str, mode: int) -> None:
         """Set permission bits."""
@@ -151,16 +153,17 @@ class WebHdfs:
         self._asked("PUT", path, "SETOWNER", group=group).close()
 
     def rename(self, source: str, target: str, *, over: bool) -> None:
-        """Rename a file; only with ``over`` in place of an existing file.
+        """Rename a file; an existing file is replaced only if ``over`` is true.
 
-        Without ``renameoptions`` a name node moves the file into a folder of that name, and only
-        answers false if it does nothing.
+        Without ``renameoptions`` a name node would move the file into a folder of that name, and
+        would answer only false if it does nothing.
         """
         place, there = place_of(source), place_of(target)
         if there.prefix != place.prefix:
             raise WriteError(
                 f"{source} cannot be moved to {target}, on another cluster",
-                "Set data.publisher.final.dir back for one run, which finishes what was begun.",
+                "Set data.publisher.final.dir back for one run, which finishes the publish that"
+                " has begun.",
             )
         options = "OVERWRITE" if over else "NONE"
         answer = self._asked("PUT", source, "RENAME", destination=there.path, renameoptions=options)
@@ -172,7 +175,7 @@ class WebHdfs:
         self._asked("DELETE", path, "DELETE", recursive=str(recursive).lower()).close()
 
     def create(self, path: str, data: bytes) -> None:
-        """Write a new file. After an error a part may remain: use a name that no other file has.
+        """Write a new file. After an error a part may remain, so use a name that no other file has.
 
         No request is repeated: after a lost answer the caller uses another name.
 
@@ -188,7 +191,7 @@ class WebHdfs:
     def data_address(self, path: str) -> str:
         """Return the data node's address for a new file's data, in a folder that exists.
 
-        The data node would create the folder, but perhaps only after the folder was swept.
+        The data node would also create a missing folder, perhaps after a cleanup deleted it.
         """
         return self._redirected(
             "PUT", path, "CREATE", overwrite="false", createparent="false", createflag=_DURABLE,
@@ -212,7 +215,7 @@ class WebHdfs:
         location = answer.headers.get("Location", "")
         parts = urlsplit(location)
         if not answer.is_redirect or parts.scheme not in {"http", "https"} or not parts.netloc:
-            raise no_webhdfs(path, self._server(path), "it does not say where the data is")
+            raise no_webhdfs(path, self._server(path), "it does not name the data node")
         # Some name nodes do not quote characters of the path that data nodes misread.
         return parts._replace(path=_quoted(place_of(path))).geturl()
 
@@ -225,7 +228,7 @@ class WebHdfs:
         raise no_webhdfs(path, self._server(path), "its answer is no JSON object")
 
     def _asked(self, method: str, path: str, operation: str, **query: str) -> requests.Response:
-        """Return the name node's answer, if it is not a refusal."""
+        """Return the name node's answer, unless it is a refusal."""
         place = place_of(path)
 
         def attempt() -> requests.Response | _Failure:
@@ -246,9 +249,9 @@ class WebHdfs:
     def _named(
         self, method: str, server: str, path: str, query: Mapping[str, str]
     ) -> requests.Response | _Failure:
-        """Return the answer of one name node, asked with the user's name or a Kerberos ticket.
+        """Return one name node's answer to a request with the user's name or a Kerberos ticket.
 
-        A name node that asks for a ticket takes no user's name besides; data nodes use the
+        A name node that requires a ticket accepts no user's name beside it; data nodes use the
         credentials in its redirects.
         """
         place = place_of(path)
@@ -279,7 +282,7 @@ class WebHdfs:
         wanted: Container[int] = _ACCEPTED,
         **more: Any,  # noqa: ANN401 - arguments of requests
     ) -> requests.Response | _Failure:
-        """Return the answer to one request if its status is one of the wanted ones."""
+        """Return the answer to one request if its status is wanted, else the failure."""
         server = _origin(address)
         if server.startswith("https:"):
             _ = self.tls  # requests would report an unreadable file in another way
@@ -302,7 +305,7 @@ class WebHdfs:
             )
 
     def _server(self, path: str) -> str:
-        """Return the name node to ask first: the one that answered last."""
+        """Return the name node to query first: the one that answered last."""
         place = place_of(path)
         return self._active.get(place.prefix, place.servers[0])
 
@@ -316,7 +319,7 @@ def _as_write_errors() -> Iterator[None]:
 
 
 def _of_all(failures: Sequence[_Failure]) -> _Failure:
-    """Return one failure for all name nodes of a cluster."""
+    """Return one failure that represents the failures of all name nodes of a cluster."""
     if len(failures) == 1:
         return failures[0]
     errors = [each.error for each in failures]
@@ -338,7 +341,7 @@ def _repeated(
     return found
 
 
-# HttpFS, which stands in front of a name node, needs this header.
+# HttpFS, which may stand in front of a name node, requires this header.
 DATA_HEADERS = {"Content-Type": "application/octet-stream"}
 
 

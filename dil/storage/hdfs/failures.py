@@ -17,13 +17,13 @@ SERVER_FIX = (
     " webhdfs://host:port/path. Nothing was lost: run again."
 )
 NETWORK_FIX = (
-    "Check the network; a nameservice is known where HADOOP_CONF_DIR names the folder of its"
-    " hdfs-site.xml. The web addresses of the data nodes must be reached from here, and from"
-    " every machine that runs tasks. Nothing was lost: run again."
+    "Check the network. A nameservice is known only if HADOOP_CONF_DIR names the folder of its"
+    " hdfs-site.xml. This machine, and every machine that runs tasks, must reach the web"
+    " addresses of the data nodes. Nothing was lost: run again."
 )
 _RIGHTS_FIX = (
-    "Set HADOOP_USER_NAME (for executors, too) to a user who may write there, or give"
-    " rights by hdfs dfs -chown or -chmod."
+    "Set HADOOP_USER_NAME (for executors too) to a user who may write there, or grant rights by"
+    " hdfs dfs -chown or -chmod."
 )
 LOG_FIX = "Look for the cause in the name node's log, then run again: nothing was lost."
 TLS_FIX = "If the authority is your own, set REQUESTS_CA_BUNDLE to its file (PEM)."
@@ -34,8 +34,8 @@ _SECURE_FIX = (
 _FIXES = {
     "AccessControlException": _RIGHTS_FIX,
     "SafeModeException": (
-        "It takes no writes while it starts, or while its own disk is full. Wait, or let an"
-        " operator look at hdfs dfsadmin -safemode get, then run again: nothing was lost."
+        "The name node accepts no writes while it starts, or while its own disk is full. Wait, or"
+        " let an operator check hdfs dfsadmin -safemode get, then run again: nothing was lost."
     ),
     "StandbyException": (
         "Name the nameservice, which hdfs-site.xml in HADOOP_CONF_DIR lists: hdfs://lake/folder. Or"
@@ -43,12 +43,12 @@ _FIXES = {
         " was lost."
     ),
     "NSQuotaExceededException": (
-        "Files and folders are counted. Delete some, or let an operator raise the quota (hdfs"
-        " dfsadmin -setQuota)."
+        "The quota counts files and folders. Delete some, or let an operator raise the quota"
+        " (hdfs dfsadmin -setQuota)."
     ),
     "DSQuotaExceededException": (
-        "A file needs room for a whole block of each copy while it is written. Delete some, or"
-        " let an operator raise the quota (hdfs dfsadmin -setSpaceQuota)."
+        "While a file is written, it needs room for a whole block of each copy. Delete some"
+        " files, or let an operator raise the quota (hdfs dfsadmin -setSpaceQuota)."
     ),
     "ParentNotDirectoryException": "Move that file away, or correct the property that names it.",
     "FileNotFoundException": "Find out which program deletes it, then run again.",
@@ -74,7 +74,7 @@ class NotEmptyError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RemoteException:
-    """The content of an HDFS refusal: its exception's class, and the first line of its message."""
+    """The content of an HDFS refusal: the exception's class, and the first line of its message."""
 
     kind: str
     words: str
@@ -104,13 +104,13 @@ def is_passing(answer: requests.Response) -> bool:
 def is_standby(answer: requests.Response) -> bool:
     """Return whether another name node of the cluster is the active one."""
     if answer.status_code < http.HTTPStatus.BAD_REQUEST:
-        return False  # the body is a file's content, which can be read only once
+        return False  # The body is a file's content, which can be read only once.
     found = remote_exception(answer)
     return found is not None and found.kind == "StandbyException"
 
 
 def refusal(answer: requests.Response, path: str, server: str) -> Exception:
-    """Return our error for an answer that refuses a request.
+    """Return DIL's error for an answer that refuses a request.
 
     It is a FileNotFoundError, NameTakenError, NotEmptyError or WriteError.
     """
@@ -133,7 +133,7 @@ def refusal(answer: requests.Response, path: str, server: str) -> Exception:
 
 
 def _wordless(answer: requests.Response, path: str, server: str) -> WriteError:
-    """Return our error for an answer without HDFS's form, for example from a proxy."""
+    """Return DIL's error for an answer without HDFS's form, for example from a proxy."""
     if (why := ticket_refusal(answer)) is not None:
         return WriteError(f"{path}: {server} refused the Kerberos ticket ({why})", fix_of(why))
     if answer.status_code == http.HTTPStatus.UNAUTHORIZED:
@@ -144,19 +144,19 @@ def _wordless(answer: requests.Response, path: str, server: str) -> WriteError:
 
 
 def no_webhdfs(path: str, server: str, why: str) -> WriteError:
-    """Return our error for a server that does not answer as a name node or data node."""
+    """Return DIL's error for a server that does not answer like a name node or data node."""
     return WriteError(f"{path}: {server} does not speak WebHDFS ({why})", SERVER_FIX)
 
 
 def tls_reason(error: BaseException) -> str | None:
-    """Return why TLS failed, None if TLS is not the cause.
+    """Return why TLS failed, None if the error has another cause.
 
-    Only the innermost error is used: the outer ones have the whole address, with tokens that a name
-    node may have put into it.
+    Only the innermost error is used: the outer errors contain the whole address, with tokens that a
+    name node may have put into it.
     """
     inner: object = error
     while isinstance(inner, BaseException):
-        if isinstance(inner, ssl.SSLEOFError | ssl.SSLZeroReturnError):  # a connection was closed
+        if isinstance(inner, ssl.SSLEOFError | ssl.SSLZeroReturnError):  # A connection was closed.
             return None
         if isinstance(inner, ssl.SSLError):
             words = (inner.reason, getattr(inner, "verify_message", None))
@@ -166,7 +166,7 @@ def tls_reason(error: BaseException) -> str | None:
 
 
 def unreachable(path: str, server: str, error: Exception) -> WriteError:
-    """Return our error for a request that got no answer."""
+    """Return DIL's error for a request that got no answer."""
     refused = tls_reason(error)
     if refused is not None:
         return WriteError(f"{path}: TLS to {server} failed ({refused})", TLS_FIX)
@@ -175,7 +175,7 @@ def unreachable(path: str, server: str, error: Exception) -> WriteError:
 
 
 def disobedience(path: str, server: str) -> WriteError:
-    """Return our error for a server that ignores ``renameoptions``, so that renames are unsafe."""
+    """Return DIL's error for a server that ignores ``renameoptions``: it makes renames unsafe."""
     return WriteError(
         f"{path}: {server} does not obey renameoptions, so that two writers cannot be kept apart;"
         " HttpFS is such a server",

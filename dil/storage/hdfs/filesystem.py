@@ -27,8 +27,8 @@ _TRIES = 3
 class HdfsFilesystem(Filesystem):
     """Files of HDFS over HTTP, as the user in HADOOP_USER_NAME.
 
-    Picklable: each process makes its own client. ``part_bytes`` is how much of a new file is kept
-        in memory, ``blocks`` says how the cluster stores it.
+    Picklable: each process makes its own client. ``part_bytes`` is the most bytes of a new file in
+        memory; ``blocks`` says how the cluster stores the file.
     """
 
     parallel_requests = 8
@@ -69,7 +69,7 @@ class HdfsFilesystem(Filesystem):
             raise
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Write to a name beside the target, then rename: only one of several writers succeeds."""
+        """Write beside the target, then rename; return whether this writer was the first."""
         from dil.storage.hdfs.failures import NameTakenError
         from dil.storage.hdfs.writing import discard, give_name, write_hidden
 
@@ -107,11 +107,11 @@ class HdfsFilesystem(Filesystem):
         from dil.storage.hdfs.failures import NameTakenError
 
         if self.is_folder(target):
-            raise WriteError(f"{target} is a folder", "Move it away, then run again.")
+            raise WriteError(f"{target} is a folder", "Move {target} away, then run again.")
         try:
             self._rename(source, target, mode, over=True)
         except NameTakenError:
-            raise WriteError(f"{target} is in the way", "Move it away, then run again.") from None
+            raise WriteError(f"{target} blocks the name", "Move it away, then run again.") from None
 
     def is_folder(self, path: str) -> bool:
         """Return whether a folder exists."""
@@ -136,7 +136,7 @@ class HdfsFilesystem(Filesystem):
             self._client.set_mode(each, mode or 0)
 
     def set_group(self, path: str, group: str) -> None:
-        """Give a file or folder to a group; only a member of it or the superuser may."""
+        """Give a file or folder to a group; only a member of the group or the superuser may."""
         self._client.set_group(path, group)
 
     def delete_file(self, path: str) -> None:
@@ -163,10 +163,10 @@ class HdfsFilesystem(Filesystem):
                 return
 
     def sync_folders(self, paths: Iterable[str]) -> None:
-        """Do nothing: the name node has logged an operation before it answers."""
+        """Do nothing: the name node logs an operation before it answers."""
 
     def folders(self, path: str) -> list[str]:
-        """Return the names of the folders directly below, sorted."""
+        """Return the sorted names of the folders directly below."""
         if found_place(path) is None:
             return []
         return sorted(each.name for each in self._client.listed(path) if each.is_folder)
@@ -176,7 +176,7 @@ class HdfsFilesystem(Filesystem):
         if found_place(path) is None:
             return
         folder, entries = path.rstrip("/"), list(self._client.listed(path))
-        # A folder's files come after "name/", so this is the order of whole paths.
+        # A folder's files sort as "name/", so this is the order of whole paths.
         for each in sorted(entries, key=lambda each: each.name + "/" * each.is_folder):
             if each.is_folder:
                 yield from self.files(f"{folder}/{each.name}")
@@ -184,15 +184,15 @@ class HdfsFilesystem(Filesystem):
                 yield FileInfo(f"{folder}/{each.name}", each.size, each.modified)
 
     def uri(self, path: str) -> str:
-        """Return the path: Hadoop's programs take it as it is, without escapes."""
+        """Return the path unchanged: Hadoop's programs take it without escapes."""
         return path
 
     def path_of(self, uri: str) -> str:
-        """Return the URI: it is the path."""
+        """Return the URI unchanged: it is the path."""
         return uri
 
     def check_path(self, path: str) -> None:
-        """Refuse paths that are too long, or that HDFS does not know."""
+        """Raise if HDFS does not allow the path, for example because it is too long."""
         check_name(path)
 
     @property
@@ -208,11 +208,11 @@ class HdfsFilesystem(Filesystem):
         return None if found_place(path) is None else self._client.state(path)
 
     def _rename(self, source: str, target: str, mode: int | None, *, over: bool) -> None:
-        """Rename a file; if its old name is gone, another driver or an earlier request renamed it.
+        """Rename a file; if the old name no longer exists, another driver or request renamed it.
 
         Raises:
             NameTakenError: the target exists already.
-            WriteError: neither source nor target exists, or HDFS refuses.
+            WriteError: neither source nor target exists, or HDFS refuses the rename.
         """
         for _ in range(_TRIES):
             try:
@@ -222,7 +222,7 @@ class HdfsFilesystem(Filesystem):
             except FileNotFoundError:
                 if not self.exists(source):
                     break
-                self.make_folder(target.rpartition("/")[0])  # the target's folder is missing
+                self.make_folder(target.rpartition("/")[0])  # The target's folder is missing.
             else:
                 return
         else:
@@ -232,6 +232,6 @@ class HdfsFilesystem(Filesystem):
             )
         if not self.exists(target):
             raise WriteError(
-                f"{source} is gone, and {target} does not exist either",
-                "Restore it from a copy, or run dil runs finish JOB.conf --without-lost.",
+                f"{source} no longer exists, and {target} does not exist either",
+                "Restore the file from a copy, or run dil runs finish JOB.conf --without-lost.",
             )

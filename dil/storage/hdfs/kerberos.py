@@ -1,7 +1,7 @@
 """Authenticates to a cluster with Kerberos: tickets in HTTP headers, from MIT's library.
 
 The library finds the ticket as it does for every program of the user: from ``kinit`` and
-KRB5CCNAME, or from a key file in KRB5_CLIENT_KTNAME, from which it takes and renews tickets by
+KRB5CCNAME, or from a key file in KRB5_CLIENT_KTNAME, with which it gets and renews tickets by
 itself. Source: RFC 4559; RFC 4178; Apache Hadoop 3, "Hadoop in Secure Mode".
 """
 
@@ -24,22 +24,26 @@ _INSTALL = (
     " libkrb5-dev."
 )
 _LOG_IN = (
-    "Log in with kinit, or set KRB5_CLIENT_KTNAME to a key file (keytab) from which tickets are"
-    " taken; here, and on every machine that runs tasks (spark.executorEnv.KRB5_CLIENT_KTNAME)."
+    "Log in with kinit, or set KRB5_CLIENT_KTNAME to a key file (keytab), on this machine and on"
+    " every machine that runs tasks (spark.executorEnv.KRB5_CLIENT_KTNAME)."
 )
 _FIND = (
     "Name the realm's servers in KRB5_CONFIG or /etc/krb5.conf, and check the"
     " network. Nothing was lost: run again."
 )
-# The library puts this before Kerberos's own message.
+# The library puts this text before Kerberos's own message.
 _MINOR = re.compile(r"Minor \(\d+\): ")
-# Messages of MIT's and of Heimdal's Kerberos, and their fixes; for all others the fix is to log in.
+# Messages of MIT's and of Heimdal's Kerberos, and the advice; for all other messages it is to log
+# in.
 _FIXES = (
-    (("Clock skew", "time skew"), "Set this machine's clock, by NTP: five minutes are too many."),
+    (
+        ("Clock skew", "time skew"),
+        "Set this machine's clock, by NTP: a difference of five minutes is too much.",
+    ),
     (
         ("Server HTTP/", "Server not found", "Server unknown"),
-        "Name the name node as its principal HTTP/host@REALM does: by the host's full name, not by"
-        " an address or an alias.",
+        "Name the name node by the full host name of its principal HTTP/host@REALM, not by an"
+        " address or an alias.",
     ),
     (("Cannot contact any KDC", "Cannot find KDC", "unable to reach any KDC"), _FIND),
 )
@@ -61,21 +65,21 @@ def asks_for_ticket(answer: requests.Response) -> bool:
 
 
 def ticket_refusal(answer: requests.Response) -> str | None:
-    """Return why a server refused a ticket, None if that is not its reason."""
+    """Return why a server refused a ticket, None if it refused for another reason."""
     reason = answer.reason or ""
     return shortened(reason) if "GSSException" in reason else None
 
 
 def fix_of(words: str) -> str:
-    """Return the fix for a Kerberos message."""
+    """Return the advice for a Kerberos message."""
     return next((fix for known, fix in _FIXES if any(each in words for each in known)), _LOG_IN)
 
 
 def ticket_headers(server: str) -> dict[str, str]:
-    """Return the header that authenticates us to ``https://host:port``; it is valid once.
+    """Return the header that authenticates this process to ``https://host:port``; it is valid once.
 
     Raises:
-        HadoopSetupError: there is no ticket, or none for that host; the message has the fix.
+        HadoopSetupError: there is no ticket, or no ticket for that host.
     """
     try:
         import gssapi
@@ -86,7 +90,7 @@ def ticket_headers(server: str) -> dict[str, str]:
         token = _token(gssapi, urlsplit(server).hostname or "")
     except gssapi.exceptions.GSSError as error:
         words = shortened(_MINOR.split(" ".join(error.gen_message().split()))[-1])
-        what = f"{server} asks for a Kerberos ticket, and this user has none ({words})"
+        what = f"{server} asks for a Kerberos ticket, but this user has none ({words})"
         raise HadoopSetupError(what, fix_of(words)) from None
     return {"Authorization": f"Negotiate {base64.b64encode(token).decode()}"}
 

@@ -23,8 +23,8 @@ _ADDRESSES = {
 class HadoopSetupError(Exception):
     """A setting that a cluster needs is missing on this machine; see ``message`` and ``fix``.
 
-    It is not yet an error of reading or of writing: a reader makes a SourceError of it, a writer a
-    WriteError.
+    It is not yet an error of reading or of writing: a reader turns it into a SourceError, a writer
+    into a WriteError.
     """
 
     def __init__(self, message: str, fix: str) -> None:
@@ -34,12 +34,12 @@ class HadoopSetupError(Exception):
 
 
 def name_nodes(scheme: str, name: str) -> tuple[str, ...]:
-    """Return the web addresses of a nameservice's name nodes; none if the name is no nameservice.
+    """Return the web addresses of a nameservice's name nodes; empty if the name is no nameservice.
 
-    For ``hdfs:`` the protocol is that of ``dfs.http.policy``.
+    For ``hdfs:`` the property ``dfs.http.policy`` decides the protocol.
 
     Raises:
-        HadoopSetupError: hdfs-site.xml cannot be read, or does not have a name node's address.
+        HadoopSetupError: hdfs-site.xml cannot be read, or lacks a name node's address.
     """
     site = hadoop_site("hdfs-site.xml")
     services = {each.lower(): each for each in _words(site.get("dfs.nameservices", ""))}
@@ -63,7 +63,7 @@ def _address(site: Mapping[str, str], protocol: str, suffix: str) -> str:
         host = site.get(f"dfs.namenode.rpc-address.{suffix}", "").rpartition(":")[0]
     if host in _EVERYWHERE:
         raise HadoopSetupError(
-            f"hdfs-site.xml does not say where the name node {suffix} is",
+            f"hdfs-site.xml has no address of the name node {suffix}",
             f"Set {CONF_DIR} to the folder of the cluster's configuration, in which"
             f" {key}.{suffix} is host:port.",
         )
@@ -75,7 +75,7 @@ def _words(text: str) -> list[str]:
 
 
 def hadoop_site(name: str) -> Mapping[str, str]:
-    """Return the properties in a file under HADOOP_CONF_DIR, none if it does not exist.
+    """Return the properties in a file under HADOOP_CONF_DIR; empty if the file does not exist.
 
     Raises:
         HadoopSetupError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""``webhdfs://host:port/path`` and similar: the meaning of a path of this filesystem."""
+"""Reads paths of HDFS, such as ``webhdfs://host:port/path``."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _SHORTER = (
 class HdfsPath:
     """A cluster, and an absolute path in it.
 
-    ``prefix`` is the text before that path in our form of it, ``servers`` are the HTTP addresses of
-    its name nodes, of which one is active.
+    ``prefix`` is the text before that path in DIL's form; ``servers`` are the HTTP addresses of the
+    cluster's name nodes, of which one is active.
     """
 
     prefix: str
@@ -40,14 +40,14 @@ class HdfsPath:
     path: str
 
     def beside(self, path: str) -> str:
-        """Return our form of another path of the same cluster."""
+        """Return DIL's form of another path of the same cluster."""
         return f"{self.prefix}{path}"
 
 
 def web_address(scheme: str, host: str, port: int | None = None) -> str:
     """Return the address of a name node's HTTP interface.
 
-    The port in ``hdfs:`` is for RPC, which is not used here: it says nothing about HTTP's port.
+    The port in ``hdfs:`` is for RPC, which DIL does not use; it does not show HTTP's port.
 
     >>> web_address("swebhdfs", "nn"), web_address("hdfs", "nn", 8020)
     ('https://nn:9871', 'http://nn:9870')
@@ -68,7 +68,7 @@ def web_addresses(scheme: str, host: str, port: int | None = None) -> tuple[str,
 
 
 def found_place(path: str) -> HdfsPath | None:
-    """Return the meaning of a path, None if it is not on HDFS.
+    """Return the cluster and path that a path names, None if it is not on HDFS.
 
     Raises:
         WriteError: Hadoop's configuration cannot be read.
@@ -84,7 +84,7 @@ def found_place(path: str) -> HdfsPath | None:
 
 
 def place_of(path: str) -> HdfsPath:
-    """Return the meaning of a path.
+    """Return the cluster and path that a path names.
 
     Raises:
         WriteError: the path is not on HDFS.
@@ -93,14 +93,14 @@ def place_of(path: str) -> HdfsPath:
     if place is None:
         raise WriteError(
             f"{path} is not on HDFS",
-            "The job had its files elsewhere before: set the property that names their folder back"
+            "The job's files were elsewhere before: set the property that names their folder back"
             " for one run (data.publisher.final.dir, state.store.dir).",
         )
     return place
 
 
 def check_name(path: str) -> None:
-    """Refuse a path that no file of HDFS can have.
+    """Raise if no file of HDFS can have the path.
 
     Raises:
         WriteError: the path is too long, or has a character or a part that HDFS does not allow.

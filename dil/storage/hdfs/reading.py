@@ -1,4 +1,4 @@
-"""A stream over one file of HDFS."""
+"""Streams one file of HDFS."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FileReader(RemoteReader):
         self._answers = ResumedAnswers(_BROKEN, self._asked, _taken)
         self._client = client
         self._path = path
-        # Whether bytes or the size were returned: after that, another file cannot be read instead.
+        # Whether bytes or the size were returned; after that, no other file may be read instead.
         self._is_settled = False
         self._state = self._known_state()
 
@@ -37,15 +37,15 @@ class FileReader(RemoteReader):
         return self._state.size
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Set the position; if it is relative to the end, the size counts as returned."""
+        """Set and return the position; relative to the end, the size counts as returned."""
         self._is_settled = self._is_settled or whence == io.SEEK_END
         return super().seek(offset, whence)
 
     def _asked(self) -> requests.Response:
-        """Open the file at the position, and check that it is the file whose size is known.
+        """Return the open answer at the position, for the file whose size is known.
 
         The state is read after the data node's answer, so that the data belongs to that file. If
-        another file took its place before the first byte was read, that file is read.
+        another file took its place before the first byte was read, the new file is read.
         """
         for _ in range(_TRIES):
             body = self._client.opened(self._path, self._position)
@@ -65,7 +65,7 @@ class FileReader(RemoteReader):
         if not data:
             raise WriteError(
                 f"{self._path}: the data breaks off at byte {self._position:,} of {self._size:,}",
-                "Check the data nodes, and the network between here and them.",
+                "Check the data nodes, and the network between this machine and them.",
             )
         return data
 

@@ -1,4 +1,4 @@
-"""HTTP sessions with name nodes and data nodes, and the certificates that they trust."""
+"""Makes HTTP sessions for name nodes and data nodes, with the certificates that they trust."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BUNDLE = "REQUESTS_CA_BUNDLE"
 
 
 def new_session() -> requests.Session:
-    """Return a session that uses the names of a cluster's nodes directly, without a proxy.
+    """Return a session that connects to a cluster's nodes directly, without a proxy.
 
     It trusts the certificates in REQUESTS_CA_BUNDLE, and ignores the rest of the environment.
     """
@@ -30,7 +30,7 @@ def new_session() -> requests.Session:
 
 
 def user_here() -> str:
-    """Return this process's user name for name nodes, as Hadoop's clients find it without Kerberos.
+    """Return the user name for name nodes, in the same way as Hadoop's clients without Kerberos.
 
     Raises:
         HadoopSetupError: HADOOP_USER_NAME is not set, and the user of this process has no name.
@@ -40,13 +40,13 @@ def user_here() -> str:
         return environ.get("HADOOP_USER_NAME") or getpass.getuser()
     except (OSError, KeyError) as error:  # for example in a container with an arbitrary user number
         raise HadoopSetupError(
-            "the user of this process has no name, and HDFS asks for one",
-            "Set HADOOP_USER_NAME, for executors as well.",
+            "the user of this process has no name, but HDFS requires one",
+            "Set HADOOP_USER_NAME, also for executors.",
         ) from error
 
 
 def tls_context() -> ssl.SSLContext:
-    """Return a TLS context that trusts what the session trusts: a file or a folder of certificates.
+    """Return a TLS context that trusts the same file or folder of certificates as the session.
 
     Raises:
         HadoopSetupError: REQUESTS_CA_BUNDLE is neither a file nor a folder of certificates.
@@ -56,12 +56,12 @@ def tls_context() -> ssl.SSLContext:
         if Path(authorities).is_dir():
             return ssl.create_default_context(capath=authorities)
         return ssl.create_default_context(cafile=authorities)
-    except OSError as error:  # ssl.SSLError is one
+    except OSError as error:  # ssl.SSLError is an OSError.
         reason = error.strerror or type(error).__name__
         raise HadoopSetupError(
             f"{_BUNDLE} names {authorities}, from which no certificates can be read ({reason})",
             "Set it to a file of authorities (PEM), or to a folder of them that openssl rehash"
-            " prepared, here and for executors.",
+            " prepared, on this machine and for executors.",
         ) from None
 
 

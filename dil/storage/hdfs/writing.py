@@ -1,4 +1,4 @@
-"""Writes files: a small one by one request, a large one by one request that is sent in chunks."""
+"""Writes files: a small file in one request, a large file in one request sent in chunks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write_hidden(client: WebHdfs, path: str, data: bytes) -> tuple[str, FileStat
     If the answer is lost, the state of that file is unknown. The next try uses another name.
 
     Raises:
-        WriteError: HDFS refuses, or cannot be reached.
+        WriteError: HDFS refuses to write, or cannot be reached.
     """
     for left in reversed(range(_TRIES)):
         temporary = hidden_path(path)
@@ -40,7 +40,8 @@ def write_hidden(client: WebHdfs, path: str, data: bytes) -> tuple[str, FileStat
             if not left or not isinstance(error, WriteError):
                 raise
     raise WriteError(
-        f"{path}: its folder was deleted repeatedly", "Find out who deletes it, then run again."
+        f"{path}: its folder was deleted repeatedly",
+        "Find out which program deletes it, then run again.",
     )
 
 
@@ -61,16 +62,16 @@ def discard(client: WebHdfs, path: str) -> None:
 
 
 def whole(client: WebHdfs, path: str, size: int) -> FileState:
-    """Return the state of a written file, if it has its full size.
+    """Return the state of a written file, or raise if it lacks its full size.
 
     A data node ends the file when a connection breaks, and the result looks like a whole file.
 
     Raises:
-        WriteError: the file is shorter or longer, or gone.
+        WriteError: the file is shorter or longer, or does not exist.
     """
     state = client.state(path)
     if state is None or state.size != size:
-        found = "it is gone" if state is None else f"{state.size:,} arrived"
+        found = "it no longer exists" if state is None else f"{state.size:,} arrived"
         raise WriteError(
             f"{path}: of {size:,} written bytes {found}",
             "Check the data nodes and the network, then run again: nothing was lost.",
@@ -89,7 +90,7 @@ class HdfsFileWriter(PartWriter):
         self._upload: _Upload | None = None
 
     def __del__(self) -> None:
-        """Leave an unfinished file without its name."""
+        """Leave an unfinished file without its final name."""
         upload = getattr(self, "_upload", None)
         if upload is not None:
             upload.close()
@@ -127,13 +128,14 @@ class HdfsFileWriter(PartWriter):
 def give_name(
     client: WebHdfs, temporary: str, path: str, state: FileState, *, over: bool = False
 ) -> None:
-    """Rename a written file to its final name, with ``over`` in place of an existing file.
+    """Rename a written file to its final name; an existing file is replaced only with ``over``.
 
-    If an answer was lost and the file is gone at the next try, the inode decides whose it is.
+    If an answer was lost and the hidden name is gone at the next try, the inode shows whether the
+    target is this file.
 
     Raises:
-        NameTakenError: another file has the name, and ours keeps its hidden name.
-        WriteError: HDFS refuses.
+        NameTakenError: another file has the name, and the written file keeps its hidden name.
+        WriteError: HDFS refuses the rename.
     """
     try:
         client.rename(temporary, path, over=over)
@@ -150,7 +152,7 @@ class _Upload:
     """A new file whose data is sent in chunks of one request.
 
     Raises:
-        WriteError: HDFS refuses, or cannot be reached.
+        WriteError: HDFS refuses to write, or cannot be reached.
     """
 
     def __init__(self, client: WebHdfs, path: str) -> None:
@@ -173,7 +175,7 @@ class _Upload:
 
     def send(self, data: bytes) -> None:
         """Send bytes."""
-        if not data:  # an empty chunk would end the request
+        if not data:  # An empty chunk would end the request.
             return
         try:
             self._connection.send(b"%x\r\n" % len(data))
@@ -186,7 +188,7 @@ class _Upload:
             raise unreachable(self.path, self._server, error) from None
 
     def end(self) -> None:
-        """End the file; it is then complete and durable."""
+        """End the file; after that it is complete and durable."""
         try:
             self._connection.send(b"0\r\n\r\n")
             self._check()
@@ -196,7 +198,7 @@ class _Upload:
             self.close()
 
     def close(self) -> None:
-        """Close the connection. The data node ends the file at that point."""
+        """Close the connection; the data node ends the file there."""
         self._connection.close()
 
     def _check(self) -> None:
@@ -210,7 +212,7 @@ class _Upload:
 
 
 def _refused(error: Exception) -> Exception:
-    """Return an error as a WriteError: for a new file, a missing or existing file is unexpected.
+    """Return an error as a WriteError: a missing or existing file is unexpected for a new file.
 
     A FileNotFoundError is an OSError, which would otherwise count as a broken connection.
     """
@@ -218,7 +220,7 @@ def _refused(error: Exception) -> Exception:
         return error
     return WriteError(
         f"{error}: another program writes or deletes there ({type(error).__name__})",
-        "Find out which one, then run again.",
+        "Find out which program it is, then run again.",
     )
 
 

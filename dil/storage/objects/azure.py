@@ -24,9 +24,9 @@ from dil.storage.objects.streams import PieceReader
 if TYPE_CHECKING:
     from azure.storage.blob import BlobProperties
 
-# The names of metadata must be valid names of variables in C#.
+# The names of metadata must be valid names of C# variables.
 _FROM = "dil_moved_from"
-# Hadoop, and accounts with real folders, put this note on a blob that stands for a folder.
+# Hadoop, and accounts with real folders, put this note on a blob that represents a folder.
 _FOLDER = "hdi_isfolder"
 # The waits for a copy, in seconds: the first pause, the longest pause, and all pauses together.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _COPY_LIMIT_S = 0.2, 15.0, 900.0
@@ -42,7 +42,7 @@ class AzureContainer(Bucket):
         self._at = f"{self._client.scheme}://{self._client.primary_hostname}"
 
     def state(self, key: str) -> ObjectState | None:
-        """Return a blob's state; None for a missing one, a folder, and a failed copy."""
+        """Return a blob's state; None for a missing blob, a folder, and a failed copy."""
         found = self._found(key)
         if found is None or _is_marker(found):
             return None
@@ -81,7 +81,7 @@ class AzureContainer(Bucket):
             )
 
     def create(self, key: str, data: bytes) -> bool:
-        """Write a blob by a conditional request, If-None-Match: *."""
+        """Write a blob by a conditional request, If-None-Match: *; return whether it was new."""
         try:
             with self._translated_errors(key):
                 self._blob(key).upload_blob(
@@ -94,7 +94,7 @@ class AzureContainer(Bucket):
     def copy(
         self, source: ObjectPath, state: ObjectState, target: str, note: str, *, over: bool
     ) -> None:
-        """Let the service copy a blob, and wait until it has."""
+        """Let the service copy a blob, and wait until the copy is complete."""
         from azure.core import MatchConditions
 
         options: dict[str, Any] = {}
@@ -123,7 +123,7 @@ class AzureContainer(Bucket):
             return
 
     def entries(self, prefix: str) -> Iterator[ListedObject]:
-        """Yield the blobs below a prefix, sorted: accounts with real folders list these first."""
+        """Yield the blobs below a prefix, sorted, because some accounts list folders first."""
         found = (blob for blob in self._listed(prefix) if not _is_marker(blob))
         for blob in sorted(found, key=lambda blob: str(blob.name)):
             modified = int(blob.last_modified.timestamp() * 1000)
@@ -139,7 +139,7 @@ class AzureContainer(Bucket):
                     yield str(each.name)[len(prefix) :].strip("/")
 
     def upload(self, key: str) -> ObjectUpload:
-        """Begin a blob that is sent in blocks."""
+        """Return a new blob that is sent in blocks."""
         return _BlockUpload(self, key)
 
     def has_any(self, prefix: str) -> bool:
@@ -147,7 +147,7 @@ class AzureContainer(Bucket):
         return any(not _is_marker(blob) for blob in self._listed(prefix, page_size=10))
 
     def markers(self, prefix: str) -> Iterator[str]:
-        """Yield the blobs that stand for folders, the blob of the prefix's own folder last."""
+        """Yield the blobs that represent folders, the blob of the prefix's own folder last."""
         found = [str(blob.name) for blob in self._listed(prefix) if _is_marker(blob)]
         yield from sorted(found, reverse=True)
         own = prefix.rstrip("/")
@@ -157,21 +157,21 @@ class AzureContainer(Bucket):
                     yield own
 
     def send_block(self, key: str, name: str, data: bytes) -> None:
-        """Send a block; readers do not see it."""
+        """Send a block, which readers do not see yet."""
         with self._translated_errors(key):
             self._blob(key).stage_block(name, data, len(data), validate_content="md5")
 
     def commit_blocks(self, key: str, names: list[str]) -> None:
-        """Make a blob of the blocks."""
+        """Make a blob from the blocks."""
         from azure.storage.blob import BlobBlock
 
         with self._translated_errors(key):
             self._blob(key).commit_block_list([BlobBlock(block_id=name) for name in names])
 
     def _found(self, key: str) -> BlobProperties | None:
-        """Return the properties of a blob, after any copy that makes it has ended.
+        """Return the properties of a blob after any copy into it has ended; None without a blob.
 
-        A copy of ours that failed leaves a blob without content, which is deleted.
+        A failed copy by DIL leaves a blob without content, which is deleted.
         """
         found = self._settled(key)
         if found is None or found.copy.status not in _LOST or _FROM not in (found.metadata or {}):
@@ -191,7 +191,7 @@ class AzureContainer(Bucket):
             )  # fmt: skip
 
     def _nothing(self, key: str) -> ObjectPiece:
-        """Return the empty piece for reads behind a blob's end, or of an empty blob."""
+        """Return the empty piece, for reads after a blob's end and for an empty blob."""
         state = self.state(key)
         if state is None:
             raise FileNotFoundError(self._place.path(key))
@@ -201,7 +201,7 @@ class AzureContainer(Bucket):
         """Return the properties of a blob that is not being copied.
 
         Raises:
-            WriteError: it is still being copied after ``_COPY_LIMIT_S`` seconds.
+            WriteError: the blob is still being copied after ``_COPY_LIMIT_S`` seconds.
         """
         end, pause_s = time.monotonic() + _COPY_LIMIT_S, _FIRST_PAUSE_S
         while True:
@@ -260,7 +260,7 @@ class _BlockUpload(ObjectUpload):
         self._names.append(name)
 
     def end(self, data: bytes) -> None:
-        """Send the last block, and commit all."""
+        """Send the last block, and commit all blocks."""
         self.send(data)
         self._container.commit_blocks(self._key, self._names)
 

@@ -32,18 +32,19 @@ _KEYS = frozenset(
 )
 _CONTAINER_FIX = "Create the container, or correct the property that names it."
 _RIGHTS_FIX = (
-    "The identity needs the role Storage Blob Data Contributor on the container; a SAS the rights"
-    " to read, add, create, write, delete and list (racwdl). An account's firewall gives the same"
-    " answer."
+    "The identity needs the role Storage Blob Data Contributor on the container; a SAS needs the"
+    " rights to read, add, create, write, delete and list (racwdl). An account's firewall causes"
+    " the same answer."
 )
 _KEYS_FIX = (
-    "Give credentials of this account: AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY,"
-    " AZURE_STORAGE_SAS_TOKEN, or an identity that azure-identity finds: AZURE_CLIENT_ID and its"
-    " kin, a workload or managed identity, az login. Executors need them as well."
+    "Set credentials of this account: AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY,"
+    " AZURE_STORAGE_SAS_TOKEN, or an identity that azure-identity finds: AZURE_CLIENT_ID and"
+    " related variables, a workload or managed identity, az login. Executors need them as well."
 )
 _COPY_FIX = (
-    "The service has to read what it copies. A SAS (AZURE_STORAGE_SAS_TOKEN, or of the connection"
-    " string) needs the right to read, r, of the whole container, and must not have expired."
+    "The service must read the source of a copy. A SAS (AZURE_STORAGE_SAS_TOKEN, or in the"
+    " connection string) needs the right to read, r, on the whole container, and must not have"
+    " expired."
 )
 _SERVICE_FIX = "Check the network and the account's name in the path. Nothing was lost: run again."
 
@@ -59,7 +60,7 @@ def container_client(place: ObjectPath) -> ContainerClient:
     except ImportError as error:
         raise WriteError(
             "a place on Azure needs azure-storage-blob, which is not installed",
-            "pip install 'dil-spark[azure]', on every machine that runs tasks.",
+            "Install it on every machine that runs tasks: pip install 'dil-spark[azure]'.",
         ) from error
     environ = os.environ  # noqa: TID251 - variables of Azure's tools, which its library ignores
     options: dict[str, Any] = {
@@ -81,7 +82,7 @@ def container_client(place: ObjectPath) -> ContainerClient:
     except ValueError:
         # The library's message might contain the key.
         raise WriteError(
-            f"no client of {place.root} can be made",
+            f"the client of {place.root} cannot be created",
             f"Check the form of {_CONNECTION}, AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN.",
         ) from None
 
@@ -112,8 +113,8 @@ def translated_errors(path: str, at: str) -> Iterator[None]:
 
 
 def _refusal(error: Any, path: str, at: str) -> Exception:  # noqa: ANN401 - of the library
-    """Return our error for an answer that refuses a request."""
-    # The library's own type if it knows the code, else text.
+    """Return DIL's error for an answer that refuses a request."""
+    # The type of the library if it knows the code, else text.
     known = getattr(error, "error_code", None) or ""
     code = str(getattr(known, "value", known))
     if code in _NO_CONTAINER:
@@ -140,7 +141,7 @@ def _credential(account: str, environ: Mapping[str, str]) -> Any:  # noqa: ANN40
             return {"account_name": account, "account_key": key}
         signature = environ.get("AZURE_STORAGE_SAS_TOKEN", "")
         if signature:
-            # As text it becomes part of the addresses, which the service needs for copies.
+            # As text the token becomes part of the addresses, which the service needs for copies.
             return signature.removeprefix("?")
     from azure.identity import DefaultAzureCredential
 
@@ -148,7 +149,7 @@ def _credential(account: str, environ: Mapping[str, str]) -> Any:  # noqa: ANN40
 
 
 def _account_of(connection: str) -> str:
-    """Return the account in a connection string, empty text if there is none."""
+    """Return the account in a connection string, empty if it names none."""
     parts = dict(part.partition("=")[::2] for part in connection.split(";"))
     host = urlsplit(parts.get("BlobEndpoint", "")).hostname or ""
     return (parts.get("AccountName") or host.partition(".")[0]).lower()

@@ -1,4 +1,4 @@
-"""The interface to a service of objects, from which a filesystem is made."""
+"""The interface to a service of objects, on which a filesystem is built."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class ObjectExistsError(Exception):
-    """The object exists already, or is another one than the request's condition says."""
+    """The object exists already, or is not the one that the request's condition names."""
 
 
 def md5(data: ReadableBuffer) -> str:
-    """Return the digest, in base64, with which services compare the data that arrived."""
+    """Return the base64 digest with which services check the data that arrived."""
     return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
 
 
@@ -60,7 +60,7 @@ class ListedObject:
 
 
 class ObjectUpload(ABC):
-    """An object that is sent in parts, and does not exist before ``end`` returns."""
+    """An object that is sent in parts, and exists only after ``end`` returns."""
 
     @abstractmethod
     def send(self, data: bytes) -> None:
@@ -72,7 +72,7 @@ class ObjectUpload(ABC):
 
     @abstractmethod
     def drop(self) -> None:
-        """Delete the sent parts. Ignores errors: the service deletes them later by itself."""
+        """Delete the sent parts, ignoring errors: the service deletes them later by itself."""
 
 
 class Bucket(ABC):
@@ -100,7 +100,7 @@ class Bucket(ABC):
 
     @abstractmethod
     def put(self, key: str, data: bytes) -> None:
-        """Write an object, over any existing one."""
+        """Write an object, replacing any existing one."""
 
     @abstractmethod
     def create(self, key: str, data: bytes) -> bool:
@@ -116,7 +116,7 @@ class Bucket(ABC):
         ``copies_across``.
 
         Raises:
-            FileNotFoundError: the source is gone.
+            FileNotFoundError: the source does not exist.
             ObjectExistsError: the source has another version, or the target exists and ``over`` is
                 false.
         """
@@ -135,14 +135,14 @@ class Bucket(ABC):
 
     @abstractmethod
     def upload(self, key: str) -> ObjectUpload:
-        """Begin an object that is sent in parts."""
+        """Return a new object that is sent in parts."""
 
     def has_any(self, prefix: str) -> bool:
         """Return whether an object's key begins with the prefix."""
         return next(self.entries(prefix), None) is not None
 
     def markers(self, prefix: str) -> Iterator[str]:  # noqa: ARG002 - a service without any
-        """Yield the keys of the markers of folders below a prefix, a folder after its content.
+        """Yield the keys of folder markers below a prefix; a folder comes after its content.
 
         Consoles, Hadoop, and accounts with real folders make such markers.
         """
@@ -161,7 +161,7 @@ class Bucket(ABC):
                 self.delete(marker)
 
     def options(self) -> Mapping[str, str]:
-        """Return the options by which other libraries reach the bucket; secret, and valid briefly.
+        """Return the options by which other libraries reach the bucket; secret, and briefly valid.
 
         Raises:
             WriteError: the bucket cannot be reached.

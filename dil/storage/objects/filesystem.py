@@ -23,7 +23,8 @@ _BUFFER = 1 << 20
 class ObjectFilesystem(Filesystem):
     """Objects of one service, with the credentials that its own tools find in the environment.
 
-    Picklable: each process makes its own clients. ``part_bytes`` is the size of an upload's parts.
+    Picklable, because each process makes its own clients. ``part_bytes`` is the size of an upload's
+    parts.
     """
 
     parallel_requests = Bucket.parallel_requests
@@ -60,7 +61,7 @@ class ObjectFilesystem(Filesystem):
         self._bucket(place).put(place.key, data)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Write an object by a request that the service refuses if one exists."""
+        """Write an object unless it exists, by a conditional request; return whether it was new."""
         place = self._address.place(path)
         return self._bucket(place).create(place.key, data)
 
@@ -69,7 +70,7 @@ class ObjectFilesystem(Filesystem):
         return self._state(path) is not None or self.is_folder(path)
 
     def move(self, source: str, target: str, *, mode: int | None = None) -> None:
-        """Copy, then delete the source; a copy has a note of its source, so both may exist.
+        """Copy, then delete the source; the copy has a note of its source, so both may exist.
 
         ``mode`` has no effect.
         """
@@ -104,7 +105,7 @@ class ObjectFilesystem(Filesystem):
         """Do nothing: objects belong to no group."""
 
     def make_folder(self, path: str, *, mode: int | None = None) -> None:
-        """Do nothing: folders come with their first object."""
+        """Do nothing: a folder comes with its first object."""
 
     def delete_file(self, path: str) -> None:
         """Delete an object, if it exists."""
@@ -132,7 +133,7 @@ class ObjectFilesystem(Filesystem):
         return sorted(name for name in self._bucket(place).folders(place.below) if name)
 
     def files(self, path: str) -> Iterator[FileInfo]:
-        """Yield every object below a path in the order of the keys, without markers of folders."""
+        """Yield every object below a path in the order of keys, without folder markers."""
         place = self._address.found(path)
         if place is None:
             return
@@ -140,15 +141,15 @@ class ObjectFilesystem(Filesystem):
             yield FileInfo(place.path(entry.key), entry.size, entry.modified)
 
     def uri(self, path: str) -> str:
-        """Return the path: other programs take it as it is, without escapes."""
+        """Return the path unchanged: other programs take it without escapes."""
         return path
 
     def path_of(self, uri: str) -> str:
-        """Return the URI: it is the path."""
+        """Return the URI unchanged: it is the path."""
         return uri
 
     def check_path(self, path: str) -> None:
-        """Refuse keys that are too long."""
+        """Raise if a key is too long."""
         self._address.place(path)
 
     def options_of(self, path: str) -> Mapping[str, str]:
@@ -186,14 +187,15 @@ class ObjectFilesystem(Filesystem):
         """Copy an object; return whether the source still existed.
 
         Another driver that finishes the same publish may have copied or moved the object, or the
-        answer to our own first request was lost.
+        answer to this driver's first request was lost.
         """
         origin, place = self._address.place(source), self._address.place(target)
         bucket = self._bucket(place)
         if origin.root != place.root and not bucket.copies_across:
             raise WriteError(
                 f"{source} cannot be moved to {target}: they are not in the same bucket",
-                "Set data.publisher.final.dir back for one run, which finishes what was begun.",
+                "Set data.publisher.final.dir back for one run, which finishes the publish that"
+                " has begun.",
             )
         try:
             bucket.copy(origin, state, place.key, _note(source), over=over)
@@ -211,8 +213,8 @@ class ObjectFilesystem(Filesystem):
     def _require(self, target: str, source: str) -> None:
         if self._state(target) is None:
             raise WriteError(
-                f"{source} is gone, and {target} does not exist either",
-                "Restore it from a copy, or run dil runs finish JOB.conf --without-lost.",
+                f"{source} no longer exists, and {target} does not exist either",
+                "Restore the object from a copy, or run dil runs finish JOB.conf --without-lost.",
             )
 
 

@@ -31,7 +31,7 @@ _FROM = "dil-moved-from"
 _TYPE = "application/octet-stream"
 _LIST = "nextPageToken,prefixes,items(name,size,updated)"
 _STATE = "size,generation,metadata"
-# The status with which the service answers a part that is not the last one.
+# The service's status for a part that is not the last one.
 _GOES_ON = 308
 _SEEN = (200, 201, _GOES_ON)
 _RESENT = 8
@@ -84,7 +84,7 @@ class GcsBucket(Bucket):
         self._sent(key, data, {})
 
     def create(self, key: str, data: bytes) -> bool:
-        """Write an object by a conditional request: generation 0 means that no object exists."""
+        """Write an object unless it exists (condition generation 0); return whether it was new."""
         try:
             self._sent(key, data, {"ifGenerationMatch": "0"})
         except ObjectExistsError:
@@ -126,7 +126,7 @@ class GcsBucket(Bucket):
             yield from (name[len(prefix) :].strip("/") for name in page.get("prefixes", ()))
 
     def upload(self, key: str) -> ObjectUpload:
-        """Begin a resumable upload."""
+        """Return a new resumable upload."""
         answer = self._into(
             key, json={"contentType": _TYPE}, params={"uploadType": "resumable", "name": key}
         )
@@ -175,7 +175,7 @@ class GcsBucket(Bucket):
         return self._in_bucket(key, "POST", self._uploads, **options)
 
     def _in_bucket(self, key: str, method: str, address: str, **options: Any) -> Any:  # noqa: ANN401
-        """Send a request for which 404 can only mean that the bucket is missing."""
+        """Send a request for which status 404 can only mean a missing bucket; return the answer."""
         try:
             return self._asked(key, method, address, **options)
         except FileNotFoundError:
@@ -223,14 +223,14 @@ class _Upload(ObjectUpload):
         self._requests.ask(self._path, "DELETE", self._address, fine=(200, 204, 499))
 
     def _deliver(self, data: bytes, total: str) -> dict[str, Any] | None:
-        """Send the missing bytes of a part; return the object once it exists."""
+        """Send the missing bytes of a part; return the object after it exists, else None."""
         start = self._sent
         for _ in range(_RESENT):
             rest = data[self._sent - start :]
             span = f"{self._sent}-{self._sent + len(rest) - 1}"
             answer = self._put(f"{span}/{total}", rest, fine=(*_SEEN, 400, 416, 503))
             if answer.status_code not in _SEEN:
-                # The service may have received this before, and its answer was lost.
+                # The service may have received these bytes before, and its answer was lost.
                 answer = self._put(f"*/{total}", b"", fine=_SEEN)
             if answer.status_code != _GOES_ON:
                 return cast("dict[str, Any]", answer.json())
@@ -253,7 +253,7 @@ class _Upload(ObjectUpload):
     def _broken(self) -> WriteError:
         return WriteError(
             f"{self._path}: the service did not receive all data",
-            "Check the network between here and the service. Nothing was lost: run again.",
+            "Check the network between this machine and the service. Nothing was lost: run again.",
         )
 
 

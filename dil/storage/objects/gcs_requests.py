@@ -26,18 +26,18 @@ _EMULATOR = "STORAGE_EMULATOR_HOST"
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 # Seconds. A request without a time-out could block a task for ever.
 _TIMEOUT = (20, 120)
-# The service accepts one write a second for an object, and answers 429 to further ones.
+# The service accepts one write per second for an object, and answers 429 to more.
 _PAUSES_S = (0.3, 1.0, 2.0, 4.0)
 _AGAIN = frozenset({408, 429, 500, 502, 503, 504})
 _BUCKET_FIX = "Create the bucket, or correct the property that names it."
 _RIGHTS_FIX = (
-    "The identity needs storage.objects.list, get, create and delete on the bucket: the role"
+    "Grant the identity storage.objects.list, get, create and delete on the bucket: the role"
     " Storage Object User has them."
 )
 _KEYS_FIX = (
-    "Give credentials where Google's tools look for them: GOOGLE_APPLICATION_CREDENTIALS, gcloud"
-    " auth application-default login, or the service account of the machine or pod; executors need"
-    " them as well."
+    "Put credentials where Google's tools look for them: GOOGLE_APPLICATION_CREDENTIALS, gcloud"
+    " auth application-default login, or the service account of the machine or pod; executors"
+    " need them as well."
 )
 _SERVICE_FIX = f"Check the network, and {_EMULATOR} if it is set. Nothing was lost: run again."
 
@@ -47,9 +47,9 @@ class _NoAnswerError(WriteError):
 
 
 class Requests:
-    """A session with credentials; requests are repeated if the service failed temporarily.
+    """A session with credentials; it repeats requests after temporary failures of the service.
 
-    A repeated request may find that the first one was carried out.
+    A repeated request may find that the service already carried out the first one.
     """
 
     def __init__(self, path: str) -> None:
@@ -69,7 +69,7 @@ class Requests:
         fine: tuple[int, ...] = (200,),
         **options: Any,  # noqa: ANN401 - of requests
     ) -> requests.Response:
-        """Send a request.
+        """Return the answer to a request.
 
         Args:
             path: The path of the request's object, for messages.
@@ -99,7 +99,7 @@ class Requests:
         url: str,
         **options: Any,  # noqa: ANN401
     ) -> requests.Response:
-        """Return the answer.
+        """Send a request once and return the answer.
 
         No error is chained: the library's errors contain addresses, and an upload's address is
             secret.
@@ -149,14 +149,14 @@ def no_bucket(path: str, at: str) -> WriteError:
 
 
 def _session(path: str, *, is_emulator: bool) -> requests.Session:
-    """Return a session that finds credentials as Google's own clients do."""
+    """Return a session that finds credentials in the same way as Google's own clients."""
     try:
         import google.auth
         from google.auth.transport.requests import AuthorizedSession
     except ImportError as error:
         raise WriteError(
             "a place on Google Cloud Storage needs google-auth, which is not installed",
-            "pip install 'dil-spark[gcs]', on every machine that runs tasks.",
+            "Install it on every machine that runs tasks: pip install 'dil-spark[gcs]'.",
         ) from error
     if is_emulator:
         return requests.Session()

@@ -1,4 +1,4 @@
-"""The meaning of an object store's path: its bucket or container, and its key."""
+"""Reads an object store's path: its bucket or container, and its key."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from dil.errors import WriteError
 
-# Google and S3 count bytes, Azure characters; a name within this limit fits all of them.
+# Google and S3 count bytes, Azure counts characters; a name within this limit fits all of them.
 _MOST_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectPath:
-    """A bucket and a key; the key of the whole bucket is empty, and no key begins or ends with /.
+    """A bucket and a key; the key of the whole bucket is empty; no key begins or ends with /.
 
     ``root`` is the path of the bucket. ``host`` is the account's host on Azure, empty elsewhere.
     """
@@ -89,6 +89,6 @@ GOOGLE_AND_AZURE = ObjectAddress(
     ),
     "objects",
     "neither on Google Cloud Storage nor on Azure",
-    "The job had its files elsewhere before: set the property that names their folder back"
-    " for one run (data.publisher.final.dir, state.store.dir).",
+    "The job's files were elsewhere before: set the property that names their folder back for one"
+    " run (data.publisher.final.dir, state.store.dir).",
 )

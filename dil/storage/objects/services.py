@@ -12,7 +12,7 @@ class GoogleAndAzure(ObjectService):
     address = GOOGLE_AND_AZURE
 
     def opened(self, place: ObjectPath) -> Bucket:
-        """Return a bucket, or a container: only a container's place has a host."""
+        """Return a bucket or a container: only a container's place has a host."""
         if place.host:
             from dil.storage.objects.azure import AzureContainer
 

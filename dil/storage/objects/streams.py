@@ -1,4 +1,4 @@
-"""Streams over one object: one reads at any position, one writes in parts."""
+"""Streams over one object: one class reads at any position, the other writes in parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dil.storage.objects.bucket import Bucket, ObjectExistsError, ObjectPiece, O
 from dil.storage.objects.place import ObjectPath
 from dil.storage.streams import PartWriter, RemoteReader
 
-# Google's parts must be a multiple of this, too: 256 KiB.
+# Google's parts must also be a multiple of this size: 256 KiB.
 PART_BYTES = 16 << 20
 READ_AHEAD = 4 << 20
 
@@ -40,7 +40,7 @@ class PieceReader(RemoteReader):
         return self._piece.total
 
     def readall(self) -> bytes:
-        """Read the rest; the base class would read it in very small pieces."""
+        """Return the rest of the object; the base class would read it in very small pieces."""
         found = bytearray()
         while data := self.read(READ_AHEAD):
             found += data
@@ -64,13 +64,13 @@ class PieceReader(RemoteReader):
             raise WriteError(
                 f"{self._path}: the answer has no data at byte {self._position:,} of"
                 f" {self._piece.total:,}",
-                "Check the network between here and the service.",
+                "Check the network between this machine and the service.",
             )
         return piece
 
 
 class ObjectWriter(PartWriter):
-    """Writes an object, a small one by one request. Some services need parts of a size."""
+    """Writes an object; a small one in one request. Some services need parts of a fixed size."""
 
     def __init__(self, bucket: Bucket, key: str, part_bytes: int) -> None:
         super().__init__(part_bytes)

@@ -30,12 +30,12 @@ _PER_DELETE = 1000
 _RACES = 8
 _PAUSE_S = 0.05
 
-# The services that this process has found to refuse a second object under one key.
+# The services that this process has seen to refuse a second object under one key.
 _obeying: set[str] = set()
 
 
 class S3Bucket(Bucket):
-    """Objects of one bucket; ``copy_bytes`` is how many bytes the service copies by one request."""
+    """Objects of one bucket; the service copies at most ``copy_bytes`` in one request."""
 
     copies_across = True
 
@@ -64,14 +64,14 @@ class S3Bucket(Bucket):
         self._put(key, data)
 
     def create(self, key: str, data: bytes) -> bool:
-        """Write an object by a conditional request, if the service is known to obey it."""
+        """Write an object unless it exists, by a request with a condition; return whether new."""
         self._require_obedience(key)
         return self._created(key, data)
 
     def copy(
         self, source: ObjectPath, state: ObjectState, target: str, note: str, *, over: bool
     ) -> None:
-        """Make the service copy an object. A target that appears meanwhile is overwritten."""
+        """Make the service copy an object; a target that appears meanwhile is replaced."""
         del over  # few services support a condition on the target of a copy
         copy(self._client, source, state, self._of(target), note, self._copy_bytes)
 
@@ -81,7 +81,7 @@ class S3Bucket(Bucket):
             self._client.delete_object(**self._names(key))
 
     def delete_below(self, prefix: str) -> None:
-        """Delete all objects, many by one request, and the parts of unfinished uploads."""
+        """Delete all objects, many in each request, and the parts of unfinished uploads."""
         self._abort_uploads(prefix)
         keys = [{"Key": each["Key"]} for each in self._listed(prefix)]
         for start in range(0, len(keys), _PER_DELETE):
@@ -92,7 +92,7 @@ class S3Bucket(Bucket):
                 raise WriteError(
                     f"{self._place.path(refused['Key'])} cannot be deleted: {refused.get('Code')}"
                     f" ({refused.get('Message', '')})",
-                    "The credentials need s3:DeleteObject there.",
+                    "Grant the credentials s3:DeleteObject there.",
                 )
 
     def delete_empty(self, prefix: str) -> None:
@@ -117,7 +117,7 @@ class S3Bucket(Bucket):
                 yield each["Prefix"][len(prefix) :].strip("/")
 
     def upload(self, key: str) -> ObjectUpload:
-        """Begin a multipart upload."""
+        """Return a new multipart upload."""
         with self._translated_errors(key):
             answer = self._client.create_multipart_upload(**self._names(key))
         names = {**self._names(key), "UploadId": answer["UploadId"]}
@@ -134,7 +134,7 @@ class S3Bucket(Bucket):
             )
 
     def _created(self, key: str, data: bytes) -> bool:
-        """Write an object unless one exists; if writers race, the service asks one to repeat."""
+        """Write an object unless one exists, and return whether it was new; repeat in a race."""
         for _ in range(_RACES):
             try:
                 self._put(key, data, IfNoneMatch="*")
@@ -151,7 +151,7 @@ class S3Bucket(Bucket):
         )
 
     def _require_obedience(self, key: str) -> None:
-        """Find out whether the service refuses a second object, before code relies on it.
+        """Check that the service refuses a second object, before code relies on it; else raise.
 
         AWS refuses it. Other services may ignore the condition silently, and two writers would both
         get the answer that they were first.
@@ -159,13 +159,13 @@ class S3Bucket(Bucket):
         service = f"{self._at} {self._place.bucket}"
         if service in _obeying or is_of_aws(self._client):
             return
-        # All our code skips this name, and sweeps the object if a crash leaves it.
+        # All DIL code skips this name, and deletes the object if a crash leaves it.
         folder = key.rpartition("/")[0]
         probe = f"{folder}/.probe-{uuid.uuid4().hex}.tmp".lstrip("/")
         try:
             obeys = self._created(probe, b"") and not self._created(probe, b"")
         finally:
-            with suppress(WriteError):  # the refusal was reported by then
+            with suppress(WriteError):  # The refusal was reported by then.
                 self.delete(probe)
         if not obeys:
             raise self._disobedience(key)
@@ -175,7 +175,7 @@ class S3Bucket(Bucket):
         return WriteError(
             f"{self._place.path(key)}: {self._at} does not obey If-None-Match, so two"
             " writers may overwrite each other",
-            "Use a service that does (AWS S3, MinIO, Ceph 19 and others), or a newer version.",
+            "Use a service that obeys it (AWS S3, MinIO, Ceph 19 and others), or a newer version.",
         )
 
     def _listed(self, prefix: str) -> Iterator[dict[str, Any]]:
@@ -192,9 +192,9 @@ class S3Bucket(Bucket):
                 return
             if not following or following == token.get("ContinuationToken"):
                 raise WriteError(
-                    f"{self._place.path(prefix)}: the list goes on, and the service does not say"
-                    " where it continues",
-                    "The service does not speak list-type=2 as S3 does.",
+                    f"{self._place.path(prefix)}: the list continues, but the service does not say"
+                    " where",
+                    "The service does not implement list-type=2 as S3 does; inform its owner.",
                 )
             token = {"ContinuationToken": following}
 
@@ -204,7 +204,7 @@ class S3Bucket(Bucket):
         return cast("dict[str, Any]", page)
 
     def _abort_uploads(self, prefix: str) -> None:
-        """Delete the parts that killed tasks had uploaded, if the service and the key let us."""
+        """Delete the parts that killed tasks had uploaded, if service and credentials allow it."""
         with suppress(WriteError, OSError), self._translated_errors(prefix):
             pages = self._client.get_paginator("list_multipart_uploads").paginate(
                 Bucket=self._place.bucket, Prefix=prefix

@@ -26,7 +26,7 @@ class S3Connection:
 
     @property
     def is_by_host(self) -> bool:
-        """Return whether the settings ask for addresses with the bucket in the host name."""
+        """Return whether the settings put the bucket into the host name of addresses."""
         return (self.client.meta.config.s3 or {}).get("addressing_style") == "virtual"
 
     def client_in(self, region: str) -> Any:  # noqa: ANN401
@@ -52,7 +52,7 @@ def connect() -> S3Connection:
 
 
 def _changed_at(place: str) -> int:
-    """Return when a settings file was last written, in ns; another program may renew it."""
+    """Return the time, in ns, of a settings file's last change; another program may renew it."""
     try:
         return Path(place).expanduser().stat().st_mtime_ns
     except OSError:
@@ -69,7 +69,7 @@ def _connected(*state: object) -> S3Connection:
     except ImportError as error:
         raise WriteError(
             "a place on S3 needs botocore, which is not installed",
-            "pip install 'dil-spark[s3]', on every machine that runs tasks.",
+            "Install it on every machine that runs tasks: pip install 'dil-spark[s3]'.",
         ) from error
     try:
         session = botocore.session.Session()
@@ -81,7 +81,7 @@ def _connected(*state: object) -> S3Connection:
         return S3Connection(session, client)
     except (botocore.exceptions.BotoCoreError, ValueError) as error:
         raise WriteError(
-            f"no client of S3 can be made: {error}",
+            f"the client of S3 cannot be created: {error}",
             "Check the AWS_ variables of the environment and ~/.aws/config.",
         ) from error
 
@@ -103,7 +103,7 @@ def _client(session: Any, s3: dict[str, str], region: str | None = None) -> Any:
             retries={"total_max_attempts": 4, "mode": "standard"},
             s3=s3,
             user_agent_extra=f"dil-spark/{__version__}",
-            # Requests carry their data's MD5, which every service compares.
+            # Requests carry the MD5 of their data, which every service compares.
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
         ),

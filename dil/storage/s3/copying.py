@@ -1,4 +1,4 @@
-"""Copies that the service makes by itself, each with a note of its source."""
+"""Lets the service copy objects, each copy with a note of its source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FROM = "dil-moved-from"
 
 
 def noted(metadata: dict[str, str]) -> str:
-    """Return an object's note, empty if the object is not a copy of ours."""
+    """Return an object's note, empty if the object is not a copy by DIL."""
     return metadata.get(_FROM, "")
 
 
@@ -27,20 +27,20 @@ def copy(
     note: str,
     most_bytes: int,
 ) -> None:
-    """Copy an object, over any existing one; the target appears as a whole.
+    """Copy an object, replacing any existing one; the target appears as a whole.
 
     Args:
         client: The client of botocore.
         source: The place of the object.
-        state: The object's state; if it was replaced since, it is not copied.
+        state: The object's state; if the object was replaced since, it is not copied.
         target: The place of the copy.
         note: The note of the source in the copy.
-        most_bytes: How many bytes the service copies by one request.
+        most_bytes: The most bytes that the service copies in one request.
 
     Raises:
-        FileNotFoundError: the source is gone.
+        FileNotFoundError: the source does not exist.
         ObjectExistsError: the source has changed.
-        WriteError: the service refuses.
+        WriteError: the service refuses the copy.
     """
     if state.size > most_bytes:
         _copy_parts(client, source, state, target, note, most_bytes)

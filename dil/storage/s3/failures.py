@@ -1,4 +1,4 @@
-"""Translates S3's refusals: only here do the client library's errors become ours."""
+"""Translates errors of S3's client library into DIL's errors; no other module does."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import urllib3
 from dil.errors import WriteError
 from dil.storage.objects.bucket import ObjectExistsError
 
-# These errors break a body that is being read, too.
+# These errors also break a body that is being read.
 BROKEN = (aws.BotoCoreError, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
 
 _GONE = frozenset({"NoSuchKey", "NoSuchVersion", "NotFound", "404"})
-# From services that send no code of their own, this answer to other requests is about the bucket.
+# If a service sends no code of its own, this answer to other requests concerns the bucket.
 _OF_OBJECTS = frozenset({"GetObject", "HeadObject", "CopyObject", "UploadPartCopy"})
 _TAKEN = frozenset({"PreconditionFailed", "412"})
 _RACING = frozenset({"ConditionalRequestConflict", "OperationAborted", "409"})
@@ -29,15 +29,15 @@ _KEYS = frozenset(
 )  # fmt: skip
 _BUCKET_FIX = "Create the bucket, or correct the property that names it."
 _RIGHTS_FIX = (
-    "The credentials need s3:ListBucket on the bucket, and s3:GetObject, s3:PutObject,"
+    "Grant the credentials s3:ListBucket on the bucket, and s3:GetObject, s3:PutObject,"
     " s3:DeleteObject and s3:AbortMultipartUpload below the folder."
 )
 _KEYS_FIX = (
-    "Give credentials where the AWS tools look for them: AWS_ACCESS_KEY_ID and"
+    "Put credentials where the AWS tools look for them: AWS_ACCESS_KEY_ID and"
     " AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or a role of the machine; executors need them as well."
 )
 _SERVICE_FIX = (
-    "Check the network, and AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL where the service is not AWS."
+    "Check the network, and AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL if the service is not AWS."
     " Nothing was lost: run again."
 )
 _TLS_FIX = "If the authority is your own, set AWS_CA_BUNDLE to its file (PEM)."
@@ -69,7 +69,7 @@ def translated_errors(path: str, client: Any) -> Iterator[None]:  # noqa: ANN401
 
 
 def _refusal(error: aws.ClientError, path: str, client: Any) -> Exception:  # noqa: ANN401
-    """Return our error for an answer that refuses; an answer to HEAD has only a status."""
+    """Return DIL's error for a refusal; an answer to HEAD has only a status."""
     about = error.response.get("Error", {})
     code = str(about.get("Code", "")) or "an unknown error"
     at = client.meta.endpoint_url
@@ -91,7 +91,7 @@ def _refusal(error: aws.ClientError, path: str, client: Any) -> Exception:  # no
 
 
 def _failure(error: Exception, path: str, client: Any) -> WriteError:  # noqa: ANN401
-    """Return our error for a request that got no answer."""
+    """Return DIL's error for a request that got no answer."""
     if isinstance(
         error, aws.NoCredentialsError | aws.PartialCredentialsError | aws.CredentialRetrievalError
     ):

@@ -1,4 +1,4 @@
-"""Options of Rust's object_store, by which other libraries reach our objects.
+"""Options of Rust's object_store, by which other libraries reach DIL's objects.
 
 Source: object_store, ``AmazonS3ConfigKey``.
 """
@@ -10,7 +10,7 @@ from dil.storage.s3.failures import translated_errors
 
 
 def object_store_options(connection: S3Connection, bucket: str) -> dict[str, str]:
-    """Return endpoint, region and credentials, which are secret, and valid for some minutes.
+    """Return endpoint, region and credentials, which are secret and valid for some minutes.
 
     Raises:
         WriteError: the bucket cannot be reached.
@@ -27,7 +27,7 @@ def object_store_options(connection: S3Connection, bucket: str) -> dict[str, str
         endpoint = endpoint.replace("://", f"://{bucket}.", 1)
     credentials = connection.session.get_credentials().get_frozen_credentials()
     options = {
-        # Both are set: the variable AWS_ENDPOINT_URL_S3 overrides the first.
+        # Both are set, because the variable AWS_ENDPOINT_URL_S3 overrides the first.
         "aws_endpoint_url": endpoint,
         "aws_endpoint_url_s3": endpoint,
         "aws_allow_http": str(endpoint.startswith("http://")).lower(),

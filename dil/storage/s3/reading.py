@@ -1,4 +1,4 @@
-"""A stream over one object of S3."""
+"""Streams one object of S3."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ObjectReader(RemoteReader):
             raise WriteError(
                 f"{self._path}: the answer breaks off at byte {self._position:,} of"
                 f" {self._total:,}",
-                "Check the network between here and the service.",
+                "Check the network between this machine and the service.",
             )
         return data
 

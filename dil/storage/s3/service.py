@@ -14,11 +14,11 @@ from dil.storage.s3.client import connect
 class S3(ObjectService):
     """``s3://bucket/key``, with the credentials of the AWS tools.
 
-    ``copy_bytes`` is how many bytes the service copies by one request.
+    ``copy_bytes`` is the most bytes that the service copies in one request.
     """
 
     address = ObjectAddress(
-        # Names of buckets begin with a letter or a digit; under other names no object can exist.
+        # Names of buckets begin with a letter or a digit; no object can exist under other names.
         re.compile(
             r"(?P<root>s3://(?P<bucket>[A-Za-z0-9][A-Za-z0-9._-]*))(?:/(?P<key>.*))?", re.DOTALL
         ),
@@ -36,6 +36,6 @@ class S3(ObjectService):
             WriteError: the client library is not installed, or its configuration cannot be used.
         """
         client = connect().client
-        from dil.storage.s3.bucket import S3Bucket  # needs the library that connect looks for
+        from dil.storage.s3.bucket import S3Bucket  # needs the library that ``connect`` looks for
 
         return S3Bucket(place, client, self.copy_bytes)

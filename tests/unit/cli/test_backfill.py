@@ -155,7 +155,7 @@ def test_what_was_not_published_cannot_be_undone(story: Story, backfill: Command
 
     backfill("undo", "JOB", begun.id, "--yes", code=2)
 
-    assert "nothing to bring back" in backfill.error
+    assert "there are no rows to bring back" in backfill.error
 
 
 def test_an_incomplete_backfill_is_published_in_part_alone(
@@ -164,7 +164,7 @@ def test_an_incomplete_backfill_is_published_in_part_alone(
     backfills = Backfills(story, 4)
     begun = backfills.begin(range(1, 3))
 
-    assert "not possible so" in backfill("publish", "JOB", begun.id)
+    assert "cannot be published in this way" in backfill("publish", "JOB", begun.id)
     backfill("publish", "JOB", begun.id, "--yes", code=1)
     assert "is not complete: 4 work units of 4 not read" in backfill.error
     backfills.read(begun)

@@ -99,7 +99,9 @@ def test_an_operator_closes_a_label_after_a_preview_and_undo_opens_it_again(manu
     assert "to be closed" in shown
     assert "nothing was changed; --yes does it" in shown
     assert manual.closed(3) == []
-    dil("timelabels", "close", label(0), "--yes", "--reason", "month end")
+    shown = dil("timelabels", "close", label(0), "--yes", "--reason", "month end")
+    assert "close  1 timelabel to change" in shown
+    assert "would" not in shown
     assert manual.closed(3) == [0]
     assert manual.events()[-2:] == ["ResetState close", f"CloseBooks {label(0)}"]
     assert dil.states() == {label(0): "CLOSED", label(1): "LOADED"}

@@ -82,7 +82,7 @@ def test_a_plan_is_kept_in_a_file_and_told_how_to_run_it(
 
     assert main(["plan", conf, "--now", "2024-03-05T00:00:00Z", "--out", str(out)]) == 0
 
-    assert f"dil run {conf} --plan {out} does exactly this" in capsys.readouterr().out
+    assert f"dil run {conf} --plan {out} runs exactly this plan" in capsys.readouterr().out
     assert len(json.loads(out.read_text())["plan"]["work_units"]) == 3
 
 
@@ -100,7 +100,7 @@ def test_a_plan_is_never_kept_over_a_file_that_is_no_plan(
 
     assert main(["plan", conf, "--out", conf]) == 2
     assert Path(conf).read_text() == TEXT
-    assert "is no plan" in capsys.readouterr().err
+    assert "is not a plan" in capsys.readouterr().err
     assert main(["plan", conf, "--out", str(out)]) == 0
     assert main(["plan", conf, "--out", str(out)]) == 0
 

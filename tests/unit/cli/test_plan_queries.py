@@ -65,7 +65,7 @@ def test_plan_says_what_a_run_waits_for_and_waits_never(lake, capsys):
     code, text = planned(big, capsys)
     assert code == 0
     assert "Nothing is due." in text
-    assert f"waits for: orders has published nothing yet (dil run {lake.orders})" in text
+    assert f"waits for: orders has published no rows yet (dil run {lake.orders})" in text
     assert "A run waits 3600 s for that, at most (ms.query.wait)." in text
     assert json.loads(planned(big, capsys, "--json")[1])["work_units"] == []
 
@@ -78,7 +78,7 @@ def test_plan_of_everything_again_shows_new_rows_and_all_that_are_read(lake, cap
 
     _, text = planned(big, capsys)
 
-    assert "a query over everything, which replaces the dataset" in text
+    assert "a query over all rows, which replaces the dataset" in text
     assert "block 4, 3 rows, offsets 10 to 12; read: 13 rows" in text
 
 
@@ -92,7 +92,7 @@ def test_flags_of_work_units_are_refused(lake, capsys):
     [
         (["preview"], "`dil plan JOB.conf`"),
         (["check"], "`dil validate JOB.conf` checks the job"),
-        (["state", "gaps"], "shows what is new in each input"),
+        (["state", "gaps"], "shows the new rows of each input"),
         (["backfill", "--from", "2024-01-01", "--to", "2024-01-02"], "-D ms.query.mode=full"),
     ],
 )
@@ -116,5 +116,5 @@ def test_prune_says_nothing_of_work_units_that_are_due(lake, capsys):
 
     assert main(["state", "prune", str(big)]) == 0
     said = capsys.readouterr().out
-    assert "2 rows of old runs would be deleted" in said
-    assert "it takes the new rows of its inputs, as `dil plan JOB.conf` shows" in said
+    assert "2 rows of old runs to be deleted" in said
+    assert "the job takes the new rows of its inputs, as `dil plan JOB.conf` shows" in said

@@ -218,7 +218,7 @@ def test_a_check_refuses_partitions_that_would_read_everything_again(source, tmp
     assert story.run(START_MS + DAY_MS).exit_code == 0
     job = write_job(tmp_path, source.url, ms__work__unit__partition="hourly")
     assert main(["check", str(job), *NOW]) == 2
-    assert "that runs of orders recorded" in capsys.readouterr().err
+    assert "than runs of orders recorded" in capsys.readouterr().err
 
 
 WRONG_KEY = {

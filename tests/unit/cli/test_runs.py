@@ -108,7 +108,7 @@ def test_what_another_configuration_staged_is_not_promised_to_the_next_run(
     story.job()
 
     assert dil.json("show", "run-1")["staging"]["reusable"] is False
-    assert "of no use to the next run" in dil("clean")
+    assert "the next run cannot use them" in dil("clean")
     assert story.run(day(2)).units.adopted == 0
 
 

@@ -89,7 +89,7 @@ def test_without_yes_an_act_is_only_shown(story: Story, act: Act) -> None:
     assert "PENDING    -" in told
     assert "1 published file with 4 rows: kept" in told
     assert "DOUBLED ROWS: the next run appends these 4 rows a second time" in told
-    assert "the next run would take 1 work unit" in told
+    assert "due in the next run: 1 work unit" in told
     assert "nothing was changed; --yes does it" in told
     assert (story.head(), story.states()) == before
 
@@ -198,7 +198,7 @@ def test_the_preview_says_that_the_next_run_is_refused_and_why(story: Story, act
 
     told = act("forget", "--signature", work_unit(1, "a"), "--keep-files")
 
-    assert "what the next run would do is not shown: it would be refused" in told
+    assert "the next run's work units are not shown: the run would be refused" in told
     assert "its rows would be read and published again" in told
     assert act.json("forget", "--unit", '{"unit":"a"}', "--keep-files")["next_run"] is None
     with pytest.raises(ConfigError, match="would be read and published again"):
@@ -210,7 +210,7 @@ def test_a_job_that_would_know_nothing_any_more_is_not_refused(story: Story, act
     story.changes["ms__timezone"] = "Europe/Berlin"
     story.job()
     told = act("forget", "--all", "--withdraw-files", "--yes")
-    assert "the next run would take 6 work units" in told
+    assert "due in the next run: 6 work units" in told
     assert story.run(day(3)).units.planned == 6
 
 
@@ -324,7 +324,7 @@ def test_rewind_makes_the_state_what_it_was_and_the_next_run_repeats_the_rest(
 
     told = act("rewind", "--to", str(at["sequenceNumber"]), "--withdraw-files", "--yes")
 
-    assert "4 work units would change" in told
+    assert "4 work units to change" in told
     assert "the dataset's watermark becomes 2020-01-03T00:00:00.000Z" in told
     assert story.states() == then
     assert story.rows() == ids_of("a", "b", days=range(2))
@@ -427,7 +427,7 @@ def test_a_job_that_comes_from_dil_goes_on_where_it_was(story: Story, act: Act, 
     assert "left out: 1 row of 1 other job" in told
     assert "left out, because they never succeeded: 1 work unit" in told
     assert "of the job as it is configured now: 4 work units" in told
-    assert "the next run would take 2 work units" in told
+    assert "due in the next run: 2 work units" in told
     assert not (story.folder / "state").exists()
 
     act("import", path, "--yes")
@@ -451,7 +451,7 @@ def test_a_known_high_is_not_lowered_unless_that_is_wanted(story: Story, act: Ac
     story.run(day(3))
     path = import_file(story.folder, ("orders", work_unit(1, "a"), day(1) + 5))
     act("import", path, "--yes", code=1)
-    assert "known high watermarks would be lowered: 1, first" in act.error
+    assert "known high watermarks would be lowered: 1, the first for" in act.error
     act("import", path, "--yes", "--replace")
     assert story.states()[work_unit(1, "a")].high == day(1) + 5
     assert is_sound(story)
@@ -513,8 +513,8 @@ def test_prune_deletes_old_records_out_of_the_range_alone(story: Story, act: Act
     del story.changes["ms__retention"]
     story.job()
     told = act("prune", *late, "--yes")
-    assert "6 work units would change" in told
-    assert "1 row of old runs would be deleted; undo keeps them gone" in told
+    assert "6 work units to change" in told
+    assert "1 row of old runs to be deleted; undo leaves them out" in told
     assert "`dil state undo` takes it back" in told
     assert set(story.states()) == {work_unit(5, "a"), work_unit(5, "b")}
     assert is_sound(story)
@@ -535,7 +535,7 @@ def test_prune_of_old_runs_alone_keeps_the_newest_and_says_that_it_is_final(
     before = (story.head(), story.states())
     late = ("--now", "2023-12-31T00:00:00Z")
 
-    assert "2 rows of old runs would be deleted; this cannot be undone" in act("prune", *late)
+    assert "2 rows of old runs to be deleted; this cannot be undone" in act("prune", *late)
     told = act("prune", *late, "--yes")
 
     assert told.splitlines()[-1].startswith("done: prune-")

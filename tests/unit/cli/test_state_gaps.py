@@ -177,7 +177,7 @@ def test_units_that_the_source_names_are_not_asked_for(
 ) -> None:
     loads.job = replace(loads.job, planning=replace(loads.job.planning, units=None))
     assert main(["state", "gaps", "orders.conf", *NOW]) == 0
-    assert "which was not asked: only recorded ones are listed" in capsys.readouterr().out
+    assert "which was not asked: only recorded units are listed" in capsys.readouterr().out
 
 
 def test_without_state_it_says_so(
@@ -185,4 +185,4 @@ def test_without_state_it_says_so(
 ) -> None:
     loads.job = replace(loads.job, state=replace(spec, enabled=False))
     assert main(["state", "gaps", "orders.conf", *NOW]) == 0
-    assert "no state is kept" in capsys.readouterr().out
+    assert "the job keeps no state" in capsys.readouterr().out

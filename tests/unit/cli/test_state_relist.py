@@ -57,7 +57,7 @@ def test_after_a_restore_and_a_run_relist_makes_the_state_sound(
     files = manifest_files(story.folder)
 
     shown = verbs("relist")
-    assert "gone from the dataset" in shown
+    assert "that left the dataset" in shown
     assert shown.endswith("nothing was changed; --yes does it\n")
     verbs("verify", code=1)
     done = verbs("relist", "--yes")

@@ -46,7 +46,7 @@ def test_prune_goes_by_a_period_of_its_own_for_runs(
     story.job()
     week = story.clock + 7 * DAY_MS
     moment = datetime.fromtimestamp(week / 1000, UTC).isoformat(timespec="milliseconds")
-    assert "1 row of old runs would be deleted" in verbs("prune", "--now", moment)
+    assert "1 row of old runs to be deleted" in verbs("prune", "--now", moment)
     del story.changes["ms__retention"]
     story.job()
     assert "nothing to change" in verbs("prune", "--now", moment)
@@ -104,7 +104,7 @@ def test_a_plan_says_how_many_files_are_due_to_expire(
     manifest = dataset(story.folder) / "_dil" / "manifest-0.json"
     content = manifest.read_text()
     manifest.write_text("{")
-    assert "not known which published files are due to expire" in planned("--short")
+    assert "cannot determine which published files are due to expire" in planned("--short")
     manifest.write_text(content)
     story.changes |= {"ms__publish__mode": "replace", "ms__work__unit__parallelism__max": "5000"}
     story.job()

@@ -53,7 +53,7 @@ def test_an_upgrade_says_what_it_would_do_and_does_it_with_yes(verbs: Verbs) -> 
         f"orders  upgrade  {verbs.store} from format 1 to 2\n"
         "  2 jobs in it: customers, orders\n"
         f"  kept as it is: {copy}\n"
-        "  releases before refuse it from then on\n"
+        "  earlier releases refuse it from then on\n"
         "nothing was changed; --yes does it\n"
     )
     assert verbs.json("upgrade") == {
@@ -86,7 +86,7 @@ def test_a_backup_is_written_with_yes_and_never_over_another_file(verbs: Verbs) 
     assert not file.exists()
     assert verbs.json("backup", file, "--yes")["applied"] is True
     assert file.exists()
-    assert "is there already" in verbs("backup", file, "--yes", code=2)
+    assert "exists already" in verbs("backup", file, "--yes", code=2)
 
 
 def test_a_restore_tells_what_is_forgotten_and_keeps_it(verbs: Verbs) -> None:
@@ -97,7 +97,7 @@ def test_a_restore_tells_what_is_forgotten_and_keeps_it(verbs: Verbs) -> None:
     shown = verbs("restore", file)
     assert "  to be written: blocks up to 3, 5 work units" in shown
     assert "  to be replaced: blocks up to 4, 5 work units" in shown
-    assert "runs since that block are forgotten" in shown
+    assert "later runs than that block are forgotten" in shown
     done = verbs.json("restore", file, "--yes")
     assert done["replaced"]["head"] == 4
     assert verbs.json("restore", done["kept"], "--yes")["applied"] is True

@@ -129,8 +129,11 @@ EDITED_UNITS = {
         lambda units: [units[0], [*units[1][:2], 5]],
         "have 9 rows, but the file has 8",
     ),
-    "a gap": (lambda units: [[*units[0][:2], 3], units[1]], "rows 3 to 3 are of no work unit"),
-    "a row twice": (lambda units: [[*units[0][:2], 5], units[1]], "row 4 is of two work units"),
+    "a gap": (lambda units: [[*units[0][:2], 3], units[1]], "rows 3 to 3 belong to no work unit"),
+    "a row twice": (
+        lambda units: [[*units[0][:2], 5], units[1]],
+        "row 4 belongs to two work units",
+    ),
 }
 
 

@@ -92,7 +92,7 @@ def test_a_job_that_was_forgotten_on_purpose_is_not_warned_of_lost_state(
     state("forget", "--all", "--keep-files", "--yes")
     with caplog.at_level(logging.WARNING):
         story.run(day(1))
-    assert "no run of this job published" not in caplog.text
+    assert "no run of this job has published" not in caplog.text
 
     story.changes["state__store__dir"] = str(story.folder / "elsewhere")
     (story.folder / "lake/shop/orders/_dil/owner.json").unlink()
@@ -100,7 +100,7 @@ def test_a_job_that_was_forgotten_on_purpose_is_not_warned_of_lost_state(
         story.run(day(1))
     with caplog.at_level(logging.WARNING):
         story.run(day(1), accept_new_signatures=True)
-    assert "4 files that no run of this job published" in (caplog.text)
+    assert "4 files that no run of this job has published" in (caplog.text)
     assert story.states()[work_unit(0, "a")].status == "COMMITTED"
 
 

@@ -82,7 +82,7 @@ def test_labels_are_listed_with_window_state_and_rows(story: Story, dil: Dil) ->
 def test_a_dropped_label_is_gone_and_the_chain_tells(story: Story, dil: Dil) -> None:
     story.run(day(2))
 
-    assert "without --yes nothing is done" in dil("drop", FIRST)
+    assert "nothing was changed; --yes does it" in dil("drop", FIRST)
     assert len(query(story, "SELECT * FROM orders_view")) == 4 * ROWS_PER_DAY
     assert dil.json("drop", FIRST, "--yes", "--reason", "too old")["dropped"] is True
 

@@ -109,7 +109,7 @@ def test_a_place_whose_package_is_missing_is_refused_with_the_command(
     )
     with pytest.raises(PathError, match="is not installed") as caught:
         any_path(place, Path("/job"))
-    assert caught.value.fix == f"pip install 'dil-spark[{extra}]'"
+    assert caught.value.fix == f"Install it: pip install 'dil-spark[{extra}]'"
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "noop"])

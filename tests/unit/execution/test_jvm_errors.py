@@ -130,7 +130,7 @@ ModuleNotFoundError: No module named 'shop_rules'
             "a task of Spark broke off: ModuleNotFoundError: No module named 'shop_rules'",
         ),
         (Py4JError("no memory left"), "DIL-EXEC", "Spark failed: no memory left"),
-        (PicklingError("a lock"), "DIL-EXEC", "what tasks need cannot be sent to them: a lock"),
+        (PicklingError("a lock"), "DIL-EXEC", "an object cannot be sent to the tasks: a lock"),
         (OSError(28, "No space left on device", "/tmp"), "DIL-EXEC", "refused: [Errno 28] No"),
         (KeyError("unit"), "DIL-EXEC", "the run broke off: KeyError: 'unit'"),
     ],

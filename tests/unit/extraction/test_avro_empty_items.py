@@ -51,7 +51,7 @@ def claiming(schema: dict, data: bytes) -> bytes:
 def test_a_few_bytes_that_tell_of_many_items_are_refused_at_once(kind: str) -> None:
     schema = record(("a", array(EMPTY[kind][0])))
     body = claiming(schema, number(10**12) + number(0))
-    with pytest.raises(SourceContractError, match="said to hold 1,000,000,000,000 items"):
+    with pytest.raises(SourceContractError, match="declares 1,000,000,000,000 items"):
         rows(body)
 
 

@@ -94,7 +94,7 @@ def test_of_equal_rows_the_first_counts_and_the_others_are_told(folder, caplog):
     read = folder.read()
     assert read.activation == ('{"id":1}', '{"id":"1"}')
     assert read.notes == (
-        "the activation input repeats rows: 4 rows left out, because the first one counts",
+        "the activation input repeats rows: 4 rows were left out, because the first one counts",
     )
     assert read.notes[0] in caplog.text
 
@@ -284,7 +284,7 @@ def test_with_a_retry_what_is_not_there_is_read_again_after_the_delay(folder, ca
 def test_after_the_last_retry_it_is_an_error_that_names_the_path(folder):
     folder.add("activation", "late.json", "id", retry=SecondaryRetry(7, 3))
     wait = Later(9, folder)
-    with pytest.raises(SourceError, match=r"not there: .*late\.json does not exist"):
+    with pytest.raises(SourceError, match=r"is missing: .*late\.json does not exist"):
         folder.read(wait)
     assert wait.waited == [7, 7, 7]
 

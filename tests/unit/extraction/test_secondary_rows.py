@@ -221,7 +221,7 @@ def test_what_a_later_line_of_json_lacks_is_null_and_the_first_line_tells_the_co
 @pytest.mark.parametrize("line", ["[1]", "{", '{"a":NaN}', "s3cr3t-token", "[" * 100_000])
 def test_a_line_that_is_no_object_is_told_by_its_number_and_not_shown(tmp_path, line):
     (tmp_path / "a.json").write_text('{"a":1}\n' + line + "\n")
-    with pytest.raises(SourceContractError, match="has in line 2 no JSON object") as caught:
+    with pytest.raises(SourceContractError, match="has no JSON object in line 2") as caught:
         read(tmp_path, "a")
     assert "s3cr3t" not in str(caught.value)
 

@@ -27,6 +27,7 @@ KNOWN = {"ms.source.uri": Origin("a.conf", 3), "ms.ssl": Origin("a.conf", 7)}
             "Set ms.ssl={} (a.conf:7), or ms.source.uri=X (a.conf:3).",
         ),
         ("See ms.source.uri (a.conf:3)", "See ms.source.uri (a.conf:3)"),
+        ("dil run J -D ms.ssl={} sets ms.ssl", "dil run J -D ms.ssl={} sets ms.ssl (a.conf:7)"),
         ("no property", "no property"),
     ],
 )
@@ -35,7 +36,7 @@ def test_properties_that_the_job_sets_have_their_place_once(text: str, located: 
 
 
 def test_a_failure_of_the_source_always_has_a_place() -> None:
-    where = "Look there. It was asked as ms.source.uri says (a.conf:3)."
+    where = "Look there. The request was made as ms.source.uri says (a.conf:3)."
     assert located_advice("DIL-SRC-TRANSIENT", "503", "Look there.", KNOWN.get) == where
     assert located_advice("DIL-WRITE", "disk full", "Look there.", KNOWN.get) == "Look there."
 
@@ -65,4 +66,4 @@ def test_a_source_that_fails_shows_its_answer_and_the_line_that_asks_it(
 
 def test_advice_without_a_full_stop_does_not_run_into_the_place() -> None:
     located = located_advice("DIL-SRC-CONTRACT", "x", 'Write a={"b": "c"}', KNOWN.get)
-    assert located == 'Write a={"b": "c"}. It was asked as ms.source.uri says (a.conf:3).'
+    assert located == 'Write a={"b": "c"}. The request was made as ms.source.uri says (a.conf:3).'

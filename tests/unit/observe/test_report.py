@@ -69,6 +69,14 @@ def run(status: RunStatus, **changes: object) -> RunReport:
     return RunReport(**(values | changes))  # type: ignore[arg-type]
 
 
+def test_the_summary_says_that_a_query_failed() -> None:
+    failure = ReportedFailure(None, "DIL-QUERY", "Spark refuses the query")
+    units = UnitCounts(planned=1, not_started=1)
+    text = report_text(run(RunStatus.FAILED, units=units, failures=(failure,)))
+
+    assert "  work units  1 planned, 0 succeeded, the query failed\n" in text
+
+
 def test_the_summary_tells_what_happened_where_and_what_to_do_next() -> None:
     assert report_text(PARTIAL) == PARTIAL_TEXT
 
@@ -227,8 +235,8 @@ def test_only_what_was_complete_is_said_to_be_kept() -> None:
         return report_text(report).rpartition("  next  ")[2].strip()
 
     for kept in (UnitCounts(3, 2, 1), UnitCounts(3, 0, 1, adopted=2)):
-        assert step(kept, "DIL-SRC-TRANSIENT").endswith("again: what succeeded is kept.")
-        assert step(kept, "DIL-INTERRUPTED").endswith("again: what succeeded is kept.")
+        assert step(kept, "DIL-SRC-TRANSIENT").endswith("again: successful work units are kept.")
+        assert step(kept, "DIL-INTERRUPTED").endswith("again: successful work units are kept.")
     assert "kept" not in step(UnitCounts(1, 0, 1), "DIL-SRC-TRANSIENT")
     assert step(UnitCounts(1), "DIL-INTERRUPTED") == "Run the job again."
 

@@ -289,7 +289,7 @@ def test_a_backfill_beyond_it_leaves_the_rest_of_a_split_work_unit_due(
     report = story.run(
         day(3), story.job(ms__backfill="true", ms__watermark=_until_now("2020-01-03"))
     )
-    assert any("the rest is kept due" in note for note in report.notes)
+    assert any("that rest stays due" in note for note in report.notes)
     story.run(day(4))
 
     assert story.rows() == of_days(0, 1, 2, 3)

@@ -96,7 +96,7 @@ def test_a_folder_that_this_user_may_not_write(
     shut.mkdir()
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != shut and may(path, mode))
     told = unwritten(local, data__publisher__final__dir=str(shut / "lake"))
-    assert told.endswith(f"which is not there, and this user may not make folders in {shut}")
+    assert told.endswith(f"which does not exist, and this user may not make folders in {shut}")
 
 
 def test_an_audit_that_is_not_required_stops_no_run(local: LocalJob, tmp_path: Path) -> None:
@@ -127,18 +127,18 @@ def test_check_names_what_of_a_destination_it_does_not_look_at(
         (line,) = preflight.check_outputs(local.job(**changes), {}, None)
         return line
 
-    assert "not looked at" not in told()
-    assert told(ms__table__format="iceberg").endswith("rows (not looked at: the Iceberg catalog)")
+    assert "not checked" not in told()
+    assert told(ms__table__format="iceberg").endswith("rows (not checked: the Iceberg catalog)")
     missing = f"sqlite:///{tmp_path}/rows.db"
     warehouse = told(ms__warehouse__url=missing)
-    assert warehouse.endswith("table rows (not looked at: the first run makes the file)")
+    assert warehouse.endswith("table rows (not checked: the first run makes the file)")
     with GcsServer() as server:
         bucket = Bucket(server)
         use(server.url, monkeypatch)
         away = told(data__publisher__final__dir=f"{bucket.uri}/lake")
         assert not any("POST" in request for request in server.requests)
     assert away.startswith(f"destination: {bucket.uri}/lake/")
-    assert away.endswith(f"(not looked at: whether this user may write in {bucket.uri}/lake)")
+    assert away.endswith(f"(not checked: whether this user may write in {bucket.uri}/lake)")
 
 
 def test_check_tells_of_a_metastore_that_is_down(local: LocalJob) -> None:

@@ -70,5 +70,12 @@ def test_a_number_is_one(text: str) -> None:
         options.number("startingOffset", least=-1)
 
 
+def test_an_instant_is_one_and_as_of_may_also_be_the_number_of_a_block() -> None:
+    with pytest.raises(ConfigError, match="Write the number of a block") as error:
+        SourceOptions.of({**DATASET, "asOf": "last"}).instant("asOf")
+    assert "2024-03-05T06:00:00Z" in str(error.value)
+    assert "Write an instant" in problem_of({**CONF, "now": "noon"})
+
+
 def test_values_are_in_no_text_of_the_options() -> None:
     assert "hunter2" not in repr(SourceOptions.of({**CONF, "ms.authentication": "hunter2"}))

@@ -29,6 +29,18 @@ def test_it_ends_when_it_has_caught_up(world: World) -> None:
     assert world.clock.slept == []
 
 
+@pytest.mark.parametrize(("size", "lines"), [(1, ["2 work units due"]), (2, [])])
+def test_the_log_says_how_much_is_due_where_one_micro_batch_does_not_say_it(
+    world: World, caplog: pytest.LogCaptureFixture, size: int, lines: list[str]
+) -> None:
+    world.batches.due = [1, 2]
+    caplog.set_level(logging.INFO)
+
+    world.loop(max_units=size).run("run")
+
+    assert [each for each in caplog.messages if each.endswith("due")] == lines
+
+
 def test_a_failure_ends_it_and_what_was_published_before_stays(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -192,7 +204,7 @@ def test_a_stop_file_from_before_stops_a_service_and_no_run_by_cron(
 
     assert world.loop(stop_file=str(stop)).run("run").rows == 10
     assert not stop.exists()
-    assert "was there before the run" in caplog.text
+    assert "existed before the run" in caplog.text
 
     stop.touch()
     world.batches.due = [2]

@@ -153,7 +153,7 @@ def test_a_value_that_would_be_lost_is_an_error(tmp_path: Path, value: str) -> N
 def test_a_column_that_no_row_has_is_an_error_at_the_end(tmp_path: Path) -> None:
     writer = apart(tmp_path, "p")
     writer.write(rows(a=[1]))
-    with pytest.raises(ConversionError, match=r'names "p", which the rows do not have'):
+    with pytest.raises(ConversionError, match=r'names "p", but the rows have no such column'):
         writer.finish()
 
 

@@ -104,7 +104,7 @@ def test_a_column_that_was_named_must_hold_times() -> None:
 def test_a_column_that_was_named_must_be_there() -> None:
     batch = pa.record_batch({"a": [1]})
     needed = RowLabels("at", "unit", label_at(DAYS), is_needed=True)
-    with pytest.raises(ConversionError, match="which the rows do not have"):
+    with pytest.raises(ConversionError, match="but the rows have no such column"):
         needed.of(batch)
     assert RowLabels("at", "unit", label_at(DAYS), is_needed=False).of(batch) is None
 

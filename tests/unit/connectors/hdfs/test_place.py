@@ -149,7 +149,7 @@ def test_all_problems_of_a_job_come_at_once(tmp_path):
 def test_rows_to_send_are_refused(tmp_path):
     rows = '[{"path":"/p","category":"payload","fields":["a"]}]'
     changes = {"ms.source.uri": "/in", "ms.secondary.input": rows}
-    assert "ms.secondary.input has payload rows, and files are only read" in problems(
+    assert "ms.secondary.input has payload rows, but files are only read" in problems(
         tmp_path, **changes
     )
 

@@ -146,7 +146,7 @@ def test_what_was_sent_in_secret_is_masked_where_a_server_repeats_it(server):
         refreshing(server, refresh_token=Secret("spent-refresh-token")).fetch()
 
     assert "invalid_grant: no: ***" in caught.value.message
-    assert "authorize the client anew" in caught.value.fix
+    assert "authorize the client again" in caught.value.fix
 
 
 @pytest.mark.parametrize(

@@ -150,13 +150,13 @@ def test_what_is_no_jar_is_told(tmp_path: Path) -> None:
         ("select 1; select 2", "is not one query"),
         ("select 'a", "has a ' without its counterpart"),
         ("select 'it\\\\'s {{a}}'", "has a ' without its counterpart"),
-        ("select 'a\\\\' , '{{a}}'", "has a backslash beside variables"),
-        ("select `a'` , {{a}} , '", "has ` beside variables"),
-        ("select `a` from t where x = {{a}}", "has ` beside variables"),
-        ("select 1 # {{a}}", "has # beside variables"),
-        ("select $x$ {{a}} $x$", "has $x$ beside variables"),
-        ("select [a] from t where x = {{a}}", "has [ beside variables"),
-        ("select {{a}} -- why", "has a comment beside variables"),
+        ("select 'a\\\\' , '{{a}}'", "has a backslash next to variables"),
+        ("select `a'` , {{a}} , '", "has ` next to variables"),
+        ("select `a` from t where x = {{a}}", "has ` next to variables"),
+        ("select 1 # {{a}}", "has # next to variables"),
+        ("select $x$ {{a}} $x$", "has $x$ next to variables"),
+        ("select [a] from t where x = {{a}}", "has [ next to variables"),
+        ("select {{a}} -- why", "has a comment next to variables"),
         ("select q'[it's]' , {{a}}", "has a text of the form q'...'"),
     ],
 )
@@ -191,10 +191,12 @@ def test_an_address_of_no_database_is_told(tmp_path: Path) -> None:
 
 
 def test_a_jar_without_this_reader_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"ms\.jdbc\.driver\.jar is for ms\.jdbc\.reader=spark"):
+    with pytest.raises(
+        ConfigError, match=r"ms\.jdbc\.driver\.jar only has an effect with ms\.jdbc\.reader=spark"
+    ):
         DatabaseJob(tmp_path, "jdbc:sqlite:a", "select 1", ms__jdbc__driver__jar="a.jar").job()
 
 
 def test_a_look_says_that_only_a_run_reads_by_spark(tmp_path: Path) -> None:
     report = DatabaseJob(tmp_path, DB2, "select 1 x from t", ms__jdbc__reader="spark").run()
-    assert "ms.jdbc.reader is spark, which only a run has" in report.failures[0].error
+    assert "ms.jdbc.reader is spark, and only a run reads with Spark" in report.failures[0].error

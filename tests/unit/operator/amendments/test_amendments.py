@@ -124,5 +124,5 @@ def test_a_look_at_a_store_that_holds_nothing_creates_nothing(story: Story) -> N
 
 def test_a_job_that_keeps_no_state_has_no_session(story: Story) -> None:
     story.changes["state__store__enabled"] = "false"
-    with pytest.raises(ConfigError, match="no state of"), session_of(story, "forget"):
+    with pytest.raises(ConfigError, match="orders keeps no state"), session_of(story, "forget"):
         pass

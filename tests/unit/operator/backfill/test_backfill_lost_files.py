@@ -15,6 +15,7 @@ from dil.operator.backfill.status import Phase
 from dil.storage.local import LocalFilesystem
 from tests.backfills import Backfills, correct, notes_of, source_notes
 from tests.jobs import properties, published_ids
+from tests.killed import KilledError
 from tests.servers.http_server import HttpServer
 from tests.stories import ROWS_PER_DAY, Story, day, work_unit
 
@@ -22,10 +23,6 @@ MODES = {
     "window_replace": {"ms__publish__mode": "window_replace"},
     "merge": {"ms__publish__mode": "merge", "extract__primary__key__fields": "id,unit"},
 }
-
-
-class KilledError(BaseException):
-    """The process is gone."""
 
 
 @pytest.fixture
@@ -92,7 +89,7 @@ def test_a_publish_without_a_lost_file_keeps_the_others_of_its_work_unit(
 
     shown = finish(story, capsys)
     assert "1 work unit would stay as they are" in shown
-    assert "3 other files of them with 3 rows would go back to where they were" in shown
+    assert "3 other files of these work units, with 3 rows, would go back to their" in shown
     assert others != held(story, work_unit(1, "a")), "some are at their names"
     finish(story, capsys, "--without-lost", "--yes")
 
@@ -125,7 +122,9 @@ def test_a_publish_of_which_nothing_is_left_is_asked_for_again(
     begin_to_publish(backfills, definition, monkeypatch)
     lose(story, work_unit(days[-1], "a"))
 
-    assert "nothing of it would be left: it can be asked for again" in finish(story, capsys)
+    assert "nothing of the publish would be left: it can be asked for again" in finish(
+        story, capsys
+    )
     finish(story, capsys, "--without-lost", "--yes")
 
     assert len(held(story)) == ROWS_PER_DAY * len(days) - 1
