@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dil.spi.state_store import StateStore
 
 
-_HASH_SHOWN = 12
+HASH_SHOWN = 12
 
 
 @contextlib.contextmanager
@@ -103,7 +103,7 @@ def block_line(block: JsonObject, job: Job, *, newer: JsonObject | None = None) 
         parts += _act(event, newer) if "actId" in event else _data(event)
     if event.get("newWatermark"):
         parts.append(f"watermark {_moment(event['newWatermark'], job)}")
-    parts.append(str(block.get("hash", ""))[:_HASH_SHOWN])
+    parts.append(str(block.get("hash", ""))[:HASH_SHOWN])
     return "  ".join(parts)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ import click
 
 from dil.cli.arguments import parse_unit
 from dil.cli.job_command import JobCall, job_command
-from dil.cli.state.opening import block_line, opened, sequence
+from dil.cli.state.opening import HASH_SHOWN, block_line, member, opened, sequence
 from dil.cli.stdout import emit, emit_json_array
 from dil.observe.event_view import events_json, kept_lines
 from dil.observe.logs import one_line
@@ -52,7 +52,10 @@ as_of_option = click.option(
     "--unit", "units", metavar="JSON", multiple=True, help="Show only work units of this unit."
 )
 def show(call: JobCall, *, as_of: str | None, failed: bool, units: tuple[str, ...]) -> int:
-    """Show the newest block and every work unit with its watermarks."""
+    """Show the newest block and every work unit with its watermarks.
+
+    Of a derived dataset, show in place of work units how far each input was read.
+    """
     with opened(call) as (job, store):
         at = None if as_of is None else sequence(as_of, "--as-of", job, store)
         view = _View(store, at, is_open_only=failed, units=_parsed(units))
@@ -175,6 +178,36 @@ def _books_lines(books: Books) -> Iterator[str]:
         yield f"  timelabels open again: {' '.join(sorted(books.reopened)[:_UNITS_SHOWN])}"
 
 
+def _inputs(view: _View) -> Sequence[JsonObject]:
+    """Return the last place in each input of a derived dataset; none before its first commit."""
+    for block in blocks_until(view.store.blocks(), view.at):
+        inputs = member(block, "event").get("queryInputs")
+        if isinstance(inputs, Sequence):
+            return [_place(each) for each in inputs if isinstance(each, Mapping)]
+    return ()
+
+
+def _place(item: JsonObject) -> JsonObject:
+    """Return up to which block and offset an input is read; the offset is None before any row."""
+    offset = item.get("newOffset")
+    return {
+        "dataset": item.get("datasetId"),
+        "offset": item.get("prevOffset") if offset is None else offset,
+        "block": item.get("newBlockHash") or item.get("prevBlockHash"),
+    }
+
+
+def _show_inputs(inputs: Sequence[JsonObject]) -> None:
+    if not inputs:
+        emit("  no input is read yet\n")
+        return
+    line = "{:>17}  {:<12}  {}\n"
+    emit("\n" + line.format("read up to offset", "block", "input"))
+    for each in inputs:
+        offset = "no row yet" if each["offset"] is None else f"{each['offset']:,}"
+        emit(line.format(offset, str(each["block"])[:HASH_SHOWN], each["dataset"]))
+
+
 def _show_json(job: Job, view: _View) -> None:
     emit(f'{{\n  "head": {json.dumps(view.head())},\n')
     events = _events(job, view)
@@ -183,6 +216,8 @@ def _show_json(job: Job, view: _View) -> None:
     books = _books(job, view)
     if books is not None:
         emit(f'  "timelabels": {json.dumps(_books_json(books))},\n')
+    if job.query is not None:
+        emit(f'  "inputs": {json.dumps(_inputs(view))},\n')
     emit('  "work_units": ')
     emit_json_array((_unit_json(one) for one in view.states()), indent="  ")
     emit(',\n  "failures": ')
@@ -203,7 +238,6 @@ def _unit_json(one: UnitState | UnitEntry) -> dict[str, object]:
 
 
 def _show_text(job: Job, view: _View) -> None:
-    zone = find_zone(job.planning.zone)
     head = view.head()
     emit(f"{job.name}  times in {job.planning.zone}\n")
     emit(
@@ -216,6 +250,15 @@ def _show_text(job: Job, view: _View) -> None:
     books = _books(job, view)
     for text in () if books is None else _books_lines(books):
         emit(f"{text}\n")
+    if job.query is not None:
+        _show_inputs(_inputs(view))
+    else:
+        _show_units(job, view)
+    _show_failures(job, view.failures())
+
+
+def _show_units(job: Job, view: _View) -> None:
+    zone = find_zone(job.planning.zone)
     for text in _summary(job, view):
         emit(text)
     line = "{:<10} {:>8}  {:<29} {:<29} {}\n"
@@ -225,7 +268,6 @@ def _show_text(job: Job, view: _View) -> None:
         row = (one.status, one.attempts, moment(one.low, zone), high, one_line(one.signature))
         if not emit(line.format(*row)):
             break
-    _show_failures(job, view.failures())
 
 
 def _show_failures(job: Job, failures: Sequence[StandingFailure]) -> None:
