@@ -294,7 +294,7 @@ class SqlStateStore(StateStore):
             yield UnitEntry(signature, low, expected_high, high, status, attempts)
 
     def unit_stretches(self) -> Iterator[UnitStretches]:
-        """Yield the stretches of time that were read of each unit, which its key's hash names."""
+        """Yield, for each unit with a record, the stretches of time that were read."""
         from dil.state.work_units.signatures import parts_of_signature
         from dil.state.work_units.stretches import stretches_of
 
