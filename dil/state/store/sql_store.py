@@ -292,7 +292,7 @@ class SqlStateStore(StateStore):
             yield UnitEntry(signature, low, expected_high, high, status, attempts)
 
     def unit_stretches(self) -> Iterator[UnitStretches]:
-        """Yield the stretches of time that were read of each unit, which its key's hash names."""
+        """Yield, for each unit with a record, the stretches of time that were read."""
         rows = self._database.stream(sql.UNIT_RECORDS, self._job)
         for _, group in groupby(rows, itemgetter(4)):
             records = list(group)

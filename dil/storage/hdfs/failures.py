@@ -171,6 +171,6 @@ def disobedience(path: str, server: str) -> WriteError:
     """Return DIL's error for a server that ignores ``renameoptions``: it makes renames unsafe."""
     return WriteError(
         f"{path}: {server} does not obey renameoptions, so that two writers cannot be kept apart;"
-        " HttpFS is such a server",
+        " HttpFS ignores them, for example",
         SERVER_FIX,
     )
