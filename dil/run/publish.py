@@ -26,6 +26,7 @@ from dil.run import event_time
 from dil.run.active_run import ActiveRun
 from dil.run.books import rejected_notes, side_table_notes, with_books
 from dil.run.plan import PlannedRun
+from dil.state.chain.changelogs import begins_changelog
 
 if TYPE_CHECKING:
     from dil.run.queries.slices import PlannedQuery
@@ -260,7 +261,7 @@ def _target(run: ActiveRun, results: ResultsToPublish) -> publishing.PublishTarg
         late=publishing.late_rows_there(run.job, files, run.destination),
         is_whole=results.is_whole,
         missed=results.unfinished.missed,
-        begins_changelog=publishing.begins_changelog(spec, run.store),
+        begins_changelog=begins_changelog(spec, run.store),
     )
 
 

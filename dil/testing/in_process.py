@@ -89,11 +89,22 @@ def _table(view: View) -> pa.Table:
 def _without_repeats(
     rows: pa.Table, spec: DedupeSpec, published: Callable[[TimeSpan], View | None]
 ) -> tuple[pa.Table, TimeSpan | None]:
-    """Do as ``dil.execution.queries.deduped``, without Spark."""
+    """Do as ``dil.execution.queries.deduped``, without Spark.
+
+    Raises:
+        QueryError: a column cannot be compared, or holds no times.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from dil.execution.queries.repeats import PLACE, PUBLISHED, TIME, Repeats, require_columns
+    from dil.execution.queries.repeats import (
+        PLACE,
+        PUBLISHED,
+        TIME,
+        Repeats,
+        refuse_other_kinds,
+        require_columns,
+    )
 
     require_columns(rows.schema, spec)
     numbered = rows.append_column(PLACE, pa.array(range(rows.num_rows), pa.int64()))
@@ -105,6 +116,7 @@ def _without_repeats(
     before = published(span)
     if before is not None:
         known = _table(before)
+        refuse_other_kinds(rows.schema, known.schema, spec)
         places = pa.repeat(pa.scalar(PUBLISHED, pa.int64()), known.num_rows)
         judged = pa.concat_tables(
             [_judged(known, spec, places), judged], promote_options="permissive"

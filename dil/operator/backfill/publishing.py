@@ -37,6 +37,7 @@ from dil.run.lease import leased
 from dil.run.options import RunOptions
 from dil.spi.state_store import StateStore
 from dil.state import open_store
+from dil.state.chain.changelogs import begins_changelog
 from dil.storage import Filesystem, filesystem_for
 
 VERB = "backfill"
@@ -184,7 +185,7 @@ def _target(
         system_time=now,
         horizon=max(now, session.now_ms),
         known_schema=publishing.recorded_schema(session.store),
-        begins_changelog=publishing.begins_changelog(spec, session.store),
+        begins_changelog=begins_changelog(spec, session.store),
     )
 
 
