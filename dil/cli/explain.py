@@ -73,7 +73,10 @@ def _explain_codes(prefix: str, *, as_json: bool) -> None:
 
 
 def _explain_others(name: str, classes: Sequence[type], *, as_json: bool) -> bool:
-    """Print a property that is not in the reference, or what words find; False for neither."""
+    """Print a property that is not in the reference, or the properties that words find.
+
+    Return False if there is neither.
+    """
     found = elsewhere(name, classes)
     if found is not None:
         if as_json:

@@ -61,7 +61,7 @@ class LazyGroup(click.Group):
 
 
 class JobGroup(LazyGroup):
-    """A group whose first word may be a job file: then ``shown`` is the command that is meant.
+    """A group whose first word may be a job file: then the command is ``shown``.
 
     A job file without an ending whose name is a command needs ``./`` before it.
     """

@@ -38,7 +38,7 @@ _PARAMETERS = (
         metavar="KEY=VALUE",
         multiple=True,
         shell_complete=property_names,
-        help="Set a property, whatever the file says. May be given many times.",
+        help="Set a property; it wins over the file. May be given many times.",
     ),
     click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output."),
     click.option(

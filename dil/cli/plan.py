@@ -152,7 +152,7 @@ class _ShownQuery:
 
 
 def _planned_query(job: Job, spec: QuerySpec, now_ms: int) -> _ShownQuery:
-    """Return the plan of a derived dataset's run; reads state, and never waits."""
+    """Return the plan of a derived dataset's run, without waiting for new rows."""
     from dil.run.queries.slices import as_plan, plan_slices, view_of_plan
 
     for name in ("out_file", "show_request", "everything", "signatures", "short"):
@@ -199,7 +199,7 @@ def _expiring(job: Job, store: StateStore, now_ms: int) -> ExpiringFiles | None:
 
 
 def _expiring_json(expiring: ExpiringFiles | None) -> dict[str, object]:
-    """Return the member of what is due to be deleted; none where nothing is."""
+    """Return the JSON member about files that are due to expire; empty if there are none."""
     if expiring is None:
         return {}
     until = expiring.published_until

@@ -122,7 +122,7 @@ class _PreviewCommand:
     def preview(
         self, job: Job, rows: int, *, signature: str | None = None, skips_empty: bool = False
     ) -> SourcePreview:
-        """Ask the source; a request that fails is shown on standard error."""
+        """Ask the source; show a request that fails on standard error."""
         asked: list[RequestView] = []
         try:
             return preview_source(
@@ -204,7 +204,7 @@ def _preview_text(command: _PreviewCommand, job: Job, found: SourcePreview) -> N
 
 
 def _words_of_texts(rows: pa.Table, job: Job) -> dict[str, str]:
-    """Return the type of columns whose texts are dates or times of ISO 8601; keys stay texts."""
+    """Return the types of columns whose texts are dates or times in ISO 8601; keys stay texts."""
     digits = 3 if job.writing.format is OutputFormat.AVRO else 6
     texts = [each.name for each in rows.schema if each.type == "string"]
     found = {name: word_of_texts(rows[name].combine_chunks(), digits) for name in texts}

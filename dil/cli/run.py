@@ -168,7 +168,7 @@ def run(
 
 
 def _progress(job: Job) -> Progress:
-    """Return the display of progress; a service logs one line for each micro-batch."""
+    """Return the progress display; a service logs one line for each micro-batch instead."""
     if job.stream is None:
         return progress_for(sys.stderr)
     return SilentProgress() if job.stream.is_service else LineProgress(clock=time.monotonic)

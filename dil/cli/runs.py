@@ -158,7 +158,8 @@ def finish(call: JobCall, *, yes: bool, without_lost: bool) -> int:
         is_done = False
         if is_agreed(found):
             with leased(job, store, "finish", real_clock) as lease:
-                # Once more under the lease: meanwhile files may be lost, or a run finished it.
+                # Checked again under the lease: meanwhile files may be lost, or a run finished the
+                # publish.
                 found = run_history.recorded_publish(job, store)
                 if is_agreed(found):
                     run_history.finish_publish(job, store, lease, found)

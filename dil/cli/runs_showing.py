@@ -72,7 +72,7 @@ def show_run(
 
 
 def show_work_units(kept: KeptUnitRuns) -> None:
-    """Print how work units ended, failed ones first, then the slowest."""
+    """Print how work units ended: failed ones first, then the slowest."""
     if not kept.units:
         return
     line = "{:<10} {:>8} {:>9} {:>13}  {}\n"
@@ -138,7 +138,7 @@ def recorded_publish_json(found: RecordedPublish | None) -> dict[str, object]:
 
 
 def finished(job: Job, found: RecordedPublish | None, *, is_done: bool, needs_flag: bool) -> None:
-    """Print what became of a publish that was begun."""
+    """Print the unfinished publish, or how it was finished."""
     if found is None:
         emit(f"{job.name}  no publish is unfinished\n")
         return
@@ -157,7 +157,7 @@ def finished(job: Job, found: RecordedPublish | None, *, is_done: bool, needs_fl
 
 
 def _left_out_lines(found: RecordedPublish) -> Iterator[str]:
-    """Yield lines on the results that a finished publish would lack, and on their other files."""
+    """Yield lines about results that the publish would leave out, and about their other files."""
     left = found.left_out
     if left is None:
         return
@@ -193,7 +193,7 @@ def abandoned_json(
 
 
 def abandoned(job: Job, found: DoubtfulPublish | None, left: Intent | None) -> None:
-    """Print a publish that was begun, and what became of it."""
+    """Print an unfinished publish, and whether it was given up."""
     if found is None:
         emit(f"{job.name}  no publish is unfinished\n")
         return
@@ -217,7 +217,7 @@ def abandoned(job: Job, found: DoubtfulPublish | None, left: Intent | None) -> N
 
 
 def outcome_json(run: KnownRun, outcomes: Mapping[str, KeptOutcome]) -> dict[str, object]:
-    """Return how long a run took, the number of its failures, and their codes."""
+    """Return the duration of a run, the number of its failures, and their codes."""
     kept = outcomes.get(run.record.run_id, KeptOutcome())
     stream = {} if kept.batch is None else {"stream": dict(kept.batch.members())}
     beside = {"rows_beside": kept.rows_beside} if kept.rows_beside else {}
@@ -277,7 +277,7 @@ def _facts(run: KnownRun, job: Job) -> Iterator[tuple[str, str]]:
 
 
 def _at_work(run: KnownRun | None, job: Job) -> str:
-    """Return a text that names the process of a run; empty without one."""
+    """Return a text that names the process of a run; empty if no process runs it."""
     if run is None or run.holder is None:
         return ""
     since = moment(run.holder.since, find_zone(job.planning.zone))

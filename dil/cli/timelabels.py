@@ -31,7 +31,7 @@ _WITHOUT = "nothing was changed; --yes does it"
 
 
 class _ListingGroup(LazyGroup):
-    """A group that lists where the first argument is no verb, and no misspelt one."""
+    """A group that lists if the first argument is neither a verb nor a misspelt verb."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert the verb that may be left out."""
@@ -180,7 +180,7 @@ def _keeps_books(job: Job) -> bool:
 
 
 def _reopens_books(call: JobCall, labels: Sequence[str]) -> bool:
-    """Return whether the job's books have the closed labels, not the database's registry."""
+    """Return whether the job's books list the closed labels, not the database's registry."""
     with opened(call) as (job, store):
         if not _keeps_books(job):
             return False
@@ -236,7 +236,7 @@ def _json(entry: LabelEntry) -> dict[str, object]:
 
 
 def _rows(entries: Sequence[LabelEntry]) -> Iterator[str]:
-    """Yield labels as a table; no line where there are none."""
+    """Yield labels as a table; no line if there are none."""
     if not entries:
         return
     utc = find_zone("UTC")

@@ -24,7 +24,7 @@ _COMMANDS = {
 
 
 class _StartingGroup(LazyGroup):
-    """A group whose name alone, with a job file behind it, begins a backfill."""
+    """A group that begins a backfill if a job file follows its name."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -175,7 +175,7 @@ def _read(
 def _deliver(
     call: JobCall, report: RunReport, found: list[BackfillDefinition], *, is_reported: bool
 ) -> int:
-    """Print the report of a reading, as that of a run, with the backfill's id."""
+    """Print the report of a reading like that of a run, with the backfill's id."""
     clean = redacted(report, call.invocation.redact)
     name = found[0].id if found else None
     if call.as_json:

@@ -28,7 +28,7 @@ _DIFFERENCE = "  {:<10} {:>13} {:>13} {:>11} {:>11} {:>11}  {}\n"
 
 
 def show_plan(call: JobCall, job: Job, plan: Plan, known: BackfillDefinition | None) -> None:
-    """Print what a backfill would read, and which one the same command would go on with."""
+    """Print the work units that a backfill would read, and the backfill that would continue."""
     if call.as_json:
         emit_json(plan_json(plan, job) | {"backfill": None if known is None else known.id})
         return
@@ -70,7 +70,7 @@ def status_json(status: BackfillStatus) -> dict[str, object]:
 
 
 def show_list(job: Job, found: Iterable[BackfillStatus]) -> None:
-    """Print one line a backfill."""
+    """Print one line for each backfill."""
     zone = find_zone(job.planning.zone)
     emit(f"{job.name}  times in {job.planning.zone}\n\n")
     emit(_LINE.format("backfill", "status", "work units", "rows", "range"))

@@ -119,7 +119,7 @@ class _View:
         return next(blocks_until(self.store.blocks(), self.at), None)
 
     def failures(self) -> tuple[StandingFailure, ...]:
-        """Return the failures that stand now; an earlier block does not name them."""
+        """Return the open failures of now; earlier blocks do not name them."""
         selection = Selection(units=self.units)
         found = standing_failures(self.store) if self.at is None else ()
         lows = ((each, parts_of_signature(each.signature)) for each in found)
@@ -271,7 +271,7 @@ def _show_units(job: Job, view: _View) -> None:
 
 
 def _show_failures(job: Job, failures: Sequence[StandingFailure]) -> None:
-    """Print each open failure, with the run that met it last."""
+    """Print each open failure, with the last run in which it happened."""
     if not failures:
         return
     emit("\nfailed last, and not read since:\n")

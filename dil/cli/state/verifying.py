@@ -65,7 +65,7 @@ def verify(call: JobCall, *, full: bool, is_replayed: bool, first: int | None) -
     if first is not None and not is_replayed:
         raise ConfigError.single("--from", "is given without --replay", "Add --replay.")
     with opened(call) as (job, store), _inputs(job) as chains:
-        # Rows that were loaded into a database lie in no file whose size could be compared.
+        # Rows that were loaded into a database are in no file whose size could be compared.
         is_of_files = job.publishing.keeps_files
         place = job.publishing.final_dir
         report = verify_chain(
@@ -174,7 +174,7 @@ def _newer_dataset(job: Job, store: StateStore) -> Iterator[str]:
 
 
 def _misfits(job: Job) -> Iterator[str]:
-    """Yield a problem for each shared file whose manifest does not give each row one work unit."""
+    """Yield a problem for each shared file if the manifest does not give each row one work unit."""
     if not job.publishing.keeps_files:
         return
     folder = publishing.dataset_dir(job.publishing)
@@ -189,7 +189,7 @@ def _misfits(job: Job) -> Iterator[str]:
 
 
 def _size_on(place: str) -> Callable[[str], int | None]:
-    """Return a function that finds a file's size by URI; each folder is listed once."""
+    """Return a function that returns a file's size by URI; it lists each folder once."""
     filesystem = filesystem_for(place)
 
     @functools.cache
@@ -221,7 +221,7 @@ def _hash_on(place: str) -> Callable[[str], str]:
 
 
 def _listed(job: Job) -> Mapping[str, PublishedFile] | None:
-    """Return the dataset's live files by URI, None where other jobs publish there, too."""
+    """Return the dataset's live files by URI; None if other jobs publish there, too."""
     filesystem = filesystem_for(job.publishing.final_dir)
     folder = publishing.dataset_dir(job.publishing)
     if not job.state.enabled or publishing.owning_jobs(filesystem, folder) != {job.name}:
