@@ -45,6 +45,11 @@ class Origin:
     path: str
     line: int | None = None
 
+    @property
+    def is_flag(self) -> bool:
+        """Return whether ``-D`` set the value, for one run."""
+        return self.path.startswith("-D")
+
     def __str__(self) -> str:
         return self.path if self.line is None else f"{self.path}:{self.line}"
 

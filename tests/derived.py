@@ -14,6 +14,7 @@ from dil import config
 from dil.model.job import Job
 from dil.model.report import RunReport
 from dil.model.stream import STREAM
+from dil.operator.compaction import CompactionRequest, compact
 from dil.operator.replaying import ReplayedBlock, replay
 from dil.operator.streaming import run_stream
 from dil.run.job_run import run_job
@@ -112,6 +113,19 @@ class Lake:
     def run(self, path: Path, **changes: object) -> RunReport:
         """Run a job."""
         return run_job(self.job(path), self.options(**changes))
+
+    def compact(self, path: Path) -> None:
+        """Put the small files of a job's dataset together."""
+        self.now += 60_000
+        found = compact(self.job(path), CompactionRequest(clock=lambda: self.now))
+        assert found.removed > len(found.added)
+
+    def run_as_printed(self, path: Path, advice: str) -> RunReport:
+        """Run a job with the settings of the command in an advice."""
+        command = advice.partition("dil run JOB.conf ")[2].partition(" (")[0]
+        given = dict(word.split("=", 1) for word in command.split() if word != "-D")
+        assert given
+        return run_job(config.load(path, overrides=given, environ={}).job, self.options())
 
     def stream(
         self,

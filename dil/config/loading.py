@@ -320,7 +320,8 @@ class _Builder(Struct):
             commits_pages=running.page_commit_s is not None,
             has_folder=bool(publishing.dataset_path.strip("/")),
         )
-        events = own_events(job_events(parts, properties, findings), properties, self.place.path)
+        events = job_events(parts, properties, findings)
+        events = own_events(events, properties, self.place.path, findings)
         check_measured(
             planning.grace,
             findings,

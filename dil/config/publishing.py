@@ -272,6 +272,10 @@ def _keeps_changelog(values: Properties, mode: PublishMode, findings: Findings) 
     if not section.keeps_changelog:
         return False
     key = other_place(values)
+    if mode is not PublishMode.MERGE and values.is_overruled(CHANGELOG, MODE):
+        what = f"has no effect in this run, which publishes by {MODE}={mode}"
+        findings.hint(CHANGELOG, what, "The next merge begins the changelog anew.")
+        return False
     if mode is not PublishMode.MERGE:
         findings.problem(
             CHANGELOG,

@@ -148,7 +148,7 @@ def _advice(name: str) -> str:
 
 
 def _is_own(origin: Origin, path: str) -> bool:
-    return origin.path == path or origin.path.startswith("-D")
+    return origin.path == path or origin.is_flag
 
 
 def query_mode(values: Properties) -> QueryMode | None:
@@ -216,14 +216,22 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
     )
 
 
-def own_events(events: EventTimeSpec | None, values: Properties, path: str) -> EventTimeSpec | None:
+def own_events(
+    events: EventTimeSpec | None, values: Properties, path: str, findings: Findings
+) -> EventTimeSpec | None:
     """Return the event-time part of a job; for a query, only from its own file.
 
-    Inherited event-time properties were meant for rows of a source, which have other columns.
+    Inherited event-time properties were meant for rows of a source, which have other columns. A run
+    that rebuilds the dataset reads all rows again, so none of them is late.
     """
-    if events is None or query_mode(values) is None:
+    mode = query_mode(values)
+    if events is None or mode is None:
         return events
     origin = values.origin(COLUMN)
+    if mode is QueryMode.FULL and values.is_overruled(COLUMN, MODE):
+        what = f"has no effect in this run, which reads all rows again ({MODE}=full)"
+        findings.hint(COLUMN, what, "No row of it is late; the next run judges its rows again.")
+        return None
     return events if origin is not None and _is_own(origin, path) else None
 
 

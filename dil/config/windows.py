@@ -25,7 +25,7 @@ def window_spec(values: Properties, findings: Findings) -> WindowSpec | None:
             findings.problem(
                 name,
                 f"does not go with {MODE}=windowed: the windows are the query",
-                "Let another job choose and change the rows (append), and read its dataset.",
+                f"Let another job with {MODE}=append choose and change rows, and read its dataset.",
             )
     if len(query.inputs) > 1:
         findings.problem(

@@ -18,7 +18,8 @@ from dil.errors import ConfigError
 from dil.execution.class_archive import ClassArchive
 from dil.execution.java import Java, find_java
 from dil.execution.jvm import StartingJvm, spark_home
-from dil.execution.shipping import ship
+from dil.execution.shipping import plugin_modules, ship
+from dil.model.job import Job
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +65,28 @@ class SparkSettings:
     reads: bool = False
     given: Any = field(default=None, repr=False)
     is_embedded: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        job: Job,
+        threads: int,
+        *,
+        environ: Mapping[str, str],
+        cache: Path | None,
+        given: object,
+        is_embedded: bool,
+    ) -> SparkSettings:
+        """Return the settings of the session of a job."""
+        return cls(
+            f"dil {job.name}",
+            threads,
+            environ,
+            cache,
+            plugins=plugin_modules(job),
+            given=given,
+            is_embedded=is_embedded,
+        )
 
 
 def is_submitted(environ: Mapping[str, str]) -> bool:

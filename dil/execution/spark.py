@@ -25,6 +25,7 @@ from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.spi.connector import Connector, SparkReader
 from dil.spi.registry import load
+from dil.task.group import run_group
 
 if TYPE_CHECKING:
     from dil.execution.queries.query import Query, QueryResult, View
@@ -223,8 +224,6 @@ class _Body:
     def __call__(self, shares: Iterable[Sequence[WorkUnit]]) -> Iterable[object]:
         # Imported here: the driver, which starts faster without it, runs no task.
         from pyspark import TaskContext
-
-        from dil.task.group import run_group
 
         spark = TaskContext.get()
         is_repeated = spark is not None and spark.attemptNumber() > 0

@@ -5,34 +5,30 @@ Spark's own conversion is no public interface, and knows no times of day and uns
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pyarrow as pa
 from pyspark.sql import types as sql
 
 from dil.errors import ConfigError
 
 _MOST_DIGITS = 38
-_FLAT: tuple[tuple[Callable[[pa.DataType], bool], sql.DataType], ...] = (
-    (pa.types.is_boolean, sql.BooleanType()),
-    (pa.types.is_int8, sql.ByteType()),
-    (lambda kind: pa.types.is_int16(kind) or pa.types.is_uint8(kind), sql.ShortType()),
-    (lambda kind: pa.types.is_int32(kind) or pa.types.is_uint16(kind), sql.IntegerType()),
-    (lambda kind: pa.types.is_int64(kind) or pa.types.is_uint32(kind), sql.LongType()),
-    (pa.types.is_uint64, sql.DecimalType(20, 0)),
-    (lambda kind: pa.types.is_float16(kind) or pa.types.is_float32(kind), sql.FloatType()),
-    (pa.types.is_float64, sql.DoubleType()),
-    (pa.types.is_date, sql.DateType()),
-    (pa.types.is_duration, sql.DayTimeIntervalType()),
-    (
-        lambda kind: (
-            pa.types.is_binary(kind)
-            or pa.types.is_large_binary(kind)
-            or pa.types.is_fixed_size_binary(kind)
-        ),
-        sql.BinaryType(),
-    ),
-)
+_FLAT: dict[pa.DataType, sql.DataType] = {
+    pa.bool_(): sql.BooleanType(),
+    pa.int8(): sql.ByteType(),
+    pa.uint8(): sql.ShortType(),
+    pa.int16(): sql.ShortType(),
+    pa.uint16(): sql.IntegerType(),
+    pa.int32(): sql.IntegerType(),
+    pa.uint32(): sql.LongType(),
+    pa.int64(): sql.LongType(),
+    pa.uint64(): sql.DecimalType(20, 0),
+    pa.float16(): sql.FloatType(),
+    pa.float32(): sql.FloatType(),
+    pa.float64(): sql.DoubleType(),
+    pa.date32(): sql.DateType(),
+    pa.date64(): sql.DateType(),
+    pa.binary(): sql.BinaryType(),
+    pa.large_binary(): sql.BinaryType(),
+}
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 _TO_ARROW: dict[type[sql.DataType], pa.DataType] = {
     sql.BooleanType: pa.bool_(),
@@ -93,7 +89,11 @@ def _flat_type(kind: pa.DataType) -> sql.DataType:
         return sql.DecimalType(kind.precision, kind.scale)
     if pa.types.is_timestamp(kind):
         return sql.TimestampNTZType() if kind.tz is None else sql.TimestampType()
-    return next((found for is_kind, found in _FLAT if is_kind(kind)), sql.StringType())
+    if pa.types.is_duration(kind):
+        return sql.DayTimeIntervalType()
+    if pa.types.is_fixed_size_binary(kind):
+        return sql.BinaryType()
+    return _FLAT.get(kind, sql.StringType())
 
 
 def _arrow_type(name: str, kind: sql.DataType) -> pa.DataType:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# The options of a run that rebuilds a derived dataset from its inputs.
+# The options of a run that rebuilds a derived dataset from its inputs, and the whole command.
 MADE_ANEW = "-D ms.query.mode=full -D ms.publish.mode=replace"
+RUN_ANEW = f"dil run JOB.conf {MADE_ANEW} (of a stream with -D ms.stream.mode=none, too)"
 
 
 @dataclass(frozen=True, slots=True)
 class InputSlice:
-    """The blocks and rows of one input that a query took; both intervals are half-open ``(]``."""
+    """The blocks and rows of one input that a query took; both intervals are half-open ``(]``.
+
+    ``closed`` says whether the query read only rows of closed timelabels; None if that is unknown,
+    because an earlier release wrote the block.
+    """
 
     dataset_id: str
     prev_block_hash: str | None
     new_block_hash: str | None
     prev_offset: int | None
     new_offset: int | None
+    closed: bool | None = None
 
     @property
     def last_block(self) -> str | None:

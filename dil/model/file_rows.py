@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dil.errors import StateError
+
 
 @dataclass(frozen=True, slots=True)
 class FileRows:
@@ -26,3 +28,12 @@ class FileRows:
     def whole(cls, uri: str, rows: int) -> FileRows:
         """Return all rows of a file."""
         return cls(uri, rows, 0, rows)
+
+
+def gone_file(path: str) -> StateError:
+    """Return the error for a file that left its dataset before its rows were read."""
+    return StateError(
+        f"{path} is gone: its rows were replaced, withdrawn or put together with others since",
+        "Read the dataset at a later block, or its newest state. `dil state log` shows which block"
+        " removed the file.",
+    )

@@ -102,6 +102,11 @@ class Properties(Mapping[str, object]):
         """Return the place where the user wrote the property; None for a default."""
         return self._origins.get(name)
 
+    def is_overruled(self, name: str, by: str) -> bool:
+        """Return whether ``-D`` sets the property ``by`` for one run, and not ``name`` too."""
+        own, other = self.origin(name), self.origin(by)
+        return other is not None and other.is_flag and not (own is not None and own.is_flag)
+
     def typed(self, name: str, kind: type[T]) -> T:
         """Return the value of a property that the table declares as ``kind``."""
         value = self._values[name]

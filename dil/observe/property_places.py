@@ -11,9 +11,11 @@ from dil.model.report import ReportedFailure
 
 Places = Callable[[str], Origin | None]
 
-# A name, and a value to set it to, which is not torn from it.
+# A name, and a value to set it to, which is not torn from it. One behind -D is part of a command,
+# which people copy as it is.
 _NAMED = re.compile(
-    r"(?<![\w.])((?:ms|source|job|task|taskexecutor|writer|data|extract|state|converter|encrypt|fs)"
+    r"(?<![\w.])(?<!-D )"
+    r"((?:ms|source|job|task|taskexecutor|writer|data|extract|state|converter|encrypt|fs)"
     r"(?:\.[A-Za-z0-9_]+)+)(?:=[^\s,;]*[\w\]}\"'])?"
 )
 # The properties of a source's request, for failures that name no property.

@@ -58,7 +58,7 @@ from dil.publishing.publisher import (
     sweep,
     untracked_files,
 )
-from dil.publishing.recorded import begins_changelog, recorded_schema
+from dil.publishing.recorded import recorded_schema
 from dil.publishing.recovery import (
     AdoptableWork,
     ReusePolicy,
@@ -96,7 +96,6 @@ __all__ = [
     "UnfinishedUnits",
     "append_block",
     "audit_dir",
-    "begins_changelog",
     "changelog_dir",
     "check_places",
     "claim",

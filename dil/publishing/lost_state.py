@@ -166,9 +166,14 @@ def _ways_out(anew: str) -> str:
     A run with window_replace is not one of them: the next run would append the rows that this run
     leaves out.
     """
-    return (
+    restore = (
         "Nothing was changed. Restore the newest copy of the state: dil state restore JOB.conf"
-        f" FILE. If there is no copy, run once with {anew}, which reads everything again (of a"
+        " FILE. If there is no copy,"
+    )
+    if not anew:
+        return f"{restore} give the job another job.name and table."
+    return (
+        f"{restore} run once with {anew}, which reads everything again (of a"
         " stream with -D ms.stream.mode=none, too). A job with ms.source.files.once refuses that:"
         " move its dataset away, run dil state forget JOB.conf --all --keep-files --yes, and then"
         " run the job, which reads all files that its source still has."

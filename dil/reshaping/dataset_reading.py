@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dil.errors import StateError, WriteError
-from dil.model.file_rows import FileRows
+from dil.model.file_rows import FileRows, gone_file
 from dil.model.job import OutputFormat
 from dil.reshaping.files import (
     DatasetFiles,
@@ -59,7 +59,7 @@ class DatasetReading:
             yield from self._read(file, wanted)
         except WriteError as error:
             if isinstance(error.__cause__, FileNotFoundError):
-                raise _gone(path) from error
+                raise gone_file(path) from error
             raise
 
     def _read(self, file: RowFile, wanted: FileRows) -> Iterator[pa.RecordBatch]:
@@ -125,14 +125,6 @@ def _statistics(group: pq.RowGroupMetaData) -> Statistics:
         return found.min, found.max, found.null_count, group.num_rows
 
     return of
-
-
-def _gone(path: str) -> StateError:
-    return StateError(
-        f"{path} is gone: its rows were replaced, withdrawn or put together with others since",
-        "Read the dataset at a later block, or its newest state. `dil state log` shows which block"
-        " removed the file.",
-    )
 
 
 def _changed(path: str, rows: int, published: int) -> StateError:

@@ -139,8 +139,8 @@ class _Found:
 class Matching:
     """Applies the changes of a run to live files. ``deleted_at`` is epoch ms UTC.
 
-    With ``keeps_met`` results have the changes that have a live row, with ``keeps_changed`` the
-    live rows that change.
+    If ``keeps_met`` is true, results also have the changes whose key a live row has. If
+    ``keeps_changed`` is true, results also have the live rows that change.
     """
 
     dataset_files: DatasetFiles

@@ -18,12 +18,12 @@ from dil.model.report import MergedRows
 from dil.model.task import StagedFile
 from dil.publishing import Finished, PublishableResults
 from dil.reshaping.changelog import ChangedFile, ChangelogWriter, StagedSource
-from dil.reshaping.changes import DroppedRows, NumberedFile, changes_of
+from dil.reshaping.changes import Changes, DroppedRows, NumberedFile, changes_of
 from dil.reshaping.files import DatasetFiles, read_table, target_of
 from dil.reshaping.keys import KeyReader, is_among, merged_row_numbers
 from dil.reshaping.matching import BoundsReader, Candidate, FileMatch, KeySearch, Matching
 from dil.reshaping.merged_lateness import MergedFile, lateness_of, with_lateness
-from dil.reshaping.reshaping import Reshaping, rows_of
+from dil.reshaping.reshaping import Reshaping, Stage, rows_of
 from dil.reshaping.unifying import SchemaConflictError, has_other_types, parts_of
 
 log = logging.getLogger(__name__)
@@ -59,15 +59,9 @@ def merge(
         return PublishableResults(finished)
     keyed = KeyReader(work.merge, schemas.target)
     keyed.check()
-    writer = None
-    if work.keeps_changelog:
-        writer = ChangelogWriter(dataset_files, schemas.target, work.now)
-        writer.refuse_own_column()
+    writer = _changelog_writer(work, schemas, dataset_files)
     staged = _staged(finished, dataset_files)
-    rows = [each.rows for each in staged]
-    changes = changes_of(rows, work.bucket_rows, dataset_files, keyed, work.stage)
-    if isinstance(changes, dict):
-        raise SchemaConflictError((staged[number].work, error) for number, error in changes.items())
+    changes = _changes(work, staged, keyed, dataset_files)
     measured = _measured_files(work, staged)
     matching = Matching(
         dataset_files,
@@ -78,14 +72,8 @@ def merge(
         keeps_met=bool(measured),
         keeps_changed=writer is not None,
     )
-    files, bounds = _live(work, schemas, keyed, dataset_files)
-    before = files if work.target.begins_changelog else []
-    if work.detects_missing:
-        every = tuple(range(len(changes.buckets)))
-        files = [replace(item, buckets=every) for item in files]
-        _refuse_many_deletes(work, matching, files)
-    else:
-        files = KeySearch(dataset_files, keyed, changes).narrowed(files, bounds)
+    live, bounds = _live(work, schemas, keyed, dataset_files)
+    files = _candidates(work, matching, live, bounds)
     outcomes = _outcomes(work, matching, files)
     changed = [
         (item, outcome) for item, outcome in zip(files, outcomes, strict=True) if outcome.is_changed
@@ -95,11 +83,8 @@ def merge(
     gone = [each for each in drops if each is not None]
     changelog = None
     if writer is not None:
-        sources = [StagedSource(each.rows, each.file.folder) for each in staged]
-        touched = [
-            ChangedFile(item, outcome.changed) for item, outcome in changed if outcome.changed
-        ]
-        changelog = writer.changelog(sources, gone, touched, before, work.stage)
+        before = live if work.target.begins_changelog else []
+        changelog = _changelog(writer, staged, gone, changed, before, work.stage)
     thinned = _thinned(staged, gone, work, dataset_files)
     results = tuple(_with_files(each, thinned) for each in finished)
     if measured and work.event_times is not None:
@@ -114,6 +99,62 @@ def merge(
         merged=_counted(results, outcomes),
         changelog=changelog,
     )
+
+
+def _changelog_writer(
+    work: Reshaping, schemas: Schemas, dataset_files: DatasetFiles
+) -> ChangelogWriter | None:
+    """Return the writer of the rows that change, None if they are not recorded."""
+    if not work.keeps_changelog:
+        return None
+    writer = ChangelogWriter(dataset_files, schemas.target, work.now)
+    writer.refuse_own_column()
+    return writer
+
+
+def _changelog(
+    writer: ChangelogWriter,
+    staged: Sequence[_Staged],
+    gone: Sequence[DroppedRows],
+    changed: Sequence[tuple[Candidate, FileMatch]],
+    before: Sequence[Candidate],
+    stage: Stage,
+) -> tuple[StagedFile, ...]:
+    """Return the staged files with the rows that change; all rows of ``before`` come first."""
+    sources = [StagedSource(each.rows, each.file.folder) for each in staged]
+    touched = [ChangedFile(item, outcome.changed) for item, outcome in changed if outcome.changed]
+    return writer.changelog(sources, gone, touched, before, stage)
+
+
+def _changes(
+    work: Reshaping, staged: Sequence[_Staged], keyed: KeyReader, dataset_files: DatasetFiles
+) -> Changes:
+    """Return the changes that the staged rows make, by key.
+
+    Raises:
+        SchemaConflictError: a key is null, or it is unknown which row of a key is the newest.
+    """
+    rows = [each.rows for each in staged]
+    found = changes_of(rows, work.bucket_rows, dataset_files, keyed, work.stage)
+    if isinstance(found, dict):
+        raise SchemaConflictError((staged[number].work, error) for number, error in found.items())
+    return found
+
+
+def _candidates(
+    work: Reshaping,
+    matching: Matching,
+    live: Sequence[Candidate],
+    bounds: Sequence[pa.Table | None],
+) -> Sequence[Candidate]:
+    """Return the live files that may lose rows, each with the keys that it may have."""
+    if not work.detects_missing:
+        search = KeySearch(matching.dataset_files, matching.keyed, matching.changes)
+        return search.narrowed(live, bounds)
+    every = tuple(range(len(matching.changes.buckets)))
+    files = [replace(item, buckets=every) for item in live]
+    _refuse_many_deletes(work, matching, files)
+    return files
 
 
 def _counted(finished: Sequence[Finished], outcomes: Sequence[FileMatch]) -> MergedRows:

@@ -6,7 +6,7 @@ from dil import publishing
 from dil.model.dataset import Owner, PublishedFile, RunRecord
 from dil.model.derived import MADE_ANEW
 from dil.model.destination import TableFormat
-from dil.model.job import Job
+from dil.model.job import Job, QueryMode
 from dil.run import plan_checks, preflight
 from dil.run.active_run import ActiveRun
 from dil.run.options import RunOptions
@@ -113,7 +113,11 @@ def _refuse_lost_state(
 
 
 def _anew(job: Job) -> str:
-    return publishing.ANEW if job.query is None else MADE_ANEW
+    """Return the options of a run that makes the dataset anew, empty if no run does."""
+    if job.query is None:
+        return publishing.ANEW
+    # Windows that were emitted before would be missing in a dataset that a run replaces.
+    return "" if job.query.mode is QueryMode.WINDOWED else MADE_ANEW
 
 
 def _owner(job: Job) -> Owner:

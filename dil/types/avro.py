@@ -6,7 +6,6 @@ Source: Apache Avro 1.11 specification, "Names", "Unions", "Decimal". See docs/r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -18,16 +17,15 @@ from dil.model.json import JsonObject, JsonValue
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OUTSIDE_NAME = re.compile(r"[^A-Za-z0-9_]")
 
-_FLAT: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
-    (pa.types.is_string, "string"),
-    (pa.types.is_boolean, "boolean"),
-    (pa.types.is_int32, "int"),
-    (pa.types.is_int64, "long"),
-    (pa.types.is_float32, "float"),
-    (pa.types.is_float64, "double"),
-    (pa.types.is_binary, "bytes"),
-    (pa.types.is_temporal, "long"),
-)
+_FLAT: dict[pa.DataType, str] = {
+    pa.string(): "string",
+    pa.bool_(): "boolean",
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.binary(): "bytes",
+}
 
 
 def avro_schema(schema: pa.Schema, spec: WritingSpec) -> dict[str, JsonValue]:
@@ -90,13 +88,13 @@ def _type(data_type: pa.DataType, name: str, namespace: str) -> JsonValue:
             "precision": data_type.precision,
             "scale": data_type.scale,
         }
-    for matches, word in _FLAT:
-        if matches(data_type):
-            return word
-    raise ConversionError(
-        f'column "{name}" has type {data_type}, which has no Avro form',
-        "Convert the column at the source, or choose writer.output.format=PARQUET.",
-    )
+    word = "long" if pa.types.is_temporal(data_type) else _FLAT.get(data_type)
+    if word is None:
+        raise ConversionError(
+            f'column "{name}" has type {data_type}, which has no Avro form',
+            "Convert the column at the source, or choose writer.output.format=PARQUET.",
+        )
+    return word
 
 
 def _as_name(text: str) -> str:

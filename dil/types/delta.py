@@ -8,7 +8,7 @@ transaction protocol, "Schema Serialization Format".
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -18,21 +18,12 @@ from dil.errors import WriteError
 from dil.types.table_formats import UTC_ZONES, unfit
 
 _FORBIDDEN = " ,;{}()\n\t="
-_FLAT: tuple[Callable[[pa.DataType], bool], ...] = (
-    pa.types.is_boolean,
-    pa.types.is_int8,
-    pa.types.is_int16,
-    pa.types.is_int32,
-    pa.types.is_int64,
-    pa.types.is_float32,
-    pa.types.is_float64,
-    pa.types.is_decimal128,
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-    pa.types.is_date32,
-)
+_FLAT = frozenset(
+    {
+        pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(),
+        pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.date32(),
+    }
+)  # fmt: skip
 
 
 def delta_schema(schema: pa.Schema) -> Schema:
@@ -70,7 +61,7 @@ def _type(kind: pa.DataType, path: str) -> pa.DataType:
         return pa.list_(pa.field("element", _type(kind.value_type, f"{path}.element")))
     if pa.types.is_timestamp(kind) and kind.tz in UTC_ZONES and kind.unit in {"ms", "us"}:
         return pa.timestamp("us", tz="UTC")
-    if any(is_kind(kind) for is_kind in _FLAT):
+    if kind in _FLAT or pa.types.is_decimal128(kind):
         return kind
     raise unfit(path, kind, "which no type of Delta holds")
 

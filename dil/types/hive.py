@@ -6,32 +6,39 @@ Source: Apache Hive language manual, "Hive Data Types"; AWS Glue developer guide
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pyarrow as pa
 
 from dil.errors import ConversionError
 from dil.model.job import OutputFormat
 from dil.types.lattice import MOST_DIGITS
+from dil.types.schema_text import parse_schema
 
 _LONGEST_NAME = 128
 # The characters that end a name inside the text of a type.
 _UNSAFE_MEMBER = re.compile(r"[^A-Za-z0-9_]")
 _UNSAFE_COLUMN = re.compile(r"[,:;`\x00-\x1f]")
-_FLAT: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
-    (pa.types.is_boolean, "boolean"),
-    (pa.types.is_int8, "tinyint"),
-    (pa.types.is_int16, "smallint"),
-    (pa.types.is_int32, "int"),
-    (pa.types.is_int64, "bigint"),
-    (pa.types.is_float32, "float"),
-    (pa.types.is_float64, "double"),
-    (pa.types.is_string, "string"),
-    (pa.types.is_large_string, "string"),
-    (pa.types.is_binary, "binary"),
-    (pa.types.is_large_binary, "binary"),
-    (pa.types.is_date32, "date"),
-)
+_FLAT: dict[pa.DataType, str] = {
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.binary(): "binary",
+    pa.large_binary(): "binary",
+    pa.date32(): "date",
+}
+
+
+def hive_columns_of(
+    schema: str, apart: tuple[str, ...], form: OutputFormat
+) -> tuple[tuple[str, str], ...]:
+    """Do as ``hive_columns`` for the text of a schema."""
+    return hive_columns(parse_schema(schema), apart, form)
 
 
 def hive_columns(
@@ -68,21 +75,22 @@ def _type(kind: pa.DataType, path: str, form: OutputFormat) -> str:
         return f"map<{key},{_type(kind.item_type, f'{path}.value', form)}>"
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return f"array<{_type(kind.value_type, f'{path}.element', form)}>"
-    word = _flat(kind, form)
+    if pa.types.is_time(kind) and form is OutputFormat.ORC:
+        return "bigint"  # This is its type in the files.
+    word = flat_word(kind)
     if not word:
         raise _unfit(path, f"is {kind}, for which Hive and Glue have no type")
     return word
 
 
-def _flat(kind: pa.DataType, form: OutputFormat) -> str:
+def flat_word(kind: pa.DataType) -> str:
+    """Return the word of a flat type, which is that of Spark, too; empty if there is none."""
     if pa.types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision <= MOST_DIGITS:
         return f"decimal({kind.precision},{kind.scale})"
     # Hive has no zones: readers show instants in their own zone.
     if pa.types.is_timestamp(kind) and kind.unit in {"s", "ms", "us"}:
         return "timestamp"
-    if pa.types.is_time(kind) and form is OutputFormat.ORC:
-        return "bigint"  # This is its type in the files.
-    return next((word for is_kind, word in _FLAT if is_kind(kind)), "")
+    return _FLAT.get(kind, "")
 
 
 def _member(field: pa.Field, path: str, form: OutputFormat) -> str:

@@ -7,7 +7,7 @@ Data Types", "Schema Evolution"; the library decides which files with other type
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,20 +19,20 @@ from pyiceberg.transforms import IdentityTransform
 from dil.types.table_formats import UTC_ZONES, unfit
 
 _FIRST_PARTITION_FIELD = 1000
-_FLAT: tuple[tuple[Callable[[pa.DataType], bool], iceberg.PrimitiveType], ...] = (
-    (pa.types.is_boolean, iceberg.BooleanType()),
-    (pa.types.is_int8, iceberg.IntegerType()),
-    (pa.types.is_int16, iceberg.IntegerType()),
-    (pa.types.is_int32, iceberg.IntegerType()),
-    (pa.types.is_int64, iceberg.LongType()),
-    (pa.types.is_float32, iceberg.FloatType()),
-    (pa.types.is_float64, iceberg.DoubleType()),
-    (pa.types.is_string, iceberg.StringType()),
-    (pa.types.is_large_string, iceberg.StringType()),
-    (pa.types.is_binary, iceberg.BinaryType()),
-    (pa.types.is_large_binary, iceberg.BinaryType()),
-    (pa.types.is_date32, iceberg.DateType()),
-)
+_FLAT: dict[pa.DataType, iceberg.PrimitiveType] = {
+    pa.bool_(): iceberg.BooleanType(),
+    pa.int8(): iceberg.IntegerType(),
+    pa.int16(): iceberg.IntegerType(),
+    pa.int32(): iceberg.IntegerType(),
+    pa.int64(): iceberg.LongType(),
+    pa.float32(): iceberg.FloatType(),
+    pa.float64(): iceberg.DoubleType(),
+    pa.string(): iceberg.StringType(),
+    pa.large_string(): iceberg.StringType(),
+    pa.binary(): iceberg.BinaryType(),
+    pa.large_binary(): iceberg.BinaryType(),
+    pa.date32(): iceberg.DateType(),
+}
 
 
 def iceberg_schema(schema: pa.Schema, table: Schema | None = None) -> Schema:
@@ -158,7 +158,7 @@ def _flat(kind: pa.DataType, path: str) -> iceberg.PrimitiveType:
             return iceberg.TimestamptzType()
     if pa.types.is_time64(kind) and kind.unit == "us":
         return iceberg.TimeType()
-    for is_kind, known in _FLAT:
-        if is_kind(kind):
-            return known
-    raise unfit(path, kind, "which no type of Iceberg holds")
+    known = _FLAT.get(kind)
+    if known is None:
+        raise unfit(path, kind, "which no type of Iceberg holds")
+    return known

@@ -24,6 +24,7 @@ from dil.storage import LocalFilesystem
 from tests.contract.older_stores import KINDS, LATER, OlderStore, older_store
 from tests.contract.state_stores import Clock, commit_of, file, moves, outcome
 from tests.jobs import write_job
+from tests.killed import KilledError
 
 CLOCK = Clock(LATER)
 PAIRS = list(itertools.product(KINDS, KINDS))
@@ -253,10 +254,6 @@ def kept_blocks(older: OlderStore) -> dict[int, bytes]:
     with closing(database), database.read() as tx:
         return {seq: bytes(text) for seq, text in tx.rows(
             "SELECT seq, payload FROM mc_block WHERE dataset_id = ?", "orders")}  # fmt: skip
-
-
-class KilledError(BaseException):
-    """The process is gone."""
 
 
 @pytest.mark.parametrize("moves_before", [0, 1, 3, 1000])

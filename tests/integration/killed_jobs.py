@@ -20,7 +20,7 @@ from tests.jobs import write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset, generated_row
 from tests.stories import STEP_MS, day, ids_of
-from tests.torture.kills import JOB_SERVER, KillServer, restore, steps
+from tests.torture.kills import JOB_SERVER, KillServer, restore, spread, steps
 
 # The short form kills at a few steps of each path; the long form (make torture) at all.
 KILLS = max(int(os.environ.get("DIL_KILLS", "14")) // 7, 1)
@@ -50,7 +50,7 @@ def kill_server(
 def chosen(events: list[str]) -> list[int]:
     """Return the steps at which to kill: of all, or some evenly spread."""
     numbers = sorted(set(steps(events).values()))
-    return numbers[:: max(1, len(numbers) // KILLS)]
+    return spread(numbers, KILLS)
 
 
 def check_kills(place: Any, path: str, folder: Path, kills: KillServer) -> None:

@@ -20,6 +20,7 @@ from dil.errors import CommitUnknownError
 from dil.model.report import RunStatus
 from dil.publishing import files, table_destination, withdrawal
 from tests.jobs import published_ids, visible_files
+from tests.killed import KilledError, killed
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset
 from tests.stories import ROWS_PER_DAY, STEP_MS, Story, day, ids_of
@@ -35,10 +36,6 @@ MODES = {
     "append": {},
     "window_replace": {"ms__publish__mode": "window_replace", "ms__grace__period__days": "1"},
 }
-
-
-class KilledError(BaseException):
-    """The process is gone."""
 
 
 @pytest.fixture(scope="module")
@@ -96,12 +93,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, source: HttpServer) ->
 def cut_off(place: Place, now: int, monkeypatch: pytest.MonkeyPatch, *, has_landed: bool) -> None:
     """Run until the intent is recorded, or until it is carried out and not committed."""
 
-    def die(*_: object, **__: object) -> None:
-        raise KilledError
-
     cut = "dil.run.commit.append" if has_landed else "dil.publishing.publisher.carry_out"
     with monkeypatch.context() as patch:
-        patch.setattr(cut, die)
+        patch.setattr(cut, killed)
         with pytest.raises(KilledError):
             place.run(now)
 
@@ -278,11 +272,8 @@ def test_a_publish_that_is_given_up_in_part_is_not_finished_by_a_run(
     place.run(day(1))
     cut_off(place, day(3), monkeypatch, has_landed=False)
 
-    def die(*_: object) -> None:
-        raise KilledError
-
     with monkeypatch.context() as patch:
-        patch.setattr(withdrawal, "keep_copies", die)
+        patch.setattr(withdrawal, "keep_copies", killed)
         assert main(["runs", "abandon", place.conf, "--yes"]) == 1
     with pytest.raises(CommitUnknownError, match="was being given up") as refused:
         place.run(day(4))
@@ -303,11 +294,8 @@ def test_after_an_undo_was_given_up_a_run_reads_the_rows_again(
     place.run(day(3))
     act(place, "forget", *FORGET)
 
-    def die(*_: object) -> None:
-        raise KilledError
-
     with monkeypatch.context() as patch:
-        patch.setattr(files, "place", die)
+        patch.setattr(files, "place", killed)
         assert act(place, "undo", "--yes") == 1
     assert main(["runs", "abandon", place.conf, "--yes"]) == 0
 

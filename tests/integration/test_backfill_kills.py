@@ -19,7 +19,7 @@ from tests.jobs import manifest_files, visible_files
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset
 from tests.stories import ROWS_PER_DAY, STEP_MS, Story, day
-from tests.torture.kills import KillServer, restore, steps
+from tests.torture.kills import KillServer, restore, spread, steps
 
 SERVER = Path(__file__).parents[1] / "torture" / "backfill_kill_server.py"
 # The short form kills at this many steps of each act; the long form (make torture) at all.
@@ -86,7 +86,7 @@ class Scene:
         shutil.copytree(self.live, self.base, symlinks=True)
         whole = self.do(verb)
         chosen = sorted(set(steps(whole["events"]).values()))
-        for number, at in enumerate(chosen[:: max(1, len(chosen) // KILLS)]):
+        for number, at in enumerate(spread(chosen, KILLS)):
             restore(self.base, self.live)
             assert self.do(verb, at)["killed"], f"step {at} was never reached"
             yield number, f"{verb} killed at {at}: {whole['events'][at]}"

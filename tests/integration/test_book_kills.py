@@ -20,7 +20,7 @@ from tests.servers.day_rows import DayRows
 from tests.servers.rows import DAY_MS, START_MS
 from tests.table_readers import delta_table
 from tests.timeseries import labels_of, registry, require_whole
-from tests.torture.kills import KillServer, restore, steps
+from tests.torture.kills import KillServer, restore, spread, steps
 from tests.warehouses import ENGINES, Warehouse, kept_copy, new_warehouse
 
 THIRD = START_MS + 3 * DAY_MS
@@ -165,7 +165,7 @@ def kill_and_repeat(
     """Kill a run at steps of it, run it again, and look whether all is as after a whole one."""
     numbers = steps(whole["events"])
     chosen = sorted({at for step, at in numbers.items() if any(room in step for room in ROOMS)})
-    for at in chosen[:: max(1, len(chosen) // KILLS)]:
+    for at in spread(chosen, KILLS):
         restore(base, days.folder)
         put_back()
         assert kills.run(days.path, THIRD, at)["killed"], f"step {at} was never reached"

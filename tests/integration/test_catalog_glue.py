@@ -25,7 +25,7 @@ from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset
 from tests.servers.s3 import MotoServer
 from tests.stories import STEP_MS, Story, day, ids_of
-from tests.torture.kills import KillServer, steps
+from tests.torture.kills import KillServer, spread, steps
 
 KILL_SERVER = Path(__file__).parents[1] / "torture" / "compact_kill_server.py"
 # The short form kills at this many steps; the long form (make torture) at all.
@@ -318,7 +318,7 @@ def test_a_registration_killed_at_any_step_is_finished_by_the_next(knows, story,
         assert len(chosen) > 30
         # Right before and after each call of the catalog, and some of the others.
         calls = [at for at in chosen if "GlueCatalog" in whole["events"][at]]
-        for at in sorted({*calls[:: max(1, len(calls) // KILLS)], *chosen[:: len(chosen) // 4]}):
+        for at in sorted({*spread(calls, KILLS), *chosen[:: len(chosen) // 4]}):
             fresh()
             assert kills.order(**order, at=at)["killed"], f"step {at} was never reached"
             assert kills.order(**order, at=-1)["exit"] == 0

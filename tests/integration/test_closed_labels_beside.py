@@ -21,7 +21,7 @@ from tests.servers.day_rows import DayRows
 from tests.servers.rows import DAY_MS, START_MS
 from tests.stories import executor
 from tests.table_readers import delta_table
-from tests.torture.kills import KillServer, restore, steps
+from tests.torture.kills import KillServer, restore, spread, steps
 
 KILLS = int(os.environ.get("DIL_KILLS", "10"))
 BESIDE = {"ms__late__after__close": ""}
@@ -223,7 +223,7 @@ def test_a_run_killed_anywhere_leaves_the_rows_beside_and_the_labels_of_a_whole_
     assert expected["closed"] == [0, 1, 2]
     assert expected["rows"] == [0, 1, 2, 100, 101, 102, 200, 201, 202, 203]
     numbers = sorted(set(steps(whole["events"]).values()))
-    for number in numbers[:: max(1, len(numbers) // KILLS)]:
+    for number in spread(numbers, KILLS):
         restore(base, live)
         assert kills.run(days.path, third, number)["killed"], f"step {number} was never reached"
         step = f"killed at {number}: {whole['events'][number]}"

@@ -15,7 +15,7 @@ from tests.jobs import manifest_files, published_ids, visible_files, write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, Dataset
 from tests.table_readers import files_of, ids, rows_of
-from tests.torture.kills import KillServer, restore, steps
+from tests.torture.kills import KillServer, restore, spread, steps
 
 SERVER = Path(__file__).parents[1] / "torture" / "compact_kill_server.py"
 FIRST = int(datetime(2020, 1, 4, tzinfo=UTC).timestamp() * 1000)
@@ -100,7 +100,7 @@ def test_a_compaction_killed_at_any_step_keeps_every_row_once(path, tmp_path, ki
 
         chosen = sorted(set(steps(whole["events"]).values()))
         assert len(chosen) > 50
-        for number, at in enumerate(chosen[:: max(1, len(chosen) // KILLS)]):
+        for number, at in enumerate(spread(chosen, KILLS)):
             restore(base, live)
             assert kills.order(**job.compaction, at=at)["killed"], f"step {at} was never reached"
             step = f"killed at {at}: {whole['events'][at]}"

@@ -232,6 +232,41 @@ def test_a_result_that_cannot_be_compared_is_refused(lake: Events, sql: str, sai
     assert "__dil" not in report.failures[0].fix
 
 
+def test_a_key_of_another_kind_than_the_published_one_is_refused(lake: Events) -> None:
+    path = once(lake, sql="SELECT id, id AS sensor, seen FROM orders")
+    lake.events(("a", 0))
+    lake.run(path)
+    once(lake, sql="SELECT id, '0' || id AS sensor, seen FROM orders")
+    lake.events(("a", 1))
+    (failure,) = lake.run(path).failures
+
+    assert "sensor, which is string in the query's result and bigint in the published rows" in (
+        failure.error
+    )
+    assert "CAST(`sensor` AS bigint)" in failure.fix
+    once(lake, sql="SELECT id, CAST(id AS DOUBLE) AS sensor, seen FROM orders")
+    (failure,) = lake.run(path).failures
+    assert "which is double in the query's result and bigint" in failure.error
+    assert lake.ids("once") == Counter([0])
+
+
+def test_the_printed_command_makes_the_dataset_anew_by_a_key_that_it_lacks(lake: Events) -> None:
+    path = once(lake)
+    lake.events(("a", 0), ("a", 1))
+    lake.run(path)
+    sides = {"ms__dedupe__keys": "sensor,side"}
+    once(lake, sql="SELECT *, id % 2 AS side FROM orders", **sides)
+    lake.events(("a", 2), ("b", 2))
+    (failure,) = lake.run(path).failures
+
+    assert "the dataset has no column side, by which repeats are found" in failure.error
+    assert lake.run_as_printed(path, failure.fix).exit_code == 0
+    lake.events(("a", 3), ("c", 3))
+    lake.run(path)
+    assert lake.ids("once") == Counter([0, 1, 3, 5])
+    assert lake.verify(path).problems == ()
+
+
 def test_what_does_not_go_with_it_is_said_at_once(lake: Events) -> None:
     path = lake.derive(
         "once",

@@ -18,13 +18,12 @@ from dil.run.options import RunOptions
 from dil.run.queries.slices import input_chains, plan_slices
 from dil.state import open_store
 from dil.state.blocks.verification import verify_chain
-from dil.state.databases.sqlite_database import SqliteDatabase
 from dil.testing.in_process import InProcessExecutor
 from tests.jobs import write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset
 from tests.stories import STEP_MS, day
-from tests.unit.state.derived_store import CountingTransaction
+from tests.unit.state.derived_store import counted_bodies
 
 # make torture: DIL_COMMITS=500.
 COMMITS = int(os.environ.get("DIL_COMMITS", "24"))
@@ -102,23 +101,11 @@ def test_the_chain_holds_what_its_queries_make_of_the_source(chain):
     assert pq.read_table(total).to_pylist() == [{"unit": "a", "rows": len(ids)}]
 
 
-def test_planning_reads_one_block_of_its_own_and_of_each_input(chain, monkeypatch):
+def test_planning_reads_one_block_of_its_own_and_of_each_input(chain):
     _, jobs = chain
-    counted = []
-    snapshot = SqliteDatabase.snapshot
-
-    def counting(self):
-        found = CountingTransaction(snapshot(self))
-        found.close = found.tx.close
-        counted.append(found)
-        return found
-
-    monkeypatch.setattr(SqliteDatabase, "snapshot", counting)
-    for job in jobs[1:]:
-        assert plan_slices(job, job.query, lambda: day(COMMITS)).step is None
-    bodies = Counter()
-    for each in counted:
-        bodies.update(each.bodies)
+    with counted_bodies() as bodies:
+        for job in jobs[1:]:
+            assert plan_slices(job, job.query, lambda: day(COMMITS)).step is None
     # Totals also looks which query it had: of the mode full a changed one is due by itself.
     assert bodies == {"orders": 1, "rare": 2, "totals": 2}
 

@@ -15,7 +15,7 @@ from tests.dumps import dump_story, dumped, give, listed
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset
 from tests.stories import day
-from tests.torture.kills import KillServer, restore, steps
+from tests.torture.kills import KillServer, restore, spread, steps
 
 KILLS = int(os.environ.get("DIL_KILLS", "14")) // 2
 BEFORE = {"a": b"first a", "in/b": b"first b, which is longer than the second one"}
@@ -43,7 +43,7 @@ def test_a_dump_killed_at_any_step_and_run_again_holds_exactly_the_files_of_the_
         assert dumped(live) == AFTER
 
         chosen = sorted(set(steps(whole["events"]).values()))
-        for at in chosen[:: max(1, len(chosen) // KILLS)]:
+        for at in spread(chosen, KILLS):
             restore(base, live)
             assert kills.run(job, day(6), at)["killed"], f"step {at} was never reached"
             step = f"killed at {at}: {whole['events'][at]}"

@@ -14,6 +14,7 @@ from dil.run.lease import leased
 from dil.state import open_store
 from dil.writing.staging import StagedWriter
 from tests.integration.test_egress import AGAIN, Desk, desk
+from tests.killed import KilledError, killed
 
 __all__ = ["desk"]
 
@@ -162,16 +163,10 @@ def test_a_server_error_that_the_job_lists_is_a_refusal_of_the_row(desk: Desk) -
 def test_answers_that_were_swept_unpublished_leave_the_work_unit_in_doubt(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class KilledError(BaseException):
-        pass
-
-    def die(*given: object) -> None:
-        raise KilledError
-
     job = two_units(desk, job__commit__policy="successful")
     desk.receiver.statuses[11] = 422
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "make_visible", die)
+        patch.setattr(publishing, "make_visible", killed)
         with pytest.raises(KilledError):
             desk.run(job)
     desk.receiver.statuses.clear()

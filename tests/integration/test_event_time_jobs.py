@@ -26,7 +26,7 @@ from dil.state.blocks.canonical import watermark_text
 from tests.event_feed import EVENTS, KILLS, MINUTE, Crash, Feed, kept_watermark, minutes
 from tests.integration.local_jobs import NOW
 from tests.stories import executor
-from tests.torture.kills import KillServer, restore, steps
+from tests.torture.kills import KillServer, restore, spread, steps
 
 
 @pytest.fixture
@@ -234,7 +234,7 @@ def test_a_run_that_is_killed_anywhere_ends_with_the_same_flags_and_watermark(fe
         rows, kept = feed.rows(), kept_watermark(feed)
         assert [row["id"] for row in rows if row["_late"]] == [201, 300, 301]
         numbers = sorted(set(steps(whole["events"]).values()))
-        for at in numbers[:: max(1, len(numbers) // KILLS)]:
+        for at in spread(numbers, KILLS):
             restore(before, work)
             assert kills.run(path, NOW + MINUTE, at)["killed"], at
             again = kills.run(path, NOW + MINUTE)
@@ -258,6 +258,7 @@ def test_plan_and_state_show_the_watermark(feed: Feed, capsys: pytest.CaptureFix
     assert main(["state", "show", path]) == 0
     shown = capsys.readouterr().out
     assert "bounded, 1 min 00 s behind" in shown
+    assert shown.count("2024-12-31T22:19:00Z") == 1
     assert "1 row judged in all, 0 late" in shown
     assert main(["state", "show", path, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["events"]["strategy"] == "bounded"

@@ -17,7 +17,7 @@ from dil.storage import LocalFilesystem
 from tests.jobs import write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, Dataset
-from tests.torture.kills import GROUP_SERVER, KillServer
+from tests.torture.kills import GROUP_SERVER, KillServer, spread
 
 # The short form kills at a few steps; the long form (make torture) at more.
 KILLS = int(os.environ.get("DIL_KILLS", "6"))
@@ -52,7 +52,7 @@ def test_a_task_that_is_killed_and_run_again_has_every_row_of_its_work_units_onc
         assert {name: ids(files) for name, files in whole["files"].items()} == expected
 
         found_some = 0
-        steps = range(0, whole["events"], max(1, whole["events"] // KILLS))
+        steps = spread(range(whole["events"]), KILLS)
         # Quick work units are durable at the end of the task: its last step is among them.
         for at in sorted({*steps, whole["events"] - 1}):
             shutil.rmtree(staging)

@@ -16,7 +16,7 @@ import pytest
 from tests.jobs import manifest_files, published_ids, visible_files, write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, START_MS, Dataset, late_rows
-from tests.torture.kills import restore, steps
+from tests.torture.kills import restore, spread, steps
 
 FIRST = int(datetime(2020, 1, 4, tzinfo=UTC).timestamp() * 1000)
 SECOND = int(datetime(2020, 1, 6, tzinfo=UTC).timestamp() * 1000)
@@ -80,8 +80,7 @@ def test_a_run_killed_at_any_step_and_run_again_publishes_exactly_the_source(pat
         assert published_ids(visible_files(live)) == expected
 
         chosen = sorted(set(steps(whole["events"]).values()))
-        stride = max(1, len(chosen) // KILLS)
-        for at in chosen[::stride]:
+        for at in spread(chosen, KILLS):
             restore(base, live)
             assert kills.run(job, SECOND, at)["killed"], f"step {at} was never reached"
             step = f"killed at {at}: {whole['events'][at]}"

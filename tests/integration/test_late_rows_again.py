@@ -24,7 +24,7 @@ from tests.integration.local_jobs import NOW
 from tests.jobs import visible_files
 from tests.servers.day_rows import DayRows
 from tests.table_readers import delta_table
-from tests.torture.kills import KillServer, restore, steps
+from tests.torture.kills import KillServer, restore, spread, steps
 from tests.warehouses import Warehouse, kept_copy, new_warehouse
 
 # The short form kills at this many steps of each place; the long form (make torture) at all.
@@ -338,7 +338,7 @@ def test_late_rows_are_in_one_place_wherever_the_run_that_reads_them_again_is_ki
         assert (place.rows(), place.late()) == ([100, 200, 201], [])
         numbers = steps(whole["events"])
         chosen = sorted({at for step, at in numbers.items() if any(room in step for room in ROOMS)})
-        for at in chosen[:: max(1, len(chosen) // KILLS)]:
+        for at in spread(chosen, KILLS):
             restore(base, feed.folder)
             put_back()
             step = f"killed at {at}: {whole['events'][at]}"

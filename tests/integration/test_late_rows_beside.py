@@ -18,7 +18,7 @@ from dil.state import open_store
 from tests.event_feed import KILLS, MINUTE, Crash, Feed, beside, kept_watermark, minutes
 from tests.integration.local_jobs import NOW
 from tests.jobs import visible_files
-from tests.torture.kills import KillServer, restore, steps
+from tests.torture.kills import KillServer, restore, spread, steps
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_a_side_table_and_its_dataset_stay_one_wherever_a_run_is_killed(
         expected = beside(feed), main_rows(feed), kept_watermark(feed)
         assert [row["id"] for row in expected[0]] == [201, 300]
         numbers = sorted(set(steps(whole["events"]).values()))
-        for at in numbers[:: max(1, len(numbers) // KILLS)]:
+        for at in spread(numbers, KILLS):
             restore(before, work)
             assert kills.run(path, NOW + MINUTE, at)["killed"], at
             rows = {row["id"] for row in beside(feed)}

@@ -19,7 +19,7 @@ from tests.servers.day_rows import DayRows
 from tests.servers.rows import DAY_MS, START_MS
 from tests.stories import Story, day
 from tests.table_readers import delta_table
-from tests.torture.kills import KillServer, restore, steps
+from tests.torture.kills import KillServer, restore, spread, steps
 
 SERVER = Path(__file__).parents[1] / "torture" / "backfill_kill_server.py"
 # The short form kills at this many steps of each act; the long form (make torture) at all.
@@ -216,7 +216,7 @@ def test_an_act_that_was_killed_takes_late_rows_along_when_it_is_done_again(
         whole = kills.order(**order, verb=verb, at=-1)
         assert (whole["error"], story.found()) == ("", after)
         chosen = sorted(set(steps(whole["events"]).values()))
-        for number, at_step in enumerate(chosen[:: max(1, len(chosen) // KILLS)]):
+        for number, at_step in enumerate(spread(chosen, KILLS)):
             restore(base, live)
             step = f"killed at {at_step}: {whole['events'][at_step]}"
             assert kills.order(**order, verb=verb, at=at_step)["killed"], step

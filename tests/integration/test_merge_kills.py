@@ -11,7 +11,7 @@ import pytest
 from tests.integration.merge_jobs import SNAPSHOT, Shop
 from tests.servers.day_rows import DayRows
 from tests.stories import day
-from tests.torture.kills import KillServer, restore, steps
+from tests.torture.kills import KillServer, restore, spread, steps
 
 # The short form kills at this many steps of each path; the long form (make torture) at all.
 KILLS = int(os.environ.get("DIL_KILLS", "4"))
@@ -62,7 +62,7 @@ def test_a_merge_killed_at_any_step_and_run_again_gives_what_the_whole_run_gives
         assert shop.brief()[1] == "newest"
 
         chosen = sorted(set(steps(whole["events"]).values()))
-        for at in chosen[:: max(1, len(chosen) // KILLS)]:
+        for at in spread(chosen, KILLS):
             restore(base, live)
             assert kills.run(job, day(4), at)["killed"], f"step {at} was never reached"
             step = f"killed at {at}: {whole['events'][at]}"

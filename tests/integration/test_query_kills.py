@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 from tests.derived import Lake
-from tests.torture.kills import restore, steps
+from tests.torture.kills import restore, spread, steps
 
 # The short form kills at this many steps of each path; the long form (make torture) at all.
 KILLS = int(os.environ.get("DIL_KILLS", "8"))
@@ -35,7 +35,7 @@ PATHS = {
 def chosen(events: list[str]) -> list[int]:
     """Return the steps at which to kill: of all, or some evenly spread."""
     numbers = sorted(set(steps(events).values()))
-    return numbers[:: max(1, len(numbers) // KILLS)]
+    return spread(numbers, KILLS)
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -23,7 +23,7 @@ from dil.run.options import RunOptions
 from tests.jobs import ROOT, dataset, properties, visible_files, write_job
 from tests.servers.rows import DAY_MS, START_MS, generated_row
 from tests.stories import Story, day, executor, failing, ids_of
-from tests.torture.kills import restore, steps
+from tests.torture.kills import restore, spread, steps
 
 KILLS = int(os.environ.get("DIL_KILLS", "4"))
 HOURLY = {
@@ -260,7 +260,7 @@ def test_a_run_killed_at_any_step_and_run_again_has_each_row_once_in_its_folder(
     assert rows(live) == expected
 
     chosen = sorted(set(steps(whole["events"]).values()))
-    for at in chosen[:: max(1, len(chosen) // KILLS)]:
+    for at in spread(chosen, KILLS):
         restore(base, live)
         assert kills.run(job, day(4), at)["killed"], f"step {at} was never reached"
         step = f"killed at {at}: {whole['events'][at]}"

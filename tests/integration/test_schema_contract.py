@@ -20,7 +20,7 @@ from dil.run.options import RunOptions
 from tests.jobs import dataset, manifest_files, properties, visible_files
 from tests.servers.day_rows import DayRows
 from tests.stories import REAL_NOW, day, executor
-from tests.torture.kills import KillServer, restore, steps
+from tests.torture.kills import KillServer, restore, spread, steps
 
 KILLS = 15
 
@@ -273,7 +273,7 @@ def test_killed_at_any_step_and_run_again_every_row_is_published_or_aside_once(
     whole = kills.run(job, day(3))
     assert whole["exit"] == 0
     chosen = sorted(set(steps(whole["events"]).values()))
-    for at in chosen[:: max(1, len(chosen) // KILLS)]:
+    for at in spread(chosen, KILLS):
         restore(base, live)
         assert kills.run(job, day(3), at)["killed"]
         for line in ledger.quarantined():

@@ -19,7 +19,7 @@ from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, START_MS, Dataset, late_rows
 from tests.stories import work_unit
 from tests.table_readers import ids, rows_of
-from tests.torture.kills import KillServer, restore, steps
+from tests.torture.kills import KillServer, restore, spread, steps
 
 HISTORY_SERVER = Path(__file__).parents[1] / "torture" / "history_server.py"
 FIRST = int(datetime(2020, 1, 4, tzinfo=UTC).timestamp() * 1000)
@@ -100,7 +100,7 @@ def test_a_window_that_is_read_again_leaves_a_compacted_file_at_once(tmp_path, s
         assert len(visible_files(live)) == 9
 
         chosen = sorted(set(steps(whole["events"]).values()))
-        for at in chosen[:: max(1, len(chosen) // KILLS)]:
+        for at in spread(chosen, KILLS):
             restore(base, live)
             assert kills.run(job, SECOND, at)["killed"], f"step {at} was never reached"
             step = f"killed at {at}: {whole['events'][at]}"

@@ -164,13 +164,39 @@ def test_a_client_learns_why_a_query_failed_and_no_secret(
         assert TOKEN.encode() not in place.read_bytes()
 
 
-def test_a_client_registers_the_format_itself(client: ConnectClient) -> None:
-    program = """
+def test_a_client_reads_by_the_format_that_it_registers_itself(
+    client: ConnectClient, story: Story
+) -> None:
+    """Spark finds the format ``dil`` by itself, but not the one of another name."""
+    story.run(day(1))
+    program = f"""
 import dil.spark
+from dil.spark.source import DilDataSource
+
+class Own(DilDataSource):
+    @classmethod
+    def name(cls):
+        return "own"
+
+def ids(name, **options):
+    rows = spark.read.format(name).options(**options).load().collect()
+    return [[row["unit"], row["id"]] for row in rows]
+
 dil.spark.register(spark)
-answer = spark.read.format("dil").load().count()
+spark.dataSource.register(Own)
+path = {str(story.folder / "orders.conf")!r}
+answer = {{
+    "dataset": ids("own", dataset=path),
+    "source": ids("own", conf=path, now={NOW!r}),
+    "dil": ids("dil", dataset=path),
+}}
 """
-    assert "DIL-CONFIG" in client.run(program)["error"]
+    before = client.run('answer = spark.read.format("own").load().count()')
+    found = client.answer(program)
+
+    assert "own" in before["error"]
+    assert ids(found["dataset"]) == ids(found["dil"]) == ids_of("a", "b", days=range(1))
+    assert ids(found["source"]) == ids_of("a", "b", days=range(2))
 
 
 def test_a_pipeline_reads_a_source_and_streams_a_dataset_each_row_once(

@@ -20,7 +20,7 @@ from tests.jobs import SCHEMA, write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, START_MS, Dataset, late_rows
 from tests.table_readers import FORMATS, files_of, ids, listed_files, rows_of
-from tests.torture.kills import KillServer, restore, steps
+from tests.torture.kills import KillServer, restore, spread, steps
 
 TABLE_SERVER = Path(__file__).parents[1] / "torture" / "table_kill_server.py"
 FIRST = int(datetime(2020, 1, 3, tzinfo=UTC).timestamp() * 1000)
@@ -99,7 +99,7 @@ def test_a_publish_killed_at_any_step_is_finished_by_the_next_run(kind, path, tm
 
         numbers = publishing_steps(whole["events"])
         assert len(numbers) > 20
-        for at in numbers[:: max(1, len(numbers) // KILLS)]:
+        for at in spread(numbers, KILLS):
             restore(base, live)
             assert kills.run(job, SECOND, at)["killed"], f"step {at} was never reached"
             step = f"killed at {at}: {whole['events'][at]}"

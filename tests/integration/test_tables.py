@@ -23,6 +23,7 @@ from dil.run import run_history
 from dil.run.lease import leased
 from tests.integration.local_jobs import error_of
 from tests.jobs import ROOT, SCHEMA, dataset
+from tests.killed import KilledError, killed
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset
 from tests.stories import ROWS_PER_DAY, STEP_MS, Story, day, ids_of, work_unit
@@ -41,10 +42,6 @@ def source() -> Iterator[HttpServer]:
 @pytest.fixture(params=FORMATS)
 def kind(request: pytest.FixtureRequest) -> str:
     return request.param
-
-
-class KilledError(BaseException):
-    """The process is gone."""
 
 
 class TableStory(Story):
@@ -212,11 +209,8 @@ def test_a_publish_that_lost_files_is_finished_without_their_work_units(
 ) -> None:
     story.run(day(1))
 
-    def die(*arguments: object) -> None:
-        raise KilledError
-
     with monkeypatch.context() as patch:
-        patch.setattr(table_destination, "put_in_place", die)
+        patch.setattr(table_destination, "put_in_place", killed)
         with pytest.raises(KilledError):
             story.run(day(2))
     with story.store() as store:

@@ -22,7 +22,7 @@ from tests.timeseries import (
     rows_of,
     rows_of_the_source,
 )
-from tests.torture.kills import KillServer, restore
+from tests.torture.kills import KillServer, restore, spread
 from tests.warehouses import kept_copy
 
 FIRST = int(datetime(2020, 1, 4, tzinfo=UTC).timestamp() * 1000)
@@ -95,7 +95,7 @@ def test_a_run_killed_at_any_statement_and_run_again_has_the_labels_of_the_sourc
         require_whole(warehouse)
 
         chosen = statements(whole["events"])
-        for at in chosen[:: max(1, len(chosen) // KILLS)]:
+        for at in spread(chosen, KILLS):
             restore(base, live)
             put_back()
             assert kills.run(job, SECOND, at)["killed"], f"statement {at} was never reached"

@@ -13,7 +13,7 @@ import pytest
 from tests.jobs import write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, START_MS, Dataset, late_rows
-from tests.torture.kills import KillServer, restore, steps
+from tests.torture.kills import KillServer, restore, spread, steps
 from tests.warehouses import ENGINES, Warehouse, kept_copy, new_warehouse
 
 FIRST = int(datetime(2020, 1, 4, tzinfo=UTC).timestamp() * 1000)
@@ -76,7 +76,7 @@ def test_a_run_killed_at_any_step_and_run_again_loads_exactly_the_source(
         chosen = sorted(set(steps(whole["events"]).values()))
         # Most steps are of planning and state; those of publishing are where they may go wrong.
         chosen = [at for at in chosen if " publishing/" in whole["events"][at]]
-        for at in chosen[:: max(1, len(chosen) // KILLS)]:
+        for at in spread(chosen, KILLS):
             restore(base, live)
             put_back()
             assert kills.run(job, SECOND, at)["killed"], f"step {at} was never reached"

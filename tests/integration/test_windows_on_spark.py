@@ -20,7 +20,6 @@ import dil.api
 from dil.cli.main import main
 from dil.operator.replaying import ReplayOutcome
 from dil.run.queries.slices import plan_slices
-from dil.state.databases.sqlite_database import SqliteDatabase
 from tests.derived import MINUTE, NOW, TIMED, Lake, Readings
 from tests.event_traces import TRACE_A
 from tests.integration.spark_sessions import spark_session
@@ -28,7 +27,7 @@ from tests.jobs import write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import START_MS, Dataset
 from tests.stories import STEP_MS, day
-from tests.unit.state.derived_store import CountingTransaction
+from tests.unit.state.derived_store import counted_bodies
 
 pytestmark = pytest.mark.spark
 
@@ -196,19 +195,10 @@ def test_a_chain_of_three_datasets_has_each_window_once(chain) -> None:
     assert lake.verify(rare).problems == lake.verify(days).problems == ()
 
 
-def test_planning_the_third_dataset_reads_one_block_of_its_own(chain, monkeypatch) -> None:
+def test_planning_the_third_dataset_reads_one_block_of_its_own(chain) -> None:
     lake, _, days = chain
-    bodies: Counter[str] = Counter()
-    snapshot = SqliteDatabase.snapshot
-
-    def counting(self):
-        found = CountingTransaction(snapshot(self))
-        found.close, found.bodies = found.tx.close, bodies
-        return found
-
     job = lake.job(days)
-    with monkeypatch.context() as patch:
-        patch.setattr(SqliteDatabase, "snapshot", counting)
+    with counted_bodies() as bodies:
         assert plan_slices(job, job.query, lambda: lake.now).step is None
     assert bodies == {"days": 1, "rare": 1}
 
@@ -408,7 +398,25 @@ def test_a_text_is_not_taken_for_a_published_number_that_it_spells(context, tmp_
     report = lake.run(path, executor=None, spark=context.sparkContext)
 
     (failure,) = report.failures
-    assert "code, which is string in what the query gives and bigint in the published rows" in (
+    assert "code, which is string in the query's result and bigint in the published rows" in (
         failure.error
     )
     assert lake.ids("once") == Counter([0, 1])
+
+
+def test_keys_that_are_not_a_number_are_one_key_on_spark(context, tmp_path) -> None:
+    lake = Readings(tmp_path / "lake")
+    code = "CAST(IF(id % 2 = 0, 'NaN', CAST(id AS STRING)) AS DOUBLE)"
+    path = lake.derive(
+        "once",
+        f"SELECT *, {code} AS code FROM orders",
+        ms__dedupe__keys="code",
+        ms__dedupe__column="at",
+        ms__dedupe__within="P1D",
+    )
+    for minutes in ((0, 1, 2), (3, 4)):
+        lake.put(*minutes)
+        report = lake.run(path, executor=None, spark=context.sparkContext)
+        assert report.exit_code == 0, report.failures
+
+    assert lake.ids("once") == Counter([0, 1, 3])

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -52,6 +53,11 @@ def steps(events: list[str]) -> dict[str, int]:
         chosen.setdefault(f"first {event}", number)
         chosen[f"last {event}"] = number
     return chosen
+
+
+def spread(numbers: Sequence[int], count: int) -> Sequence[int]:
+    """Return at least ``count`` of some numbers, evenly spread; all if there are not so many."""
+    return numbers[:: max(1, len(numbers) // count)]
 
 
 def restore(backup: Path, folder: Path) -> None:

@@ -7,22 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import (
-    DataType,
-    DoubleType,
-    FloatType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import LongType, StructField, StructType
 
-from dil.errors import QueryError
 from dil.execution.frames import mapped_in_arrow
 from dil.execution.queries.query import View
-from dil.execution.queries.repeats import PLACE, PUBLISHED, TIME, Repeats
+from dil.execution.queries.repeats import PLACE, PUBLISHED, TIME, Repeats, refuse_other_kinds
 from dil.execution.queries.windowed import event_time_of
-from dil.model.dedupe import COLUMN, KEYS, DedupeSpec, TimeSpan
+from dil.execution.spark_types import arrow_schema
+from dil.model.dedupe import COLUMN, DedupeSpec, TimeSpan
 from dil.model.windows import quoted
 
 Published = Callable[[TimeSpan], View | None]
@@ -53,6 +45,9 @@ def without_repeats(
 
     ``published`` gives the published rows that may be near the times of a span, and ``frame_of``
     their DataFrame. Rows without a key or a time stay: it is unknown which rows they repeat.
+
+    Raises:
+        QueryError: a key cannot be compared with the key of published rows.
     """
     from pyspark.sql import functions
 
@@ -67,7 +62,7 @@ def without_repeats(
     before = published(span)
     if before is not None:
         known = frame_of(before)
-        _refuse_other_kinds(frame, known, spec)
+        refuse_other_kinds(arrow_schema(frame.schema), arrow_schema(known.schema), spec)
         near = functions.col(TIME).between(least - within, most + within)
         places = functions.lit(PUBLISHED).cast("long")
         judged = _judged(known, spec, places).where(near).unionAll(judged)
@@ -78,29 +73,6 @@ def without_repeats(
     return Deduped(numbered.join(repeats, PLACE, "left_anti").drop(PLACE), span, release)
 
 
-def _refuse_other_kinds(new: Any, known: Any, spec: DedupeSpec) -> None:  # noqa: ANN401 - DataFrames
-    """Refuse keys that Spark would compare as other values: "007" as the number 7.
-
-    Raises:
-        QueryError: a key is a text, or a fraction, in only one of the two frames.
-    """
-    for name in spec.keys:
-        one, other = new.schema[name].dataType, known.schema[name].dataType
-        if _kind(one) != _kind(other):
-            raise QueryError(
-                f"{KEYS} names {name}, which is {one.simpleString()} in the query's result and "
-                f"{other.simpleString()} in the published rows: these types cannot be compared",
-                f"Let the query give it the published type: CAST({quoted(name)} AS"
-                f" {other.simpleString()}). Or give the job another job.name and table.",
-            )
-
-
-def _kind(found: DataType) -> str:
-    if isinstance(found, StringType):
-        return "text"
-    return "fraction" if isinstance(found, FloatType | DoubleType) else "other"
-
-
 def _judged(frame: Any, spec: DedupeSpec, places: Any) -> Any:  # noqa: ANN401 - DataFrames
     """Return the keys, the times in microseconds and the places of rows that have both."""
     from pyspark.sql import functions
@@ -108,7 +80,8 @@ def _judged(frame: Any, spec: DedupeSpec, places: Any) -> Any:  # noqa: ANN401 -
     keys = [functions.col(quoted(name)) for name in spec.keys]
     text = f"unix_micros({event_time_of(frame, spec.column, COLUMN)})"
     found = frame.select(*keys, functions.expr(text).alias(TIME), places.alias(PLACE))
-    return found.dropna()
+    # Spark's dropna would take away keys that are NaN, too.
+    return found.where(" AND ".join(f"{quoted(name)} IS NOT NULL" for name in found.columns))
 
 
 @dataclass(frozen=True, slots=True)

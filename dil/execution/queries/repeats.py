@@ -16,7 +16,9 @@ import pyarrow.compute as pc
 
 from dil.errors import QueryError
 from dil.model.dedupe import COLUMN, KEYS, DedupeSpec, TimeSpan
+from dil.model.windows import quoted
 from dil.reshaping.dataset_reading import Statistics
+from dil.types.hive import flat_word
 
 # The place of a row among the rows of a query; published rows have places before all of them.
 PLACE, TIME = "__dil_place", "__dil_time"
@@ -44,6 +46,30 @@ def require_columns(schema: pa.Schema, spec: DedupeSpec) -> None:
                 f"{name} is {kind}, and {KEYS} needs single values",
                 "Name a part of it in the query, as a column of its own.",
             )
+
+
+def refuse_other_kinds(rows: pa.Schema, published: pa.Schema, spec: DedupeSpec) -> None:
+    """Refuse keys that would be compared as other values: "007" as the number 7.
+
+    Raises:
+        QueryError: a key is a text, or a fraction, in only one of the two schemas.
+    """
+    for name in spec.keys:
+        new, known = rows.field(name).type, published.field(name).type
+        if _kind(new) != _kind(known):
+            wanted = flat_word(known) or str(known)
+            raise QueryError(
+                f"{KEYS} names {name}, which is {flat_word(new) or new} in the query's result and "
+                f"{wanted} in the published rows: these types cannot be compared",
+                f"Let the query give it the published type: CAST({quoted(name)} AS {wanted})."
+                " Or give the job another job.name and table.",
+            )
+
+
+def _kind(found: pa.DataType) -> str:
+    if pa.types.is_string(found) or pa.types.is_large_string(found):
+        return "text"
+    return "fraction" if pa.types.is_floating(found) else "other"
 
 
 @dataclass(frozen=True, slots=True)

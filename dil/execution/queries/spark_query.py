@@ -264,9 +264,10 @@ def _is_input(node: Any) -> bool:  # noqa: ANN401 - a node of a plan in the JVM
 
 def _refused(spec: QuerySpec, error: PySparkException) -> QueryError:
     views = ", ".join(each.view for each in spec.inputs)
+    named = f"Its view is {views}" if len(spec.inputs) == 1 else f"Its views are {views}"
     return QueryError(
         f"Spark refuses the query{_at(spec, error)}: {_said(error)}",
-        f"Correct {_place(spec)}. Views are {views}.",
+        f"Correct {_place(spec)}. {named}.",
     )
 
 

@@ -116,7 +116,7 @@ class PostgresqlDialect(Dialect):
         return postgresql.errors()
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Return an error's meaning by its SQLSTATE, else by its text, and the advice."""
+        """Return advice and the error's meaning, found by its SQLSTATE, or else by its text."""
         state = getattr(error, "sqlstate", None)
         text = " ".join(_NOISE.sub("", str(error)).split()).rpartition("ERROR: ")[2].strip()
         fault = postgresql.fault_of(state, text)

@@ -11,6 +11,7 @@ from dil.execution.executor import Execution, Watch, job_of_tasks
 from dil.execution.queries.query import Query, QueryResult, View, in_order, view_of
 from dil.execution.queries.repeats import NearSpan
 from dil.model.dedupe import DedupeSpec, TimeSpan
+from dil.model.derived import RUN_ANEW
 from dil.model.job import Job, QueryMode, QuerySpec
 from dil.model.task import RunContext, TaskReport
 from dil.run.active_run import ActiveRun
@@ -82,8 +83,9 @@ def published_near(
     if absent:
         raise QueryError(
             f"the dataset has no column {', '.join(absent)}, by which repeats are found",
-            "Another query published its rows, or a converter renames columns."
-            " Give the job another job.name and table, or other ms.dedupe.keys.",
+            "Another query published its rows, or a converter renames columns. To make the dataset"
+            f" anew: {RUN_ANEW}. Or give the job another job.name and table, or other"
+            " ms.dedupe.keys.",
         )
     return replace(found, columns=spec.columns, may_match=NearSpan(spec.column, near))
 

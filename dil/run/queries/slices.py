@@ -1,7 +1,8 @@
-"""Chooses the slices of input chains that a run of a derived dataset reads; reads only state.
+"""Chooses the slices of input chains that a run of a derived dataset reads.
 
-The cost grows with the number of inputs and of their new blocks, never with the length of a chain
-(rule C23).
+It reads only state, and looks for a file only if a block behind the slice removed it. The cost
+grows with the number of inputs and of their new blocks, never with the length of a chain (rule
+C23).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from dil.model.dataset import Commit
 from dil.model.derived import InputSlice, QueryStep
+from dil.model.file_rows import gone_file
 from dil.model.interval import Interval
 from dil.model.job import DatasetInput, Job, QueryMode, QuerySpec
 from dil.model.json import JsonObject, compact
@@ -22,9 +24,11 @@ from dil.model.windows import Closing, WindowSpec
 from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.observe.progress import counted
 from dil.observe.query_view import InputLine, QueryPlanView, blocks_text
+from dil.planning.timelabels import timelabels
 from dil.run.options import RunOptions
 from dil.state.blocks.canonical import instant_of
 from dil.state.chain.chain_rows import data_event_at
+from dil.state.chain.slices import is_live
 from dil.state.databases.database import Transaction
 from dil.state.derived.appending import require_sound_query
 from dil.state.derived.earlier_inputs import refuse_inputs_read_before, refuse_other_reading
@@ -32,6 +36,7 @@ from dil.state.derived.input_rows import InputReading, InputRows, place_of
 from dil.state.derived.inputs import StoredInput, open_input
 from dil.state.derived.planning import QueryPlan, SliceLimits, plan_query, transform_in_force
 from dil.state.opening import open_snapshot
+from dil.storage import filesystem_for
 
 log = logging.getLogger(__name__)
 
@@ -182,7 +187,11 @@ def _planned(
     if not spec.mode.reads_whole:
         refuse_inputs_read_before(own, name, slices)
         by_label = frozenset(each.dataset for each in spec.inputs if each.reads_closed)
-        refuse_other_reading(transform_in_force(own, name), slices, by_label)
+        refuse_other_reading(own, name, slices, by_label)
+    slices = tuple(
+        replace(taken, closed=item.reads_closed)
+        for item, taken in zip(spec.inputs, slices, strict=True)
+    )
     places = [
         _place(item, taken, chains[item.dataset])
         for item, taken in zip(spec.inputs, slices, strict=True)
@@ -200,6 +209,7 @@ def _planned(
             replace(each, read=reading.rows())
             for each, reading in zip(places, readings, strict=True)
         ]
+        _refuse_gone(places, chains)
         # A compaction gives new offsets to rows that were read before.
         runs = is_full or any(each.read.parts for each in places)
     return PlannedQuery(
@@ -210,6 +220,24 @@ def _planned(
         closed,
         sum(chains[each.input.dataset].sequence - each.last for each in places),
     )
+
+
+def _refuse_gone(places: Iterable[PlannedInput], chains: Mapping[str, StoredInput]) -> None:
+    """Refuse files that a block behind the slice removed, as a replace does, and that are deleted.
+
+    Raises:
+        StateError: there is such a file.
+    """
+    for each in places:
+        chain = chains[each.input.dataset]
+        if each.last == chain.sequence or each.read.has_op:  # a changelog keeps its files
+            continue
+        for part in each.read.parts:
+            if not is_live(chain.tx, chain.dataset_id, part.uri):
+                files = filesystem_for(part.uri)
+                path = files.path_of(part.uri)
+                if not files.exists(path):
+                    raise gone_file(path)
 
 
 def _waits(places: Iterable[PlannedInput], changes: Iterable[bool]) -> Iterator[str]:
@@ -300,8 +328,6 @@ def _label_of_run(job: Job, now_ms: int) -> str | None:
     """Return the timelabel for rows without a time; None if rows have no timelabels."""
     if job.planning.timelabel is None or not job.planning.timelabel.column:
         return None
-    from dil.planning.timelabels import timelabels  # few queries have labels
-
     return timelabels(job.planning.timelabel, now_ms)(Interval(0, max(now_ms, 1)))
 
 

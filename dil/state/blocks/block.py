@@ -200,7 +200,7 @@ def _carried_input(last: DataEvent | None, dataset_id: str) -> InputSlice:
     item = carried_input(last, dataset_id)
     if item is None:
         return InputSlice(dataset_id, None, None, None, None)
-    return InputSlice(dataset_id, item.last_block, None, item.last_offset, None)
+    return InputSlice(dataset_id, item.last_block, None, item.last_offset, None, item.closed)
 
 
 def _configured(tip: ChainHead, event: ConfigEvent, sequence: int) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """The JSON form of the metadata chain's events (rules C11 to C13).
 
 Fields that Open Data Fabric defines are always written, absent ones as null; our own fields
-(``parts``, ``removes``, ``lateData``, ``changelogData``, ``judgedBy``, ``stream``, ``lastEventMs``)
-are left out if absent (rule C10). Reading checks the type of each known field and ignores unknown
-members.
+(``parts``, ``removes``, ``lateData``, ``changelogData``, ``judgedBy``, ``stream``,
+``lastEventMs``, and ``closed`` of an input) are left out if absent (rule C10). Reading checks the
+type of each known field and ignores unknown members.
 """
 
 from __future__ import annotations
@@ -189,13 +189,14 @@ def _source_state_json(state: SourceState | None) -> JsonObject | None:
 
 
 def _input_json(item: InputSlice) -> JsonObject:
-    return {
+    fields: JsonObject = {
         "datasetId": item.dataset_id,
         "prevBlockHash": item.prev_block_hash,
         "newBlockHash": item.new_block_hash,
         "prevOffset": item.prev_offset,
         "newOffset": item.new_offset,
     }
+    return fields if item.closed is None else {**fields, "closed": item.closed}
 
 
 def _read_slice(fields: Mapping[str, Any] | None) -> Slice | None:
@@ -283,4 +284,11 @@ def _read_input(fields: Mapping[str, Any]) -> InputSlice:
         new_block_hash=optional(fields, "newBlockHash", str),
         prev_offset=optional(fields, "prevOffset", int),
         new_offset=optional(fields, "newOffset", int),
+        closed=_read_closed(fields.get("closed")),
     )
+
+
+def _read_closed(found: object) -> bool | None:
+    if found is None or isinstance(found, bool):
+        return found
+    raise TypeError(f"closed is {found!r}")

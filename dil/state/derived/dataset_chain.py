@@ -20,7 +20,7 @@ from dil.errors import StateError
 from dil.model.dataset import is_compaction
 from dil.model.file_rows import FileRows
 from dil.state.blocks.canonical import SHA2_256, system_time_text
-from dil.state.blocks.events import ConfigEvent, Slice, SliceFile
+from dil.state.blocks.events import ConfigEvent, DataEvent, Slice, SliceFile
 from dil.state.chain.as_of import sequence_as_of
 from dil.state.chain.chain_rows import config_event_at, read_stored
 from dil.state.databases.database import Transaction
@@ -169,6 +169,15 @@ class DatasetChain:
         first = NONE_YET if after == NONE_YET else self.position_of_offset(after + 1).block - 1
         return self._cut(first, end, after)
 
+    def all_parts_at(self, end: Position) -> tuple[tuple[FileRows, ...], bool]:
+        """Return all rows that the dataset has at a block, and whether it ever kept a changelog.
+
+        Raises:
+            StateError: a block is damaged.
+        """
+        found = self._added(NONE_YET, end, NONE_YET)
+        return found.cut(NONE_YET, end.offset), found.keeps_changelog
+
     def parts_between(self, start: Position, end: Position) -> tuple[FileRows, ...]:
         """Return the rows up to ``end`` that a reader at ``start`` has not seen.
 
@@ -210,19 +219,21 @@ class DatasetChain:
 
         ``is_new`` says that rows up to ``after`` were read in an earlier state of the dataset.
         """
+        found = self._added(first, end, after if is_new else NONE_YET)
+        return found.cut(after, end.offset)
+
+    def _added(self, first: int, end: Position, seen: int) -> _Added:
+        """Return the files that blocks ``(first, end.block]`` added, for a reader of rows ``seen``.
+
+        Raises:
+            StateError: a block names no files, or removed rows that the reader has.
+        """
         acts = self.acts(first, end.block)
-        seen = after if is_new else NONE_YET
         found = _Added(self.dataset, seen, is_whole=first == NONE_YET and seen == NONE_YET)
-        for number, data in self.chain.slices(first, end.block):
-            if data.parts is None:
-                raise StateError(
-                    f"block {number} of job {json.dumps(self.dataset)} names no files",
-                    "It was written by another tool. Its rows cannot be read through the chain.",
-                )
-            found.take(number, data, acts.get(number, ""))
+        for number, event in self.chain.events_with_data(first, end.block):
+            found.take(number, event, acts.get(number, ""))
         found.refuse_gone()
-        cut = (_cut_part(part, after, end.offset) for part in found.parts.values())
-        return tuple(sorted((part for part in cut if part.count), key=lambda part: part.offset))
+        return found
 
     def acts(self, first: int, last: int) -> Mapping[int, str]:
         """Return, by block number, the verbs of acts whose files are in blocks ``(first, last]``.
@@ -278,16 +289,27 @@ class _Added:
     """The files that a stretch of blocks added and that exist at its end, by path.
 
     The reader has the rows up to ``seen``. ``is_whole`` says that it has no rows, and begins at the
-    first block: then removed files never existed for it.
+    first block: then removed files never existed for it. ``keeps_changelog`` says that one of the
+    blocks has a changelog.
     """
 
     dataset: str
     seen: int
     is_whole: bool
     parts: dict[str, SliceFile] = field(default_factory=dict)
+    keeps_changelog: bool = False
     _gone: _GoneFiles = field(default_factory=_GoneFiles)
 
-    def take(self, number: int, data: Slice, act: str) -> None:
+    def take(self, number: int, event: DataEvent, act: str) -> None:
+        self.keeps_changelog = self.keeps_changelog or event.changelog is not None
+        data = event.new_data
+        if data is None:
+            return
+        if data.parts is None:
+            raise StateError(
+                f"block {number} of job {json.dumps(self.dataset)} names no files",
+                "It was written by another tool. Its rows cannot be read through the chain.",
+            )
         # A reader that has rows of this very block has seen which files it removed.
         is_seen = data.start is not None and data.start <= self.seen
         gone = [] if is_seen else [part for part in data.removes if self._is_seen(part)]
@@ -297,7 +319,7 @@ class _Added:
             self._gone.add(number, gone)
             for part in data.removes:
                 self.parts.pop(part.path, None)
-            parts = data.parts or ()
+            parts = data.parts
             new = parts if not act else [each for each in parts if not self._gone.has_back(each)]
             self.parts.update((part.path, part) for part in new)
         elif len(gone) < len(data.removes) or any(self._is_unseen(part) for part in gone):
@@ -307,6 +329,11 @@ class _Added:
                 f"{_ANEW} Run `dil compact` when readers have caught up.",
             )
         # Otherwise the same rows would be read again, under new offsets.
+
+    def cut(self, after: int, last: int) -> tuple[FileRows, ...]:
+        """Return the rows of the files with offsets ``(after, last]``, in their order."""
+        found = (_cut_part(part, after, last) for part in self.parts.values())
+        return tuple(sorted((part for part in found if part.count), key=lambda part: part.offset))
 
     def refuse_gone(self) -> None:
         """Refuse files with rows that the reader has, if they were removed and did not return.

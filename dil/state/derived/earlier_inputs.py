@@ -10,10 +10,9 @@ import json
 from collections.abc import Sequence
 
 from dil.errors import StateError
-from dil.model.derived import MADE_ANEW, InputSlice
+from dil.model.derived import RUN_ANEW, InputSlice
 from dil.model.job import QueryMode
-from dil.model.json import JsonObject, JsonValue
-from dil.state.blocks.block import transform_inputs
+from dil.state.blocks.block import listed, transform_inputs
 from dil.state.chain.chain_rows import config_event_at
 from dil.state.databases.database import Transaction
 from dil.state.derived.inputs import StoredInput, open_input
@@ -39,26 +38,30 @@ def refuse_inputs_read_before(
                 f"input {json.dumps(name)} was read by an earlier query of"
                 f" {json.dumps(dataset_id)}, then left out of ms.query.inputs: it would be read"
                 " from its beginning, and its rows would be doubled",
-                "To read the whole inputs once and replace this dataset: dil run JOB.conf"
-                f" {MADE_ANEW}. Or give the job another job.name and table.",
+                f"To read the whole inputs once and replace this dataset: {RUN_ANEW}. Or give the"
+                " job another job.name and table.",
             )
 
 
 def refuse_other_reading(
-    transform: JsonObject | None, slices: Sequence[InputSlice], closed: frozenset[str]
+    tx: Transaction, dataset_id: str, slices: Sequence[InputSlice], closed: frozenset[str]
 ) -> None:
     """Refuse an input that is now read with ``closed`` and was read without, or the reverse.
 
     Its position does not say which labels were open there: their rows would be read twice, or
-    never. ``transform`` is the transform of the earlier rows, None if there are none.
+    never. ``slices`` follow the ones of the last data block, and say how those were read.
 
     Raises:
         StateError: there is such an input.
     """
-    before = frozenset(map(str, _listed(transform, "closed")))
-    for item in slices:
+    read = [item for item in slices if item.prev_block_hash is not None]
+    own = open_input(tx, dataset_id) if read else None
+    if own is None:
+        return
+    before = _read_by_label(own, read)
+    for item in read:
         name = item.dataset_id
-        if item.prev_block_hash is None or (name in before) == (name in closed):
+        if (name in before) == (name in closed):
             continue
         how = (
             "closed is set, and rows of this input were read without it: rows of labels that are "
@@ -69,14 +72,22 @@ def refuse_other_reading(
         )
         raise StateError(
             f"input {json.dumps(name)} of ms.query.inputs: {how}",
-            "Set it as it was. Or, to read the whole inputs once and replace this dataset: dil run"
-            f" JOB.conf {MADE_ANEW}.",
+            "Set it as it was. Or, to read the whole inputs once and replace this dataset:"
+            f" {RUN_ANEW}.",
         )
 
 
-def _listed(transform: JsonObject | None, name: str) -> list[JsonValue]:
-    found = None if transform is None else transform.get(name)
-    return found if isinstance(found, list) else []
+def _read_by_label(own: StoredInput, read: Sequence[InputSlice]) -> frozenset[str]:
+    """Return the inputs of which only rows of closed timelabels were read.
+
+    The transform in force says it, too. Its block is read only if the last data block does not say
+    it, because an earlier release wrote it, or if the transform is newer than that block.
+    """
+    is_newer = (own.source_sequence or 0) > (own.data_sequence or 0)
+    if is_newer or any(item.closed is None for item in read):
+        event = config_event_at(own.tx, own.dataset_id, own.source_sequence)
+        return frozenset() if event is None else frozenset(map(str, listed(event, "closed")))
+    return frozenset(item.dataset_id for item in read if item.closed)
 
 
 def _was_read(own: StoredInput, name: str) -> bool:

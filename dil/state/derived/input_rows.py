@@ -9,23 +9,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dil.errors import StateError
 from dil.model.beside import LATE_COLUMNS, OP_COLUMN, with_columns
-from dil.model.dataset import is_compaction
-from dil.model.derived import MADE_ANEW, InputSlice
+from dil.model.derived import RUN_ANEW, InputSlice
 from dil.model.file_rows import FileRows
 from dil.model.job import QueryMode
 from dil.model.json import JsonObject
 from dil.state.blocks.events import CLOSE_BOOKS, SideFile, SideFiles
+from dil.state.chain.changelogs import breaks_changelog
 from dil.state.derived.dataset_chain import NONE_YET, DatasetChain, Position
 from dil.state.derived.inputs import StoredInput
 
 _ANEW = (
-    "ms.query.mode=full reads the whole input again and replaces this dataset; once:"
-    f" dil run JOB.conf {MADE_ANEW}."
+    f"ms.query.mode=full reads the whole input again and replaces this dataset; once: {RUN_ANEW}."
 )
 
 
@@ -65,9 +64,21 @@ class InputReading:
         return self.reached.block
 
     def has_changes(self) -> bool:
-        """Return whether rows came or went there, or labels were closed whose rows are read."""
+        """Return whether rows came or went there, or labels were closed whose rows are read.
+
+        Raises:
+            StateError: rows came for a label that was closed and read before.
+        """
         if self.reads_closed:
-            return any(True for _ in self.chain.books(self.first, self.last))
+            kinds = {event.kind for _, event in self.chain.books(self.first, self.last)}
+            if not kinds <= {CLOSE_BOOKS}:
+                return True  # a label was reopened, which is refused by itself
+            came = self._came_for_read_labels()
+            if came and not self.reads_whole:
+                label, number = min(came.items())
+                what = f"adds rows of the timelabel {label}, which was closed and read"
+                raise self._broken(number, what)
+            return bool(kinds or came)
         if self.chain.has_data_in(self.first, self.last):
             return True
         return self.reads_late and any(True for _ in self._late_rows(self.first, self.last))
@@ -87,7 +98,7 @@ class InputReading:
         if self.reads_closed:
             parts = self._of_closed(dataset.parts_at(end))
         elif self.reads_whole:
-            parts, has_op = dataset.parts_at(end), self._has_changelog()
+            parts, has_op = dataset.all_parts_at(end)  # queries may name its column ever after
         elif (changed := self.changed_files()) is not None:
             parts, has_op = one_after_the_other(file for _, file in changed), True
         elif self.chain.has_data_in(self.first, self.last):
@@ -132,6 +143,30 @@ class InputReading:
                 raise self._broken(number, what)
         return frozenset(found)
 
+    def _came_for_read_labels(self) -> dict[str, int]:
+        """Return the labels that were closed before and not reopened, and for which rows came.
+
+        They have the number of the block. Such rows come from a run under
+        ``ms.timelabel.close=never``, which does not look at the books. Labels are mostly closed in
+        their order, so the earlier blocks that closed labels are only read if rows came for a label
+        before the one that was closed last.
+        """
+        newest = self.chain.last_until(self.first, (CLOSE_BOOKS,))
+        if newest is None:
+            return {}
+        (last,) = (event.body["timelabel"] for _, event in self.chain.books(newest - 1, newest))
+        acts = DatasetChain(self.chain).acts(self.first, self.last)
+        came = {
+            part.timelabel: number
+            for number, data in self.chain.slices(self.first, self.last)
+            for part in data.parts or ()
+            if number not in acts and part.rows and part.timelabel and part.timelabel <= str(last)
+        }
+        if not came:
+            return {}
+        before = replace(self, reads_whole=True, last=self.first).closed_labels()
+        return {label: number for label, number in came.items() if label in before}
+
     def schema_beside(self) -> str:
         """Return the text of the schema of rows beside the dataset: changed and late rows."""
         schema = DatasetChain(self.chain).schema_at(self.last)
@@ -147,11 +182,6 @@ class InputReading:
                 "(ms.publish.changelog=true), give new rows alone.",
             ) from error
 
-    def _has_changelog(self) -> bool:
-        """Return whether the dataset ever kept a changelog, so that queries name its column."""
-        events = self.chain.events_with_data(NONE_YET, self.last)
-        return any(event.changelog is not None for _, event in events)
-
     def changed_files(self) -> list[tuple[int, SideFile]] | None:
         """Return the changelog's files with their blocks, None if no block has any.
 
@@ -162,9 +192,10 @@ class InputReading:
         gap, is_kept = None, self.needs_changelog
         acts = DatasetChain(self.chain).acts(self.first, self.last)
         for number, event in self.chain.events_with_data(self.first, self.last):
+            if breaks_changelog(event, acts.get(number, "")):
+                gap = number
             changelog = event.changelog
             if changelog is None:
-                gap = gap if is_compaction(acts.get(number, "")) else number
                 continue
             is_kept = True
             if changelog.is_begun:
@@ -256,7 +287,7 @@ def mode_of(transform: JsonObject) -> QueryMode:
 
 
 def place_of(chain: StoredInput, block_hash: str | None, offset: int | None) -> Position | None:
-    """Return the position of a block and an offset, None if the chain has no such block."""
+    """Return the position that a block and an offset name; None if the chain lacks the block."""
     if block_hash is None:
         return Position()
     sequence = chain.sequence_of(block_hash)

@@ -16,14 +16,11 @@ from dil.publishing import publisher
 from dil.publishing.files import FileDestination
 from dil.storage.local import LocalFilesystem
 from tests.dumps import dump_story, dumped
+from tests.killed import KilledError, killed
 from tests.servers.http_server import HttpServer, Reply
 from tests.stories import Story, day, ids_of
 
 DEEP = "/".join(["d"] * 1500 + ["file"])
-
-
-class KilledError(BaseException):
-    """The process is gone."""
 
 
 @pytest.mark.parametrize(
@@ -60,11 +57,8 @@ def test_a_publish_that_a_bad_name_keeps_from_being_finished_can_be_given_up(
 ) -> None:
     story = Story(tmp_path, source)
 
-    def die(*_: object) -> None:
-        raise KilledError
-
     with monkeypatch.context() as patch:
-        patch.setattr(publisher, "carry_out", die)
+        patch.setattr(publisher, "carry_out", killed)
         with pytest.raises(KilledError):
             story.run(day(1))
     (path,) = (tmp_path / "state").glob("*.db")
@@ -93,11 +87,8 @@ def test_a_publish_that_readers_see_is_kept_when_it_is_given_up(
 ) -> None:
     story = Story(tmp_path, source)
 
-    def die(*_: object) -> None:
-        raise KilledError
-
     with monkeypatch.context() as patch:
-        patch.setattr("dil.run.commit.append", die)
+        patch.setattr("dil.run.commit.append", killed)
         with pytest.raises(KilledError):
             story.run(day(1))
 
@@ -115,11 +106,8 @@ def test_what_readers_see_replaces_the_rows_before_it_when_the_publish_is_given_
     story = Story(tmp_path, source, **again)
     story.run(day(2))
 
-    def die(*_: object) -> None:
-        raise KilledError
-
     with monkeypatch.context() as patch:
-        patch.setattr(FileDestination, "_delete", die)
+        patch.setattr(FileDestination, "_delete", killed)
         with pytest.raises(KilledError):
             story.run(day(3))
 
@@ -135,11 +123,8 @@ def test_a_publish_is_not_given_up_by_a_job_that_publishes_elsewhere(
 ) -> None:
     story = Story(tmp_path, source)
 
-    def die(*_: object) -> None:
-        raise KilledError
-
     with monkeypatch.context() as patch:
-        patch.setattr("dil.run.commit.append", die)
+        patch.setattr("dil.run.commit.append", killed)
         with pytest.raises(KilledError):
             story.run(day(1))
     elsewhere = f"data.publisher.final.dir={tmp_path}/elsewhere"

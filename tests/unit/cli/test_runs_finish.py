@@ -14,21 +14,14 @@ from dil.state.amendments.last_act import watermark_at
 from dil.storage.local import LocalFilesystem
 from tests.dumps import dump_story, dumped, listed
 from tests.jobs import dataset, manifest_files, visible_files
+from tests.killed import KilledError, killed
 from tests.servers.http_server import HttpServer, Reply
 from tests.stories import Story, day, ids_of, work_unit
-
-
-class KilledError(BaseException):
-    """The process is gone."""
 
 
 @pytest.fixture
 def story(tmp_path: Path, source: HttpServer) -> Story:
     return Story(tmp_path, source)
-
-
-def die(*arguments, **options):
-    raise KilledError
 
 
 def dil(story: Story, room: str, verb: str, *options: str) -> int:
@@ -41,7 +34,7 @@ def test_an_undo_whose_copies_are_gone_is_finished_and_the_rows_stay_to_be_read(
     story.run(day(3))
     assert dil(story, "state", "forget", "--signature", work_unit(1, "a"), "--withdraw-files") == 0
     with monkeypatch.context() as patch:
-        patch.setattr(publisher, "carry_out", die)
+        patch.setattr(publisher, "carry_out", killed)
         dil(story, "state", "undo")
     for copy in (dataset(story.folder) / "_dil/withdrawn").rglob("*.parquet"):
         copy.unlink()
@@ -60,7 +53,7 @@ def test_an_undo_that_brings_back_a_part_leaves_the_watermark_before_the_rest(
     units = ("--signature", work_unit(1, "a"), "--signature", work_unit(1, "b"))
     assert dil(story, "state", "forget", *units, "--withdraw-files") == 0
     with monkeypatch.context() as patch:
-        patch.setattr(publisher, "carry_out", die)
+        patch.setattr(publisher, "carry_out", killed)
         dil(story, "state", "undo")
     copies = (dataset(story.folder) / "_dil/withdrawn").rglob("*.parquet")
     next(path for path in copies if unit_hash(work_unit(1, "a")) in path.name).unlink()
@@ -94,7 +87,7 @@ def test_a_finish_that_is_cut_off_leaves_no_file_that_the_manifest_does_not_know
             story.run(day(3))
     next(path for path in story.staged() if path.suffix == ".parquet").unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(LocalFilesystem, "delete_file", die)
+        patch.setattr(LocalFilesystem, "delete_file", killed)
         dil(story, "runs", "finish", "--without-lost")
 
     assert dil(story, "runs", "finish", "--without-lost") == 0
@@ -162,7 +155,7 @@ def test_a_page_that_replaced_an_earlier_one_is_listed_as_it_is_until_it_is_read
     lose_the_second_page(story, day(4), monkeypatch)
     if cut_off:
         with monkeypatch.context() as patch:
-            patch.setattr(LocalFilesystem, "delete_file", die)
+            patch.setattr(LocalFilesystem, "delete_file", killed)
             dil(story, "runs", "finish", "--without-lost")
 
     assert dil(story, "runs", "finish", "--without-lost") == 0

@@ -16,12 +16,9 @@ from dil.execution.executor import Execution
 from dil.publishing import publisher
 from dil.run import lease
 from dil.state import open_store
+from tests.killed import KilledError, killed
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, executor, ids_of
-
-
-class KilledError(BaseException):
-    """The process is gone."""
 
 
 @pytest.fixture
@@ -80,12 +77,9 @@ def test_a_run_that_is_under_way_is_told_with_its_process(
 def test_a_run_without_an_end_that_nobody_is_at_crashed(
     story: Story, dil: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def die(*_: object, **__: object) -> None:
-        raise KilledError
-
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "make_visible", die)
-        patch.setattr(type(story.store()), "end_run", die)
+        patch.setattr(publishing, "make_visible", killed)
+        patch.setattr(type(story.store()), "end_run", killed)
         with pytest.raises(KilledError):
             story.run(day(1))
 
@@ -101,11 +95,8 @@ def test_a_run_without_an_end_that_nobody_is_at_crashed(
 def test_files_that_get_lost_after_consent_are_not_left_out_unasked(
     story: Story, dil: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def die(*_: object, **__: object) -> None:
-        raise KilledError
-
     with monkeypatch.context() as patch:
-        patch.setattr(publisher, "carry_out", die)
+        patch.setattr(publisher, "carry_out", killed)
         with pytest.raises(KilledError):
             story.run(day(1))
     leased, kept = lease.leased, {}
@@ -119,7 +110,7 @@ def test_files_that_get_lost_after_consent_are_not_left_out_unasked(
             yield lease
 
     with monkeypatch.context() as patch:
-        patch.setattr(lease, "leased", late)
+        patch.setattr("dil.cli.runs.leased", late)
         told = dil("finish", "--yes", code=2)
 
     assert "nothing was done; restore the files" in told

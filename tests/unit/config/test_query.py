@@ -241,6 +241,26 @@ def test_event_time_has_no_sense_where_no_row_of_the_result_comes_late(lake, mod
     assert f"ms.event.column is set, and {what}" in problems(path)
 
 
+def test_a_run_that_makes_it_anew_passes_over_event_time_and_changelog_and_says_so(lake):
+    job = {
+        "ms__publish__mode": "merge",
+        "extract__primary__key__fields": "id",
+        "ms__publish__changelog": "true",
+        "ms__event__column": "amount",
+        "ms__event__watermark": "source_180ms",
+    }
+    path = lake.derive("big", BIG, **job)
+    anew = {"ms.query.mode": "full", "ms.publish.mode": "replace"}
+    loaded = config.load(path, overrides=anew, environ={})
+
+    assert (loaded.job.events, loaded.job.publishing.keeps_changelog) == (None, False)
+    said = {notice.key: notice.what for notice in loaded.infos}
+    assert "has no effect in this run" in said["ms.event.column"]
+    assert "has no effect in this run" in said["ms.publish.changelog"]
+    with pytest.raises(ConfigError, match=r"ms\.event\.column is set, and ms\.query\.mode=full"):
+        config.load(path, overrides={**anew, "ms.event.column": "amount"}, environ={})
+
+
 def test_a_derived_dataset_is_no_stream(lake):
     text = problems(lake.derive("big", BIG, **{"ms.stream.mode": "ingest"}))
     assert "ms.stream.mode is ingest, and the job has ms.query.inputs" in text

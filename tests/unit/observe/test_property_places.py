@@ -27,6 +27,7 @@ KNOWN = {"ms.source.uri": Origin("a.conf", 3), "ms.ssl": Origin("a.conf", 7)}
             "Set ms.ssl={} (a.conf:7), or ms.source.uri=X (a.conf:3).",
         ),
         ("See ms.source.uri (a.conf:3)", "See ms.source.uri (a.conf:3)"),
+        ("dil run J -D ms.ssl={} sets ms.ssl", "dil run J -D ms.ssl={} sets ms.ssl (a.conf:7)"),
         ("no property", "no property"),
     ],
 )

@@ -16,6 +16,13 @@ from dil.run.job_run import run_job
 from tests.derived import Shop
 
 ANEW = {"ms.query.mode": "full", "ms.publish.mode": "replace"}
+MERGED_BY_CHANGES = {
+    "ms__publish__mode": "merge",
+    "extract__primary__key__fields": "id",
+    "ms__merge__op__field": "what",
+    "ms__merge__op__deletes": "1",
+    "ms__publish__changelog": "true",
+}
 
 
 @pytest.fixture
@@ -49,11 +56,7 @@ def test_a_dataset_merged_from_the_changelog_is_the_input(shop):
         "copy",
         "SELECT id, amount, op AS what FROM merged WHERE op <> 2",
         "merged",
-        ms__publish__mode="merge",
-        extract__primary__key__fields="id",
-        ms__merge__op__field="what",
-        ms__merge__op__deletes="1",
-        ms__publish__changelog="true",
+        **MERGED_BY_CHANGES,
     )
     third = shop.derive("third", "SELECT op, id FROM copy", "copy")
     for amounts, deleted in (({1: 1, 2: 2}, ()), ({2: 3, 4: 4}, (1,)), ({1: 7}, (2,))):
@@ -119,6 +122,26 @@ def test_a_merge_without_changelog_is_refused_and_the_next_one_begins_it_anew(sh
     shop.run(log)
     assert shop.rows("log", "op", "id", "amount") == Counter([(0, 1, 3), (0, 2, 1)])
     assert shop.verify(log).problems == ()
+
+
+def test_the_printed_command_makes_a_dataset_anew_that_keeps_a_changelog(shop):
+    copy = shop.derive("copy", "SELECT id, amount, op AS what FROM merged WHERE op <> 2", "merged",
+                       **MERGED_BY_CHANGES)  # fmt: skip
+    shop.put({1: 1, 2: 2})
+    shop.run(copy)
+    shop.put({1: 2}, changes={"ms.publish.changelog": "false"})
+    shop.put({2: 3})
+    with pytest.raises(StateError) as error:
+        shop.run(copy)
+
+    report = shop.run_as_printed(copy, error.value.fix)
+    assert report.exit_code == 0
+    shop.put({3: 3}, deleted=[1])
+    shop.run(copy)
+    assert shop.rows("copy", "id", "amount") == Counter([(2, 3), (3, 3)])
+    kept = [event["changelogData"]["isBegun"] for event in shop.data(copy)[::2]]
+    assert kept == [True, True], "the block between them is of the run that made it anew"
+    assert shop.verify(copy).problems == ()
 
 
 def test_a_changelog_that_begins_behind_blocks_without_rows_is_read_from_its_beginning(shop):

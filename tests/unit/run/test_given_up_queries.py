@@ -12,14 +12,7 @@ from dil.run.process import real_clock
 from dil.state.store.sql_store import SqlStateStore
 from dil.storage.local import LocalFilesystem
 from tests.derived import Lake
-
-
-class KilledError(BaseException):
-    """The process is gone."""
-
-
-def killed(*_args, **_changes):
-    raise KilledError
+from tests.killed import KilledError, killed
 
 
 @pytest.fixture

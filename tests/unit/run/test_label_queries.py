@@ -125,6 +125,39 @@ def test_a_reopened_label_is_refused_and_full_reads_what_is_closed(days):
     assert anew.sound()[0] == ()
 
 
+def fill_unseen(days, final):
+    """Let rows of a closed label be read again by a run that does not look at what is closed."""
+    assert main(["state", "forget", str(days.path), "--all", "--yes"]) == 0
+    days.fill(0, first=50)
+    changes = {"ms.timelabel.close": "never"}
+    run_job(config.load(days.path, overrides=changes, environ={}).job, final.options(2.5))
+    assert days.closed(4) == [0]
+
+
+def test_rows_that_came_for_a_closed_label_without_reopening_it_are_refused(days):
+    final = Derived(days)
+    days.run(2)
+    final.run(2)
+    fill_unseen(days, final)
+
+    with pytest.raises(StateError, match=f"adds rows of the timelabel {label(0)}, which") as error:
+        final.run(3)
+    assert "-D ms.query.mode=full -D ms.publish.mode=replace" in error.value.fix
+    assert final.ids() == Counter([0, 1, 2])
+
+
+def test_full_reads_closed_labels_again_for_which_rows_came_without_reopening_them(days):
+    final = Derived(days, ms__query__mode="full")
+    days.run(2)
+    final.run(2)
+    fill_unseen(days, final)
+
+    assert final.run(3).rows == 3
+    assert final.ids() == Counter([50, 51, 52])
+    assert final.run(3).status == "nothing_due"
+    assert final.sound()[0] == ()
+
+
 def inputs(days, **changes):
     return json.dumps([{"job": days.path.name, "as": "o", **changes}])
 

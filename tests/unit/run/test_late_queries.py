@@ -15,6 +15,7 @@ from dil.operator.replaying import ReplayOutcome
 from dil.run.process import real_clock
 from dil.storage.local import LocalFilesystem
 from tests.derived import Lake
+from tests.killed import KilledError, killed
 
 HOUR = 3_600_000
 SCHEMA = [
@@ -28,14 +29,6 @@ EVENTS = {
     "ms.event.max.future": "P9999D",
 }
 BESIDE = {**EVENTS, "ms.late.action": "side_table"}
-
-
-class KilledError(BaseException):
-    """The process is gone."""
-
-
-def killed(*_args, **_changes):
-    raise KilledError
 
 
 class Meters(Lake):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sqlite3
 from collections import Counter
 from contextlib import closing
@@ -13,14 +12,11 @@ from deltalake import DeltaTable
 
 from dil import config
 from dil.errors import ConfigError, LeaseHeldError, StateError
-from dil.operator.compaction import CompactionRequest, compact
-from dil.operator.replaying import ReplayOutcome
 from dil.run.job_run import run_job
 from dil.run.queries.slices import plan_slices
 from dil.state import open_store
-from dil.state.databases.sqlite_database import SqliteDatabase
 from tests.derived import SCHEMA, Lake
-from tests.unit.state.derived_store import CountingTransaction
+from tests.unit.state.derived_store import counted_bodies
 
 BIG = "SELECT id, amount FROM orders WHERE amount >= 50"
 
@@ -28,12 +24,6 @@ BIG = "SELECT id, amount FROM orders WHERE amount >= 50"
 @pytest.fixture
 def lake(tmp_path):
     return Lake(tmp_path)
-
-
-def compacted(lake, path):
-    lake.now += 60_000
-    found = compact(lake.job(path), CompactionRequest(clock=lambda: lake.now))
-    assert found.removed > len(found.added)
 
 
 def test_each_run_takes_the_rows_that_are_new_and_each_row_once(lake):
@@ -316,21 +306,25 @@ def test_planning_a_third_dataset_reads_one_block_of_its_own_however_many_there_
     assert lake.ids("third") == Counter([0, 20])
     assert len(lake.data(third)) == 40
     job = lake.job(third)
-    counted = []
-    snapshot = SqliteDatabase.snapshot
-    with pytest.MonkeyPatch.context() as patch:
-
-        def counting(self):
-            found = CountingTransaction(snapshot(self))
-            found.close = found.tx.close
-            counted.append(found)
-            return found
-
-        patch.setattr(SqliteDatabase, "snapshot", counting)
+    with counted_bodies() as bodies:
         plan_slices(job, job.query, lambda: lake.now)
-    assert sum(each.bodies.get("third", 0) for each in counted) == 1
+    assert bodies["third"] == 1
     for path in (rare, third):
         assert lake.verify(path).problems == ()
+
+
+def test_planning_a_full_reading_reads_each_block_of_its_input_once(lake):
+    every = lake.derive("every", "SELECT * FROM orders", ms__query__mode="full")
+    job, found = lake.job(every), []
+    for number in range(2):
+        for _ in range(5):
+            lake.feed(number)
+        with counted_bodies() as bodies:
+            planned = plan_slices(job, job.query, lambda: lake.now)
+        found.append(bodies["orders"])
+
+    assert planned.rows == 10
+    assert found[1] - found[0] == 5
 
 
 def test_a_second_run_at_the_same_time_is_refused(lake):
@@ -383,7 +377,7 @@ def test_a_compaction_of_an_input_brings_no_row_again(lake):
     lake.feed(*range(10))
     lake.feed(*range(10, 20))
     lake.run(big)
-    compacted(lake, lake.orders)
+    lake.compact(lake.orders)
 
     report = lake.run(big, executor=None)  # which would start Spark
 
@@ -405,31 +399,10 @@ def test_a_compaction_before_the_first_read_is_taken_whole_whatever_cuts_the_sli
         lake.orders.write_text(text.replace(schema, json.dumps([*SCHEMA, more])))
     lake.feed(3)
     lake.feed(4)
-    compacted(lake, lake.orders)
+    lake.compact(lake.orders)
     lake.feed(5)
     while lake.run(every).status == "success":
         pass
-
-    assert lake.ids("every") == Counter([1, 2, 3, 4, 5])
-    assert lake.verify(every).problems == ()
-
-
-def test_a_compaction_of_read_rows_with_others_is_refused_and_full_is_the_way_out(lake):
-    every = lake.derive("every", "SELECT * FROM orders", ms__query__input__max__blocks="4")
-    lake.feed(1, 2)
-    lake.run(every)
-    lake.feed(3)
-    lake.feed(4)
-    compacted(lake, lake.orders)
-
-    with pytest.raises(StateError, match="merges rows that were read before") as error:
-        lake.run(every)
-    given = {"ms.query.mode": "full", "ms.publish.mode": "replace"}
-    assert all(f"-D {key}={value}" in error.value.fix for key, value in given.items())
-    job = config.load(every, overrides=given, environ={}).job
-    assert run_job(job, lake.options()).exit_code == 0
-    lake.feed(5)
-    lake.run(every)
 
     assert lake.ids("every") == Counter([1, 2, 3, 4, 5])
     assert lake.verify(every).problems == ()
@@ -440,7 +413,7 @@ def test_a_derived_dataset_is_compacted_as_others_are(lake):
     for start in (0, 10, 20):
         lake.feed(*range(start, start + 10))
         lake.run(big)
-    compacted(lake, big)
+    lake.compact(big)
 
     assert lake.ids("big") == Counter(range(5, 30))
     assert lake.verify(big).problems == ()
@@ -512,45 +485,24 @@ def test_an_input_that_takes_rows_away_is_refused_where_only_its_chain_tells(lak
     assert lake.ids("copy") == Counter([1, 2])
 
 
-@pytest.mark.parametrize("before", ["append", "full"])
-def test_full_makes_everything_anew_for_a_changed_query_without_news(lake, before):
-    made = lake.derive("made", BIG, ms__query__mode=before)
-    lake.feed(*range(10))
-    lake.run(made)
-    lake.derive("made", "SELECT id, amount FROM orders WHERE id < 3", ms__query__mode="full")
+def test_rows_that_were_replaced_behind_the_slice_are_refused_when_it_is_planned(lake):
+    """A limit ends the slice before the block that replaced them."""
+    latest = lake.derive("latest", "SELECT * FROM orders", ms__query__mode="full")
+    store = {"type": "sqlite", "dir": str(lake.folder / "state")}
+    copy = lake.derive(
+        "copy",
+        "SELECT * FROM l",
+        ms__query__inputs=json.dumps([{"dataset": "latest", "as": "l", "state.store": store}]),
+        ms__query__input__max__blocks="4",
+    )
+    lake.feed(1, 2)
+    lake.run(latest)
+    lake.feed(3)
+    lake.run(latest)
+    job = lake.job(copy)
 
-    assert lake.run(made).rows == 3
-    assert lake.ids("made") == Counter(range(3))
-    assert lake.run(made).status == "nothing_due"
-    assert lake.verify(made).problems == ()
-    found = lake.replayed(made, first=4)
-    assert {each.outcome for each in found} == {ReplayOutcome.SAME}
-
-
-def test_a_changed_query_of_full_that_still_gives_no_row_is_due_once(lake):
-    made = lake.derive("made", "SELECT id FROM orders WHERE id < 0", ms__query__mode="full")
-    lake.feed(1)
-    lake.run(made)
-    lake.derive("made", "SELECT id FROM orders WHERE id < -1", ms__query__mode="full")
-
-    assert lake.run(made).exit_code == 0
-    assert lake.run(made).status == "nothing_due"
-    assert lake.verify(made).problems == ()
-
-
-def test_the_ways_out_of_an_older_state_are_those_of_a_derived_job(lake):
-    made = lake.derive("made", BIG, state__store__dir=str(lake.folder / "own"))
-    lake.feed(*range(10))
-    lake.run(made)
-    shutil.rmtree(lake.folder / "own")
-
-    with pytest.raises(StateError, match="its state knows of no publish") as error:
-        lake.run(made)
-    assert "-D ms.query.mode=full -D ms.publish.mode=replace" in error.value.fix
-    given = {"ms.query.mode": "full", "ms.publish.mode": "replace"}
-    job = config.load(made, overrides=given, environ={}).job
-    assert run_job(job, lake.options()).exit_code == 0
-    assert lake.ids("made") == Counter(range(5, 10))
+    with pytest.raises(StateError, match="is gone: its rows were replaced, withdrawn or put"):
+        plan_slices(job, job.query, lambda: lake.now)
 
 
 def test_full_that_gives_no_row_leaves_nothing(lake):

@@ -15,6 +15,7 @@ from dil.model.job import Job
 from dil.model.report import RunStatus
 from dil.model.task import Failure, TaskReport
 from dil.publishing import publisher
+from tests.killed import KilledError, killed
 from tests.servers.rows import DAY_MS
 from tests.stories import Story, day, executor, failing, ids_of, work_unit
 
@@ -31,20 +32,13 @@ IN_PART = SUCCESSFUL | {
 }
 
 
-class KilledError(BaseException):
-    """The driver is gone."""
-
-
 def crash(
     story: Story, monkeypatch: pytest.MonkeyPatch, now: int, job: Job | None = None, **options
 ) -> None:
     """Run until everything is staged and nothing is published."""
 
-    def die(*arguments, **options):
-        raise KilledError
-
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "make_visible", die)
+        patch.setattr(publishing, "make_visible", killed)
         with pytest.raises(KilledError):
             story.run(now, job, **options)
 

@@ -1,9 +1,12 @@
 """A store with root datasets and datasets derived from them, built block by block."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from dil.state.blocks.block import advance, carried, next_block
 from dil.state.blocks.canonical import watermark_text
@@ -125,7 +128,7 @@ class CountingTransaction(Transaction):
         self.tx = tx
         self.statements = 0
         self.rows_read = 0
-        self.bodies: dict[SqlValue, int] = {}
+        self.bodies: Counter[SqlValue] = Counter()
 
     def change(self, statement: str, *values: SqlValue) -> int:
         self.statements += 1
@@ -136,7 +139,7 @@ class CountingTransaction(Transaction):
         found = self.tx.rows(statement, *values)
         self.rows_read += len(found)
         if "payload" in statement.partition("FROM")[0]:
-            self.bodies[values[0]] = self.bodies.get(values[0], 0) + len(found)
+            self.bodies[values[0]] += len(found)
         return found
 
 
@@ -144,6 +147,23 @@ class CountingTransaction(Transaction):
 def counting(database: SqliteDatabase, *, writing: bool = False) -> Iterator[CountingTransaction]:
     with database.write() if writing else database.read() as tx:
         yield CountingTransaction(tx)
+
+
+@contextmanager
+def counted_bodies() -> Iterator[Counter[SqlValue]]:
+    """Count, by dataset, the block bodies that snapshots of a SQLite store read meanwhile."""
+    bodies: Counter[SqlValue] = Counter()
+    snapshot = SqliteDatabase.snapshot
+
+    def counting(self):
+        found = CountingTransaction(snapshot(self))
+        found.close = found.tx.close
+        found.bodies = bodies
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SqliteDatabase, "snapshot", counting)
+        yield bodies
 
 
 def statements_of(*modules: Mapping[str, object]) -> Sequence[str]:

@@ -1,6 +1,7 @@
 """What the next transaction of a derived dataset takes, and from how few rows that is known."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ from dil.errors import StateError
 from dil.state.blocks.events import ConfigEvent, InputSlice, Seed
 from dil.state.chain import as_of
 from dil.state.derived import inputs
+from dil.state.derived.earlier_inputs import refuse_other_reading
 from dil.state.derived.inputs import SliceFiles, slice_files
-from dil.state.derived.planning import SliceLimits
+from dil.state.derived.planning import SliceLimits, plan_query
 from tests.unit.state.derived_store import (
     Store,
     counting,
@@ -268,6 +270,31 @@ def test_a_slice_whose_end_is_unknown_has_no_files(store: Store) -> None:
         store.files(InputSlice("in", None, "f1220ab", None, 3))
     with pytest.raises(StateError, match=r"^V40: "):
         store.files(InputSlice("in", "f1220ab", "f1220ac", None, 3))
+
+
+@pytest.mark.parametrize(("closed", "bodies"), [(True, 1), (None, 2)])
+def test_how_an_input_was_read_is_in_its_slice_or_else_in_the_transform(
+    store: Store, closed: bool | None, bodies: int
+) -> None:
+    """Slices of earlier releases do not say it."""
+    how = {"inputs": ["in"], "engine": "spark", "query": "q"}
+    store.config("out", ConfigEvent("SetTransform", {**how, "closed": ["in"]}))
+    store.add("in", 1)
+    plan = store.plan("out")
+    store.query(
+        "out", plan, inputs=tuple(replace(each, closed=closed) for each in plan.event.inputs)
+    )
+    store.add("in", 1)
+    with counting(store.database) as tx:
+        slices = plan_query(tx, "out").event.inputs
+        refuse_other_reading(tx, "out", slices, frozenset({"in"}))
+    assert tx.bodies["out"] == bodies
+
+    with store.database.read() as tx, pytest.raises(StateError, match="closed is not set, and"):
+        refuse_other_reading(tx, "out", slices, frozenset())
+    store.config("out", ConfigEvent("SetTransform", how))  # of a full reading that found nothing
+    with store.database.read() as tx, pytest.raises(StateError, match="closed is set, and rows"):
+        refuse_other_reading(tx, "out", slices, frozenset({"in"}))
 
 
 @pytest.mark.parametrize("statement", statements_of(vars(inputs), vars(as_of)))

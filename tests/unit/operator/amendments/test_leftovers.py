@@ -11,13 +11,10 @@ import pytest
 from dil.cli.main import main
 from dil.storage.local import LocalFilesystem
 from tests.jobs import dataset
+from tests.killed import KilledError
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS
 from tests.stories import Story, day, ids_of, work_unit
-
-
-class KilledError(BaseException):
-    """The process is gone."""
 
 
 class PrunedStory(Story):

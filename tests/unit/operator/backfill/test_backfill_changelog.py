@@ -10,8 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dil.cli.main import main
+from dil.state.store.sql_store import SqlStateStore
 from dil.storage.local import LocalFilesystem
 from tests.backfills import Backfills, correct
+from tests.killed import KilledError, killed
 from tests.servers.http_server import HttpServer
 from tests.stories import ROWS_PER_DAY, Story, day
 
@@ -20,10 +22,6 @@ CHANGELOG = {
     "extract__primary__key__fields": "id,unit",
     "ms__publish__changelog": "true",
 }
-
-
-class KilledError(BaseException):
-    """The process is gone."""
 
 
 @pytest.fixture
@@ -65,6 +63,32 @@ def test_a_backfill_is_recorded_and_its_undo_lets_the_changelog_begin_anew(
     assert main(["state", "verify", str(story.folder / "orders.conf"), "--full"]) == 0
 
 
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+@pytest.mark.parametrize("verb", ["publish", "undo"])
+def test_an_act_on_a_table_that_is_cut_off_before_its_block_is_finished_with_its_changes(
+    tmp_path: Path, source: HttpServer, kind: str, verb: str
+) -> None:
+    table = {"ms__table__format": kind, "writer__file__path__type": ""}
+    story = Story(tmp_path, source, **CHANGELOG, **table)
+    story.run(day(4))
+    correct(source, "a", 5)
+    backfills = Backfills(story, 4)
+    definition = backfills.take(range(1, 3))
+    if verb == "undo":
+        backfills.publish(definition)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SqlStateStore, "commit", killed)
+        with pytest.raises(KilledError):
+            backfills.publish(definition) if verb == "publish" else backfills.undo(definition)
+    story.run(day(5))
+
+    every = ROWS_PER_DAY * 2
+    corrected = [(True, Counter({0: 4 * every})), (False, Counter({2: 1, 3: 1}))]
+    anew = verb == "undo"  # files that come back are no changes
+    assert changes(story) == [*corrected, (anew, Counter({0: (5 if anew else 1) * every}))]
+    assert main(["state", "verify", str(story.folder / "orders.conf"), "--full"]) == 0
+
+
 def test_a_publish_that_is_given_up_leaves_no_changelog(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,13 +96,13 @@ def test_a_publish_that_is_given_up_leaves_no_changelog(
     before = changes(story)
     move = LocalFilesystem.move
 
-    def killed(self, source, target, *, mode=None):
+    def only_changes(self, source, target, *, mode=None):
         if "_changelog" not in target:
             raise KilledError
         return move(self, source, target, mode=mode)
 
     with monkeypatch.context() as patch:
-        patch.setattr(LocalFilesystem, "move", killed)
+        patch.setattr(LocalFilesystem, "move", only_changes)
         with pytest.raises(KilledError):
             story.run(day(2))
     folder = next((story.folder / "lake").rglob("*_changelog"))

@@ -15,6 +15,7 @@ from dil.operator.backfill.status import Phase
 from dil.storage.local import LocalFilesystem
 from tests.backfills import Backfills, correct, notes_of, source_notes
 from tests.jobs import properties, published_ids
+from tests.killed import KilledError
 from tests.servers.http_server import HttpServer
 from tests.stories import ROWS_PER_DAY, Story, day, work_unit
 
@@ -22,10 +23,6 @@ MODES = {
     "window_replace": {"ms__publish__mode": "window_replace"},
     "merge": {"ms__publish__mode": "merge", "extract__primary__key__fields": "id,unit"},
 }
-
-
-class KilledError(BaseException):
-    """The process is gone."""
 
 
 @pytest.fixture
