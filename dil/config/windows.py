@@ -18,7 +18,7 @@ def window_spec(values: Properties, findings: Findings) -> WindowSpec | None:
     if query.mode != "windowed":
         names = {entry.name for entry in properties_of(WindowSection)}
         for name in sorted(names & values.explicit):
-            findings.problem(name, "has no effect here", f"Set {MODE}=windowed, or leave it out.")
+            findings.problem(name, "has no effect here", f"Leave it out, or set {MODE}=windowed.")
         return None
     for name in (SQL, FILE, FUNCTION):
         if name in values.explicit:

@@ -140,7 +140,8 @@ def refusal(state: str, reason: str, location: str, kind: str = "") -> DilError:
         state: Its SQLSTATE, empty if the driver gives none.
         reason: Its message.
         location: The source, without secrets.
-        kind: The class of SQLSTATE that belongs to the exception's class.
+        kind: The first two characters of the SQLSTATE that the exception's Java class stands for,
+            used if ``state`` is empty.
     """
     if _NO_DRIVER in reason:
         return no_driver(f"has no driver for {location}")
