@@ -71,7 +71,7 @@ class JobGroup(LazyGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of the arguments; if they begin with a job, the command ``shown``."""
+        """Find the command that the arguments name; it is ``shown`` if they begin with a job."""
         first = args[0]
         is_command = self.get_command(ctx, first) is not None
         path = Path(first)

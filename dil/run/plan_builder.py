@@ -153,8 +153,8 @@ def nothing_listed(job: Job) -> str:
 def approved(job: Job, store: StateStore, now_ms: int, saved: SavedPlan | Plan) -> Plan:
     """Return the part of the caller's plan that a run at ``now_ms`` (epoch ms UTC) has to run.
 
-    A plan from a file runs as it is, paced from now on. From a bare plan, which no change of state
-    outdates, only unfinished work units run.
+    A plan from a file runs as it is, paced from now on, unless state has changed since. A bare plan
+    is never too old: of its work units, those that are not done by now run.
 
     Raises:
         ConfigError: the plan was made for another job or configuration.

@@ -136,7 +136,7 @@ class StreamLoop:
             look = self.batches.look(self.around.now_ms())
             totals.add_look(look)
             if look.recovered:
-                log.info("finished first: %s", ", ".join(look.recovered))
+                log.info("first finished what earlier runs began: %s", ", ".join(look.recovered))
             due, self._takes = look.plan, look.takes
             self._begin()
             now_s = self.around.monotonic()
