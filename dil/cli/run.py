@@ -40,7 +40,7 @@ class _ReportingCommand(click.Command):
         info_name: str | None,
         args: list[str],
         parent: click.Context | None = None,
-        **extra: Any,  # noqa: ANN401 - those of click
+        **extra: Any,  # those of click
     ) -> click.Context:
         """Parse the arguments; with ``--json`` a mistake in them is also reported.
 

@@ -187,11 +187,11 @@ def _causes(error: Exception) -> Iterator[Any]:
         cause = cause.getCause()
 
 
-def _message(cause: Any) -> str:  # noqa: ANN401 - a Java exception
+def _message(cause: Any) -> str:  # a Java exception
     return str(cause.getMessage() or cause.getClass().getName())
 
 
-def _ancestry(cause: Any) -> tuple[str, ...]:  # noqa: ANN401 - a Java exception
+def _ancestry(cause: Any) -> tuple[str, ...]:  # a Java exception
     """Return the names of an exception's class and of its superclasses."""
     names = []
     found = cause.getClass()

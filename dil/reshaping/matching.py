@@ -360,7 +360,7 @@ class BoundsReader:
         return columns
 
 
-def _bounds_of(statistics: Any, kind: pa.DataType) -> tuple[Any, Any]:  # noqa: ANN401 - pq.Statistics
+def _bounds_of(statistics: Any, kind: pa.DataType) -> tuple[Any, Any]:  # pq.Statistics
     """Return the least and the greatest key of a row group, None if they are not known."""
     if statistics is None or not statistics.has_min_max:
         return _UNKNOWN

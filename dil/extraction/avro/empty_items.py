@@ -74,7 +74,7 @@ class EmptyItems:
         inside = (field["type"] for field in found["fields"])
         return name not in above and all(self._is_empty(each, above | {name}) for each in inside)
 
-    def _resolved(self, avro: AvroType) -> Any:  # noqa: ANN401 - the JSON of a schema
+    def _resolved(self, avro: AvroType) -> Any:  # the JSON of a schema
         found = self._named.get(avro, avro) if isinstance(avro, str) else avro
         is_wrapped = isinstance(found, dict) and isinstance(found["type"], dict | list)
         return self._resolved(found["type"]) if is_wrapped else found

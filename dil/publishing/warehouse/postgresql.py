@@ -244,7 +244,7 @@ class PostgresqlDialect(Dialect):
 class _Connection(Connection):
     """One ADBC connection, in autocommit mode until a transaction begins."""
 
-    def __init__(self, connection: Any) -> None:  # noqa: ANN401 - untyped driver
+    def __init__(self, connection: Any) -> None:  # untyped driver
         self._connection = connection
 
     def begin(self) -> None:
