@@ -145,7 +145,7 @@ class RunReport:
         recovered: Run ids of earlier runs that this run finished or adopted first.
         notes: Sentences for people: warnings, zero rows although rows were usual.
         requests: Number of requests that all attempts sent to the source, repeated ones included.
-        rows_read: Number of rows that the source gave.
+        rows_read: Number of rows that the source gave, or that the query read from its inputs.
         rows_dropped: Number of rows that conversion left out.
         is_validation: Whether the job validates rows and writes none.
         retries: Number of retries after a failure: attempts of work units after the first, and

@@ -69,8 +69,12 @@ def report(
         *answer_notes(good, publishing.refused_dir(spec)),
         *planned.secondary.notes,
     )
+    counted = summary(run, status, plan, tasks)
+    if planned.query is not None:  # its tasks count the rows that the query returned
+        has_run = any(not task.adopted for task in tasks)
+        counted = replace(counted, rows_read=planned.query.rows if has_run else 0)
     return replace(
-        summary(run, status, plan, tasks),
+        counted,
         rows=published.rows,
         bytes=_visible_bytes(run, published),
         files=published.files,

@@ -35,6 +35,7 @@ def test_each_run_takes_the_rows_that_are_new_and_each_row_once(lake):
     second = lake.run(big)
 
     assert (first.rows, second.rows) == (5, 15)
+    assert (first.rows_read, second.rows_read) == (10, 15)
     assert lake.ids("big") == Counter(range(5, 25))
     taken = [event["queryInputs"][0] for event in lake.data(big)]
     assert [(each["prevOffset"], each["newOffset"]) for each in taken] == [(None, 9), (9, 24)]
