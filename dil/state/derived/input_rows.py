@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from dil.errors import StateError
 from dil.model.beside import LATE_COLUMNS, OP_COLUMN, with_columns
+from dil.model.books import BOOKS
 from dil.model.derived import RUN_ANEW, InputSlice
 from dil.model.file_rows import FileRows
+from dil.model.interval import Interval
 from dil.model.job import QueryMode
 from dil.model.json import JsonObject
+from dil.state.blocks.books import books_of
 from dil.state.blocks.events import CLOSE_BOOKS, SideFile, SideFiles
 from dil.state.chain.changelogs import breaks_changelog
 from dil.state.derived.dataset_chain import NONE_YET, DatasetChain, Position
 from dil.state.derived.inputs import StoredInput
+from dil.state.runs.details import checkpoint
+from dil.text.windows import label_start
 
 _ANEW = (
     f"ms.query.mode=full reads the whole input again and replaces this dataset; once: {RUN_ANEW}."
@@ -67,18 +72,18 @@ class InputReading:
         """Return whether rows came or went there, or labels were closed whose rows are read.
 
         Raises:
-            StateError: rows came for a label that was closed and read before.
+            StateError: rows came for a label that was closed and read before, or it was reopened.
         """
         if self.reads_closed:
-            kinds = {event.kind for _, event in self.chain.books(self.first, self.last)}
-            if not kinds <= {CLOSE_BOOKS}:
-                return True  # a label was reopened, which is refused by itself
+            has_books = any(True for _ in self.chain.books(self.first, self.last))
+            if has_books and not self.reads_whole:
+                self.closed_labels()  # it refuses a label that was read and reopened
             came = self._came_for_read_labels()
             if came and not self.reads_whole:
                 label, number = min(came.items())
                 what = f"adds rows of the timelabel {label}, which was closed and read"
                 raise self._broken(number, what)
-            return bool(kinds or came)
+            return has_books or bool(came)
         if self.chain.has_data_in(self.first, self.last):
             return True
         return self.reads_late and any(True for _ in self._late_rows(self.first, self.last))
@@ -144,28 +149,32 @@ class InputReading:
         return frozenset(found)
 
     def _came_for_read_labels(self) -> dict[str, int]:
-        """Return the labels that were closed before and not reopened, and for which rows came.
+        """Return the labels that were closed before, and for which rows came, with the block.
 
-        They have the number of the block. Such rows come from a run under
-        ``ms.timelabel.close=never``, which does not look at the books. Labels are mostly closed in
-        their order, so the earlier blocks that closed labels are only read if rows came for a label
-        before the one that was closed last.
+        Such rows come from a run under ``ms.timelabel.close=never``, which does not look at the
+        books, or from a label that was reopened. The work does not grow with the labels that are
+        closed: the first change since says what a label was, and the books are kept as they are now
+        for a label that has not changed.
         """
-        newest = self.chain.last_until(self.first, (CLOSE_BOOKS,))
-        if newest is None:
-            return {}
-        (last,) = (event.body["timelabel"] for _, event in self.chain.books(newest - 1, newest))
         acts = DatasetChain(self.chain).acts(self.first, self.last)
         came = {
             part.timelabel: number
             for number, data in self.chain.slices(self.first, self.last)
             for part in data.parts or ()
-            if number not in acts and part.rows and part.timelabel and part.timelabel <= str(last)
+            if number not in acts and part.rows and part.timelabel
         }
-        if not came:
+        if not came or self.chain.last_until(self.first, (CLOSE_BOOKS,)) is None:
             return {}
-        before = replace(self, reads_whole=True, last=self.first).closed_labels()
-        return {label: number for label, number in came.items() if label in before}
+        changed: dict[str, bool] = {}
+        for _, event in self.chain.books(self.first, self.chain.sequence):
+            changed.setdefault(str(event.body["timelabel"]), event.kind != CLOSE_BOOKS)
+        now = books_of(checkpoint(self.chain.tx, self.chain.dataset_id, BOOKS))
+
+        def was_closed(label: str) -> bool:
+            low = label_start(label)
+            return changed.get(label, now.is_closed(Interval(low, low + 1)))
+
+        return {label: number for label, number in came.items() if was_closed(label)}
 
     def schema_beside(self) -> str:
         """Return the text of the schema of rows beside the dataset: changed and late rows."""

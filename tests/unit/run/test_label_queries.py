@@ -125,13 +125,14 @@ def test_a_reopened_label_is_refused_and_full_reads_what_is_closed(days):
     assert anew.sound()[0] == ()
 
 
-def fill_unseen(days, final):
+def fill_unseen(days, final, day=0, forgotten=("--all",)):
     """Let rows of a closed label be read again by a run that does not look at what is closed."""
-    assert main(["state", "forget", str(days.path), "--all", "--yes"]) == 0
-    days.fill(0, first=50)
+    assert main(["state", "forget", str(days.path), *forgotten, "--yes"]) == 0
+    days.fill(day, first=50)
+    closed = days.closed(4)
     changes = {"ms.timelabel.close": "never"}
-    run_job(config.load(days.path, overrides=changes, environ={}).job, final.options(2.5))
-    assert days.closed(4) == [0]
+    run_job(config.load(days.path, overrides=changes, environ={}).job, final.options(day + 2.5))
+    assert days.closed(4) == closed
 
 
 def test_rows_that_came_for_a_closed_label_without_reopening_it_are_refused(days):
@@ -144,6 +145,34 @@ def test_rows_that_came_for_a_closed_label_without_reopening_it_are_refused(days
         final.run(3)
     assert "-D ms.query.mode=full -D ms.publish.mode=replace" in error.value.fix
     assert final.ids() == Counter([0, 1, 2])
+
+
+def test_rows_that_came_unseen_are_refused_behind_a_label_that_was_reopened_since(days):
+    """The reopened label was closed after the last run, so nobody has read its rows yet."""
+    final = Derived(days)
+    days.run(2)
+    final.run(2)
+    fill_unseen(days, final)
+    days.run(3)
+    assert main(["timelabels", "reopen", str(days.path), label(1), "--yes"]) == 0
+
+    with pytest.raises(StateError, match=f"adds rows of the timelabel {label(0)}, which"):
+        final.run(3)
+
+
+def test_rows_that_came_unseen_are_refused_for_a_label_behind_the_one_closed_last(days):
+    final = Derived(days)
+    days.run(3)
+    assert main(["timelabels", "reopen", str(days.path), label(0), "--yes"]) == 0
+    assert main(["state", "forget", str(days.path), "--all", "--yes"]) == 0
+    days.run(3)
+    assert days.closed(4) == [0, 1]
+    final.run(3)
+    work_unit = f"[watermark.system.{START_MS + DAY_MS}, watermark.unit.{{}}]"
+    fill_unseen(days, final, day=1, forgotten=("--signature", work_unit))
+
+    with pytest.raises(StateError, match=f"adds rows of the timelabel {label(1)}, which"):
+        final.run(4)
 
 
 def test_full_reads_closed_labels_again_for_which_rows_came_without_reopening_them(days):
