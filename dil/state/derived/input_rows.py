@@ -15,6 +15,7 @@ from typing import Any
 from dil.errors import StateError
 from dil.model.beside import LATE_COLUMNS, OP_COLUMN, with_columns
 from dil.model.books import BOOKS
+from dil.model.dataset import is_compaction
 from dil.model.derived import RUN_ANEW, InputSlice
 from dil.model.file_rows import FileRows
 from dil.model.interval import Interval
@@ -23,7 +24,7 @@ from dil.model.json import JsonObject
 from dil.state.blocks.books import books_of
 from dil.state.blocks.events import CLOSE_BOOKS, SideFile, SideFiles
 from dil.state.chain.changelogs import breaks_changelog
-from dil.state.derived.dataset_chain import NONE_YET, DatasetChain, Position
+from dil.state.derived.dataset_chain import NONE_YET, DatasetChain, GoneFiles, Position
 from dil.state.derived.inputs import StoredInput
 from dil.state.runs.details import checkpoint
 from dil.text.windows import label_start
@@ -151,18 +152,11 @@ class InputReading:
     def _came_for_read_labels(self) -> dict[str, int]:
         """Return the labels that were closed before, and for which rows came, with the block.
 
-        Such rows come from a run under ``ms.timelabel.close=never``, which does not look at the
-        books, or from a label that was reopened. The work does not grow with the labels that are
-        closed: the first change since says what a label was, and the books are kept as they are now
-        for a label that has not changed.
+        Such rows come from a run or a backfill under ``ms.timelabel.close=never``, which does not
+        look at the books. The work does not grow with the labels that are closed: the first change
+        since says whether a label was closed, and the books as they are now say it of the others.
         """
-        acts = DatasetChain(self.chain).acts(self.first, self.last)
-        came = {
-            part.timelabel: number
-            for number, data in self.chain.slices(self.first, self.last)
-            for part in data.parts or ()
-            if number not in acts and part.rows and part.timelabel
-        }
+        came = self._came_labels()
         if not came or self.chain.last_until(self.first, (CLOSE_BOOKS,)) is None:
             return {}
         changed: dict[str, bool] = {}
@@ -175,6 +169,26 @@ class InputReading:
             return changed.get(label, now.is_closed(Interval(low, low + 1)))
 
         return {label: number for label, number in came.items() if was_closed(label)}
+
+    def _came_labels(self) -> dict[str, int]:
+        """Return the labels for which rows came, each with the newest block that brought some.
+
+        A compaction brings none, and neither does an act that is undone.
+        """
+        acts = DatasetChain(self.chain).acts(self.first, self.last)
+        came: dict[str, tuple[str, int]] = {}
+        gone = GoneFiles()
+        for number, data in self.chain.slices(self.first, self.last):
+            act = acts.get(number, "")
+            if is_compaction(act):
+                continue
+            gone.add(number, data.removes)
+            for part in data.removes if act else ():
+                came.pop(part.path, None)
+            for part in data.parts or ():
+                if part.rows and part.timelabel and not (act and gone.has_back(part)):
+                    came[part.path] = part.timelabel, number
+        return dict(came.values())
 
     def schema_beside(self) -> str:
         """Return the text of the schema of rows beside the dataset: changed and late rows."""

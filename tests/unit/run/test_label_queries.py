@@ -19,6 +19,7 @@ from dil.run.queries.slices import input_chains
 from dil.state import open_store
 from dil.state.blocks.verification import verify_chain
 from dil.testing.in_process import InProcessExecutor
+from tests.backfills import Backfills
 from tests.books import ClosingDays, label
 from tests.derived import Lake
 from tests.servers.day_rows import DayRows
@@ -173,6 +174,39 @@ def test_rows_that_came_unseen_are_refused_for_a_label_behind_the_one_closed_las
 
     with pytest.raises(StateError, match=f"adds rows of the timelabel {label(1)}, which"):
         final.run(4)
+
+
+class Unseeing:
+    """The job of the days for backfills, as it is without a look at what is closed."""
+
+    def __init__(self, days):
+        self.days, self.clock = days, START_MS + 3 * DAY_MS
+
+    def job(self):
+        changes = {"ms.timelabel.close": "never"}
+        return config.load(self.days.path, overrides=changes, environ={}).job
+
+    def store(self):
+        return open_store(self.job().state, "orders", clock=lambda: self.clock)
+
+    def options(self, now_ms):
+        return RunOptions(now_ms=now_ms, clock=lambda: self.clock, executor=InProcessExecutor())
+
+
+def test_rows_of_a_backfill_that_came_unseen_are_refused_until_it_is_undone(days):
+    final = Derived(days)
+    days.run(2)
+    final.run(2)
+    days.fill(0, first=50)
+    backfills = Backfills(Unseeing(days), 2)
+    definition = backfills.take(range(1))
+    backfills.publish(definition)
+    with pytest.raises(StateError, match=f"adds rows of the timelabel {label(0)}, which"):
+        final.run(3)
+
+    backfills.undo(definition)
+    assert final.run(3).rows == 0
+    assert final.ids() == Counter([0, 1, 2])
 
 
 def test_full_reads_closed_labels_again_for_which_rows_came_without_reopening_them(days):
