@@ -69,6 +69,31 @@ def test_the_printed_command_makes_a_dataset_anew_whose_rows_are_judged(lake):
     assert lake.verify(every).problems == ()
 
 
+def test_a_dataset_that_is_made_anew_keeps_its_watermark(tmp_path):
+    """Rows that are not late may still come; a reader would have closed their windows."""
+    readings = Readings(tmp_path)
+    made = readings.derive(
+        "made",
+        "SELECT * FROM orders",
+        ms__event__column="at",
+        ms__event__watermark="bounded",
+        ms__event__delay="PT2H",
+    )
+    readings.put(0, 100)
+    readings.run(made)
+    anew = "dil run JOB.conf -D ms.query.mode=full -D ms.publish.mode=replace ()"
+
+    assert readings.run_as_printed(made, anew).rows == 2
+    readings.put(70)
+    readings.run(made)
+    found = [event["newWatermark"] for event in readings.data(made)]
+    assert found == ["2023-12-31T13:40:00.000Z"] * 3
+    readings.put(300)
+    readings.run(made)
+    assert readings.data(made)[-1]["newWatermark"] == "2023-12-31T17:00:00.000Z"
+    assert readings.verify(made).problems == ()
+
+
 @pytest.mark.parametrize("before", ["append", "full"])
 def test_full_makes_everything_anew_for_a_changed_query_without_news(lake, before):
     made = lake.derive("made", BIG, ms__query__mode=before)
