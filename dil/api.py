@@ -6,9 +6,7 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from os import PathLike
@@ -16,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from dil import planning
-from dil.config import planning_spec
-from dil.errors import ConfigError, LeaseHeldError, LeaseLostError
+from dil.config import event_time_spec, planning_spec
+from dil.errors import ConfigError
 from dil.model.history import UnitRecord
 from dil.model.json import JsonObject, compact
 from dil.model.work_unit import Plan
@@ -28,8 +26,6 @@ from dil.text.zones import EPOCH, MILLISECOND
 if TYPE_CHECKING:
     from dil.eventtime import EventWatermark
     from dil.model.report import RunReport
-
-log = logging.getLogger(__name__)
 
 __all__ = ["Plan", "event_watermark", "parse_instant", "plan", "run"]
 
@@ -105,7 +101,6 @@ def event_watermark(
         >>> w.commit([3_000, 2_999], now=datetime(2026, 1, 1, tzinfo=UTC)).late
         [False, True]
     """
-    from dil.config import event_time_spec
     from dil.eventtime import EventWatermark  # imported here: planning does without Arrow
 
     return EventWatermark(event_time_spec(properties), state=state, floor=floor)
@@ -149,70 +144,20 @@ def run(
         >>> if report.exit_code:  # doctest: +SKIP
         ...     raise RuntimeError(report.failures)
     """
-    # Imported here: planning does without all this.
-    from dil import config
-    from dil.observe.redaction import redactor, secrets_of
-    from dil.observe.report import redacted
-    from dil.run.failing import failed_report
-    from dil.run.job_run import run_job
-    from dil.run.lease import new_run_id
-    from dil.run.options import RunOptions
-    from dil.run.plan_builder import read_plan
-    from dil.run.process import cache_dir, real_clock
+    from dil.operator.embedded_run import run_embedded  # planning does without all this
 
     if plan is not None and now is not None:
         raise ConfigError.single("plan", "has a now of its own", "Leave now out.")
-    now_ms = real_clock() if now is None else _epoch_ms(now)
-    saved = None if plan is None else read_plan(Path(plan))
-    loaded = config.load(os.fspath(conf), overrides=properties, environ=os.environ, lenient=lenient)
-    for notice in loaded.notices:
-        log.log(logging.INFO if notice in loaded.infos else logging.WARNING, "%s", notice)
-    run_id = new_run_id(real_clock())
-    options = RunOptions(
-        now_ms=now_ms,
-        clock=real_clock,
+    return run_embedded(
+        os.fspath(conf),
+        now_ms=None if now is None else _epoch_ms(now),
+        properties=properties,
+        lenient=lenient,
         wait_lease_s=wait_lease_s,
-        plan=saved,
-        run_id=run_id,
+        plan_file=None if plan is None else Path(plan),
+        spark=spark,
         environ=os.environ,
-        cache=cache_dir(os.environ),
-        spark=None if spark is None else _context_of(spark),
-        is_embedded=True,
     )
-    started = time.monotonic()
-    try:
-        if loaded.job.stream is None or saved is not None:
-            report = run_job(loaded.job, options)
-        else:
-            from dil.operator.streaming import run_stream  # few jobs are streams
-
-            report = run_stream(loaded.job, options, has_now=now is not None)
-    except (ConfigError, LeaseHeldError, LeaseLostError):
-        raise
-    except Exception as error:  # a run that fails for any reason has a report
-        log.debug("the run failed", exc_info=error)
-        seconds = round(time.monotonic() - started, 3)
-        report = failed_report(error, job=loaded.job.name, run_id=run_id, seconds=seconds)
-    return redacted(report, redactor(secrets_of(loaded.job)))
-
-
-def _context_of(spark: object) -> object:
-    """Return the SparkContext of a session; a context is one already.
-
-    Raises:
-        ConfigError: it is neither, or a session of Spark Connect, which has no context.
-    """
-    if hasattr(spark, "parallelize"):
-        return spark
-    try:
-        context: object = spark.sparkContext  # type: ignore[attr-defined] # the except checks it
-    except Exception as error:
-        raise ConfigError.single(
-            "spark",
-            f"is a {type(spark).__module__}.{type(spark).__name__}, which has no SparkContext",
-            "Pass a classic SparkSession or a SparkContext, or leave spark out.",
-        ) from error
-    return context
 
 
 def _epoch_ms(now: datetime) -> int:

@@ -95,9 +95,9 @@ def matching(items: Iterable[_F], properties: Properties) -> Iterator[_F]:
 
 
 def without_doubles(items: Iterable[Listed], location: str) -> list[Listed]:
-    """Return items without links to listed files, and with only one link to any other file.
+    """Return items without the links to a file that is listed itself, or by an earlier link.
 
-    Otherwise the rows of such a file would be read twice.
+    Otherwise the rows of the file would be read twice.
     """
     found = list(items)
     seen = {each.path for each in found if not each.leads_to}

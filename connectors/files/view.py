@@ -13,13 +13,14 @@ from dil.spi.request_view import RequestView
 def file_view(
     place: str, unit: UnitFile | None, properties: Properties, *, lists: bool | None = None
 ) -> RequestView:
-    """Return the view of a listing, of a work unit's file, or of the target of a sent file.
+    """Return a session's request for people: it lists files, reads one, or writes one.
 
     Args:
         place: Address of the folder, prefix or file, without a password.
         unit: The file of the work unit, None if work units are no files.
         properties: The properties of the job.
-        lists: Whether the names are the rows; None lets the job's template decide.
+        lists: Whether the names of the files are the rows. If it is None, they are, unless
+            ``reads_one_file``.
     """
     if sends_file(properties):
         return RequestView("put", place)

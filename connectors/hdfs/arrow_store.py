@@ -46,7 +46,7 @@ class ArrowStore(FileStore):
         rest: FileStream = file
         return rest
 
-    def _status(self, found: Any) -> FileStatus:  # noqa: ANN401 - pyarrow ships no types
+    def _status(self, found: Any) -> FileStatus:  # pyarrow ships no types
         return FileStatus(
             found.path.removeprefix(self._root) or "/",
             found.type == fs.FileType.Directory,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from connectors.hdfs.local_store import LocalStore
 from connectors.hdfs.place import ARROW_SCHEMES, WEB_SCHEMES, HdfsSourcePath
 from connectors.hdfs.store import FileStore
 from dil.errors import SourceError
@@ -23,8 +24,6 @@ def open_store(source_path: HdfsSourcePath, user: str = "") -> FileStore:
         SourceError: no client can be made.
     """
     if source_path.scheme == "file":
-        from connectors.hdfs.local_store import LocalStore
-
         return LocalStore()
     if source_path.scheme in ARROW_SCHEMES:
         from connectors.hdfs.arrow_store import store_of_uri

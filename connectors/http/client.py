@@ -42,12 +42,12 @@ class _ExactHttpPool(urllib3.HTTPConnectionPool):
 
     _target = ""
 
-    def urlopen(self, method: str, url: str, *args: Any, **options: Any) -> Any:  # noqa: ANN401
+    def urlopen(self, method: str, url: str, *args: Any, **options: Any) -> Any:
         """Send a request after keeping its exact target; one thread uses a session."""
         self._target = url
         return super().urlopen(method, url, *args, **options)
 
-    def _make_request(self, conn: Any, method: str, url: str, *args: Any, **options: Any) -> Any:  # noqa: ANN401
+    def _make_request(self, conn: Any, method: str, url: str, *args: Any, **options: Any) -> Any:
         del url
         return super()._make_request(conn, method, self._target, *args, **options)
 
@@ -69,20 +69,20 @@ class _Adapter(HTTPAdapter):
         self._trusts_only_context = trusts_only_context
         super().__init__(pool_connections=pool_size, pool_maxsize=pool_size, max_retries=0)
 
-    def init_poolmanager(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
         if self._context is not None:
             options["ssl_context"] = self._context
         super().init_poolmanager(*args, **options)
         self.poolmanager.pool_classes_by_scheme = _EXACT_POOLS
 
-    def proxy_manager_for(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401
+    def proxy_manager_for(self, *args: Any, **options: Any) -> Any:
         if self._context is not None:
             options["ssl_context"] = self._context
         manager = super().proxy_manager_for(*args, **options)
         manager.pool_classes_by_scheme = _EXACT_POOLS
         return manager
 
-    def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:  # noqa: ANN401
+    def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
         """Verify certificates always, without certifi's authorities, which requests would add."""
         super().cert_verify(conn, url, verify, cert)  # type: ignore[no-untyped-call]
         if self._trusts_only_context and url.lower().startswith("https"):
@@ -120,13 +120,13 @@ class Client(requests.Session):
             unnamed = _context("https:", replace(settings.tls, key_store_path=""))
             self._stranger = _Adapter(settings.pool_size, unnamed, trusts_only_context=own_trust)
 
-    def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # noqa: ANN401
+    def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
         """Return the answer after all redirects; only the first origin sees the certificate."""
         if options.get("allow_redirects"):
             self._asked = request.url or ""
         return super().send(request, **options)
 
-    def get_adapter(self, url: Any) -> Any:  # noqa: ANN401 - as requests has it
+    def get_adapter(self, url: Any) -> Any:  # as requests has it
         """Return the adapter for an address; other origins get one without client certificate."""
         if self._stranger is not None and self._asked and not is_same_origin(self._asked, url):
             return self._stranger

@@ -46,7 +46,8 @@ class Sender:
     def send(self, outgoing: OutgoingRequest) -> requests.Response:
         """Return the answer before its body is read; redirects are followed for GET only.
 
-        A redirect to another origin gets nothing of the job.
+        If a redirect leads to another origin, nothing of the job is sent there: no credentials,
+        cookies, headers or client certificate.
 
         Raises:
             TransientSourceError: no answer came; the request may be sent again.

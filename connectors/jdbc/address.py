@@ -15,10 +15,10 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 from connectors.address import AddressError
 from connectors.jdbc.syntax import Kind
 from dil.errors import ConfigError
-from dil.model.database_address import DatabaseAddress
+from dil.model.database_address import DatabaseAddress, DatabaseUrlError
 from dil.model.json import JsonValue
 from dil.model.secret import Secret
-from dil.text.database_url import DatabaseUrlError, read_database_url
+from dil.text.database_url import read_database_url
 from dil.text.origins import NetworkOrigin, refuse_other_origin, refuse_way_out
 from dil.text.variables import substitute
 

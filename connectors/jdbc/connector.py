@@ -10,6 +10,7 @@ from connectors.address import AddressError
 from connectors.jdbc import spark_reader
 from connectors.jdbc.address import read_address
 from connectors.jdbc.cursor import key_columns
+from connectors.jdbc.settings import JdbcSettings
 from connectors.jdbc.sql_text import SqlTextError, pieces, statements
 from connectors.jdbc.statement import Statement, misspelt, names_in
 from connectors.jdbc.syntax import Kind, kind_of, syntax_of
@@ -74,7 +75,6 @@ class JdbcConnector(Connector):
     def open(self, context: SessionContext) -> RowSession:
         """Return a session: it connects for a task's first statement, or hands on Spark's rows."""
         from connectors.jdbc.session import JdbcSession
-        from connectors.jdbc.settings import JdbcSettings
         from connectors.jdbc.spark_rows import SparkRows
 
         settings = JdbcSettings.of(context.job, context.work_unit.unit)
@@ -92,7 +92,6 @@ class JdbcConnector(Connector):
         """
         del now_ms
         from connectors.jdbc.session import key_ranges
-        from connectors.jdbc.settings import JdbcSettings
 
         database = job.properties.section(DatabaseSection)
         by_quantile = database.ranges_by == "quantile"

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from connectors.address import AddressError
 from connectors.jdbc.address import filled_address
 from connectors.jdbc.section import JdbcSection
+from connectors.jdbc.settings import JdbcSettings
 from connectors.jdbc.sql_text import SqlPart, SqlPiece, SqlTextError, pieces, statements
 from connectors.jdbc.statement import Statement, names_in
 from connectors.jdbc.syntax import Kind, SqlSyntax, kind_of, syntax_of
@@ -27,6 +27,7 @@ from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
 from dil.model.secret import Secret
 from dil.model.settings import flat_parameters
+from dil.secrets import learn
 from dil.sections.paging import PAGES, SESSION, PagingSection
 from dil.sections.parameters import ParametersSection
 from dil.sections.secondary import SecondarySection
@@ -34,9 +35,6 @@ from dil.sections.source import KEY_RANGES, STATEMENT, URI, DatabaseSection, Sou
 from dil.spi.connector import RequestValues, SparkRead, SparkReader
 from dil.text.paths import name_of
 from dil.text.variables import placeholders
-
-if TYPE_CHECKING:
-    from connectors.jdbc.settings import JdbcSettings
 
 READER = "ms.jdbc.reader"
 JAR = "ms.jdbc.driver.jar"
@@ -138,8 +136,6 @@ def reader_of(job: Job) -> SparkReader:
     Raises:
         ConfigError: a jar does not exist.
     """
-    from connectors.jdbc.settings import JdbcSettings
-
     settings, jdbc = JdbcSettings.of(job), job.properties.section(JdbcSection)
     jars = _jars(jdbc.driver_jar, Path(settings.folder))
     return SparkReader(partial(_read, settings, jdbc.driver_class), jars)
@@ -273,8 +269,6 @@ def _address(template: str, values: RequestValues, hosts: Iterable[str]) -> str:
         raise ConfigError.single(
             URI, "is no address of a database", "Begin the address with jdbc:."
         )
-    from dil.secrets import learn
-
     for password in _PASSWORD.findall(text):
         learn(Secret(password))  # All messages mask it from now on.
     return text

@@ -152,7 +152,7 @@ def _check_order(connection: SourceConnection, source: str, column: str, bounds:
             )
 
 
-def _key(value: Any) -> Key | None:  # noqa: ANN401 - a value of any column
+def _key(value: Any) -> Key | None:  # a value of any column
     """Return a key as JSON holds it: a number, or the text of any other value."""
     if isinstance(value, Decimal) and value == value.to_integral_value():
         return int(value)

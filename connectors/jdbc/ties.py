@@ -99,7 +99,13 @@ class TieWatch:
 
 
 def same_key(names: Iterable[str], ends: Iterable[str], whole: str) -> str:
-    """Return SQL that counts the rows of a query whose columns equal some variables."""
+    """Return SQL that counts the rows of a query that have a given key.
+
+    Args:
+        names: The columns of the key.
+        ends: The variable that holds the value of each of these columns.
+        whole: The query.
+    """
     same = " AND ".join(f"{name} = {{{{{end}}}}}" for name, end in zip(names, ends, strict=True))
     return f"SELECT count(*) AS n FROM (\n{whole}\n) q WHERE {same}"  # noqa: S608
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SECONDS = 60  # A request without a time-out could block a task for ever.
 
 
-def make_client(settings: JobSettings, service: S3Service) -> Any:  # noqa: ANN401 - no types
+def make_client(settings: JobSettings, service: S3Service) -> Any:  # no types
     """Return a client of a service; it sends nothing yet.
 
     The client tries a request three times. It ignores the environment's proxies. If the job names
@@ -35,7 +35,7 @@ def make_client(settings: JobSettings, service: S3Service) -> Any:  # noqa: ANN4
     return _client(settings, service, by_path=True)
 
 
-def _client(settings: JobSettings, service: S3Service, *, by_path: bool) -> Any:  # noqa: ANN401
+def _client(settings: JobSettings, service: S3Service, *, by_path: bool) -> Any:
     session = botocore.session.Session()
     session.register_component("data_loader", _models())
     return session.create_client(
@@ -59,7 +59,7 @@ def _client(settings: JobSettings, service: S3Service, *, by_path: bool) -> Any:
 
 
 @cache
-def _models() -> Any:  # noqa: ANN401
+def _models() -> Any:
     """Return the loader of the library's description of S3, kept because loading takes 0.1 s."""
     return create_loader()
 

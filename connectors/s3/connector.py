@@ -11,6 +11,7 @@ from connectors.files.connector import FileConnector
 from connectors.files.once import UnitFile
 from connectors.s3.address import address_of
 from connectors.s3.section import PARAMETERS, S3Section
+from connectors.s3.settings import JobSettings
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.properties import Properties
@@ -38,7 +39,6 @@ class S3Connector(FileConnector):
     def session(cls, job: Job, file: UnitFile | None) -> S3Session:
         """Return a session; it sends nothing before the first request."""
         from connectors.s3.session import S3Session
-        from connectors.s3.settings import JobSettings
 
         return S3Session(JobSettings.of(job), file)
 

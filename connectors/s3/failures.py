@@ -60,7 +60,7 @@ class ObjectChangedError(SourceError):
 
 
 @contextmanager
-def translated_errors(shown: str, client: Any = None) -> Iterator[None]:  # noqa: ANN401 - no types
+def translated_errors(shown: str, client: Any = None) -> Iterator[None]:  # no types
     """Translate errors of the client library; ``shown`` begins the messages.
 
     Args:

@@ -21,7 +21,7 @@ _NO_MD5 = frozenset({"aws:kms", "aws:kms:dsse"})
 
 
 def listed_objects(
-    client: Any,  # noqa: ANN401 - botocore has no types
+    client: Any,  # botocore has no types
     address: S3Address,
     most: int,
     *,
@@ -83,7 +83,7 @@ class S3Object(RemoteFile):
 
     def __init__(
         self,
-        client: Any,  # noqa: ANN401 - botocore has no types
+        client: Any,  # botocore has no types
         bucket: str,
         key: str,
         *,
@@ -175,7 +175,7 @@ class S3Object(RemoteFile):
 class _S3Stream(FileStream):
     """The body of one answer."""
 
-    def __init__(self, body: Any, client: Any, shown: str) -> None:  # noqa: ANN401
+    def __init__(self, body: Any, client: Any, shown: str) -> None:
         self._body = body
         self._client = client
         self._shown = shown

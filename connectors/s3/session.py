@@ -134,7 +134,7 @@ class S3Session(FileSession):
         except AddressError as error:
             raise ConfigError.single("ms.source.uri", error.what, error.fix) from None
 
-    def _client(self, service: S3Service) -> Any:  # noqa: ANN401 - botocore has no types
+    def _client(self, service: S3Service) -> Any:  # botocore has no types
         """Return the client of a service; connections that were unused for too long are closed."""
         now, most = self._monotonic(), self._settings.s3.max_idle_ms
         if service not in self._clients:

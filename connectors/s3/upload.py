@@ -25,7 +25,7 @@ _FIX = (
 class S3Upload:
     """Uploads files into one bucket."""
 
-    def __init__(self, client: Any, bucket: str) -> None:  # noqa: ANN401
+    def __init__(self, client: Any, bucket: str) -> None:
         self._client = client
         self._bucket = bucket
 

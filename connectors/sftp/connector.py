@@ -12,7 +12,7 @@ from connectors.files.connector import FileConnector
 from connectors.files.once import UnitFile
 from connectors.sftp.address import server_of
 from connectors.sftp.section import SftpSection
-from connectors.sftp.settings import default_server
+from connectors.sftp.settings import SftpSettings, default_server
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.properties import Properties
@@ -44,7 +44,6 @@ class SftpConnector(FileConnector):
     def session(cls, job: Job, file: UnitFile | None) -> SftpSession:
         """Return a session; it sends nothing before the first request."""
         from connectors.sftp.session import SftpSession
-        from connectors.sftp.settings import SftpSettings
 
         return SftpSession(SftpSettings.of(job), file)
 

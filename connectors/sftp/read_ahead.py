@@ -24,7 +24,7 @@ _UNDER_WAY = 8 * 1024 * 1024
 class ReadAhead:
     """The bytes of an open file from a position to an end, in order."""
 
-    def __init__(self, client: Any, handle: Any, position: int, end: int) -> None:  # noqa: ANN401
+    def __init__(self, client: Any, handle: Any, position: int, end: int) -> None:
         self._client = client
         self._handle = handle
         self._next = position

@@ -84,7 +84,7 @@ def ask(spec: CatalogSpec) -> str:
         client.close()
 
 
-def _client(spec: CatalogSpec) -> Any:  # noqa: ANN401 - botocore has no types
+def _client(spec: CatalogSpec) -> Any:  # botocore has no types
     import botocore.session
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, NoRegionError
@@ -130,7 +130,7 @@ def _client(spec: CatalogSpec) -> Any:  # noqa: ANN401 - botocore has no types
 class GlueCatalog:
     """The Data Catalog of one account and region."""
 
-    def __init__(self, client: Any) -> None:  # noqa: ANN401 - botocore has no types
+    def __init__(self, client: Any) -> None:  # botocore has no types
         self._client = client
 
     def put_table(self, table: CatalogTable, changing: Callable[[], None]) -> TableChange:

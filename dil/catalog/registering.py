@@ -151,8 +151,7 @@ def _notes(wanted: Registration) -> tuple[str, ...]:
 
 def _table(job: Job, wanted: Registration) -> CatalogTable:
     # Imported here, so that a run that registers nothing does not import Arrow.
-    from dil.types.hive import hive_columns
-    from dil.types.schema_text import parse_schema
+    from dil.types.hive import hive_columns_of
 
     catalog = job.publishing.catalog
     if catalog is None:
@@ -160,7 +159,7 @@ def _table(job: Job, wanted: Registration) -> CatalogTable:
     return CatalogTable(
         database=catalog.database,
         name=catalog.table,
-        columns=hive_columns(parse_schema(wanted.schema), wanted.apart, job.writing.format),
+        columns=hive_columns_of(wanted.schema, wanted.apart, job.writing.format),
         apart=wanted.apart,
         location=wanted.location,
         format=job.writing.format,

@@ -10,16 +10,18 @@ import click
 
 from dil.cli.job_command import JobCall, job_command
 from dil.cli.stdout import emit, emit_json, results_only
+from dil.observe.progress import counted, human_bytes
+from dil.operator.compaction import CompactionPlan, CompactionRequest, CompactionResult
+from dil.operator.compaction import compact as compact_files
 from dil.run.process import real_clock
 
 if TYPE_CHECKING:
     from dil.model.job import Job
-    from dil.operator.compaction import CompactionPlan, CompactionResult
 
 _GROUPS_SHOWN = 20
 
 
-@click.command(short_help="Join small files; delete old versions of a table.")
+@click.command()
 @job_command()
 @click.option(
     "--target-bytes",
@@ -57,10 +59,6 @@ def compact(
     """
     with results_only():
         job = call.job(secrets=False)
-        # Imported here: a wrong job file is reported without waiting for these.
-        from dil.operator.compaction import CompactionRequest
-        from dil.operator.compaction import compact as compact_files
-
         request = CompactionRequest(
             clock=real_clock,
             target_bytes=target_bytes,
@@ -111,8 +109,6 @@ def _text(job: Job, result: CompactionResult, *, is_dry_run: bool) -> None:
 
 
 def _lines(job: Job, result: CompactionResult, *, is_dry_run: bool) -> Iterator[str]:
-    from dil.observe.progress import counted
-
     plan = result.plan
     yield f"{job.name}  {counted(plan.live, 'live file')}"
     if result.finished:
@@ -132,8 +128,6 @@ def _lines(job: Job, result: CompactionResult, *, is_dry_run: bool) -> Iterator[
 
 
 def _summary(result: CompactionResult, *, is_dry_run: bool) -> str:
-    from dil.observe.progress import counted, human_bytes
-
     plan = result.plan
     if not plan.groups:
         return "nothing to put together"
@@ -144,8 +138,6 @@ def _summary(result: CompactionResult, *, is_dry_run: bool) -> str:
 
 
 def _groups(plan: CompactionPlan) -> Iterator[str]:
-    from dil.observe.progress import human_bytes
-
     for each in plan.groups[:_GROUPS_SHOWN]:
         folder = unquote(each.files[0].uri.rpartition("/")[0])
         yield f"    {len(each.files):>6} files  {human_bytes(each.bytes):>10}  {folder}"

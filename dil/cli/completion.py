@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import click
-from click.shell_completion import CompletionItem, get_completion_class, shell_complete
+from click.shell_completion import get_completion_class, shell_complete
 
 from dil.cli import COMPLETION_VARIABLE
 from dil.cli.stdout import emit
@@ -18,7 +18,7 @@ _WHERE = {
 }
 
 
-@click.command(short_help="Print a script that completes commands and options in a shell.")
+@click.command()
 @click.argument("shell", type=click.Choice(list(_WHERE)))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> int:
@@ -40,14 +40,3 @@ def answer_shell(cli: click.Command) -> int:
     return shell_complete(
         cli, {}, _NAME, COMPLETION_VARIABLE, os.environ.get(COMPLETION_VARIABLE, "")
     )
-
-
-def property_names(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Return the properties that begin with a text, for -D with the sign that follows."""
-    from dil.config.table import TABLE
-
-    del context
-    end = "=" if "definitions" in (parameter.name or "") else ""
-    return [CompletionItem(f"{name}{end}") for name in sorted(TABLE) if name.startswith(incomplete)]

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
-from dil.cli.completion import property_names
+from dil import config
+from dil.cli.error_codes import CODES
+from dil.cli.property_names import property_names
 from dil.cli.stdout import emit, emit_json
-
-if TYPE_CHECKING:
-    from dil.config.searching import Found
+from dil.config import explaining
+from dil.config.searching import Found, elsewhere, search
+from dil.errors import ConfigError
+from dil.spi.registry import load
 
 _CODE = "DIL-"
 
 
-@click.command(short_help="Explain what a property or an error code means, or find one by words.")
+@click.command()
 @click.argument(
     "names",
     metavar="[PROPERTY|GROUP|CODE|WORDS...]",
@@ -37,9 +39,6 @@ def explain(names: tuple[str, ...], *, job_file: str | None, as_json: bool) -> i
     Given a code such as DIL-SRC-AUTH, explain the error; given its beginning, list the codes. Other
     words are searched in the texts of all properties.
     """
-    # Imported here: the property table is of no use to `dil --help`.
-    from dil.config import explaining
-
     name = " ".join(names)
     if name.upper().startswith(_CODE):
         _explain_codes(name.upper(), as_json=as_json)
@@ -60,9 +59,6 @@ def explain(names: tuple[str, ...], *, job_file: str | None, as_json: bool) -> i
 
 
 def _explain_codes(prefix: str, *, as_json: bool) -> None:
-    from dil.cli.error_codes import CODES
-    from dil.errors import ConfigError
-
     found = {code: words for code, words in CODES.items() if code.startswith(prefix)}
     if not found:
         known = ", ".join(CODES)
@@ -77,9 +73,10 @@ def _explain_codes(prefix: str, *, as_json: bool) -> None:
 
 
 def _explain_others(name: str, classes: Sequence[type], *, as_json: bool) -> bool:
-    """Print a property that is not in the reference, or what words find; False for neither."""
-    from dil.config.searching import elsewhere, search
+    """Print a property that is not in the reference, or the properties that words find.
 
+    Return False if there is neither.
+    """
     found = elsewhere(name, classes)
     if found is not None:
         if as_json:
@@ -108,9 +105,6 @@ def _classes(job_file: str | None) -> tuple[type, ...]:
     """Return the classes that a job names."""
     if job_file is None:
         return ()
-    from dil import config
-    from dil.spi.registry import load
-
     job = config.load(job_file, environ=os.environ, lenient=True, secrets=False).job
     references = [job.source.connector, job.extraction.extractor, *job.conversion.converters]
     return tuple(load(each) for each in references)

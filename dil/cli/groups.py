@@ -1,29 +1,52 @@
-"""Groups of commands that suggest the nearest command for a misspelt one."""
+"""Groups of commands: each is imported when it is called, and suggested for a misspelt one."""
 
 from __future__ import annotations
 
 import difflib
+import importlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 _JOB_SUFFIXES = frozenset({".conf", ".pull", ".job", ".properties", ".yaml", ".yml"})
 
 
-class SuggestingGroup(click.Group):
-    """A group that answers an unknown command with the nearest known one."""
+class LazyGroup(click.Group):
+    """A group that answers an unknown command with the nearest known one.
+
+    ``places`` has the commands that are imported when they are called, in the order of the help
+    text: name -> ("module:command", what lists say of it). Lists import none of them.
+    """
+
+    def __init__(
+        self,
+        *,
+        places: Mapping[str, tuple[str, str]] | None = None,
+        **options: Any,  # those of click.Group
+    ) -> None:
+        self._places = places or {}
+        listed = [
+            click.Command(name, short_help=summary) for name, (_, summary) in self._places.items()
+        ]
+        super().__init__(commands=listed, **options)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the help text."""
+        return list(self._places) or super().list_commands(ctx)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of the arguments.
+        """Find the command of the arguments, and import it.
 
         Raises:
             click.UsageError: there is no such command; the message names the nearest one.
         """
         try:
-            return super().resolve_command(ctx, args)
+            name, command, rest = super().resolve_command(ctx, args)
         except click.UsageError as error:
             near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
             if not near:
@@ -31,10 +54,14 @@ class SuggestingGroup(click.Group):
             raise click.UsageError(
                 f'No such command "{args[0]}". Did you mean "{near[0]}"?', ctx
             ) from error
+        if name is not None and name in self._places:
+            module, _, member = self._places[name][0].partition(":")
+            command = getattr(importlib.import_module(module), member)
+        return name, command, rest
 
 
-class JobGroup(SuggestingGroup):
-    """A group whose first word may be a job file: then ``shown`` is the command that is meant.
+class JobGroup(LazyGroup):
+    """A group whose first word may be a job file: then the command is ``shown``.
 
     A job file without an ending whose name is a command needs ``./`` before it.
     """
@@ -44,7 +71,7 @@ class JobGroup(SuggestingGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of the arguments; if they begin with a job, the command ``shown``."""
+        """Find the command that the arguments name; it is ``shown`` if they begin with a job."""
         first = args[0]
         is_command = self.get_command(ctx, first) is not None
         path = Path(first)

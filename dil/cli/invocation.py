@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dil.cli.arguments import parse_definitions, parse_now
+from dil.cli.arguments import parse_now
 from dil.errors import ConfigError, DilError, Problem
+from dil.observe.property_places import located_advice
 from dil.run.process import real_clock
 
 if TYPE_CHECKING:
-    from dil.config import Loaded
     from dil.model.job import Job
     from dil.model.secret import Secret
 
@@ -42,11 +40,10 @@ class Invocation:
     _job: Job | None = None
 
     def begin(self, *, verbose: bool, log_format: str, quiet: bool = True) -> None:
-        """Start the log; a quiet command logs only warnings."""
+        """Take in what the command line says of the log; a quiet command logs only warnings."""
         self.verbose = verbose
         self.json_log = log_format == "json"
         self.quiet = quiet
-        self._configure(())
 
     @property
     def task_log_level(self) -> str:
@@ -56,7 +53,7 @@ class Invocation:
     def redact(self, text: str) -> str:
         """Return the text without secrets."""
         if self._redact is None:
-            # Imported here: `dil --help` does without.
+            # Imported here: commands without a job mask a text only where they fail.
             from dil.observe.redaction import redactor
 
             self._redact = redactor(self._secrets)
@@ -69,9 +66,6 @@ class Invocation:
         places = self._job.properties.origin
         if isinstance(error, ConfigError):
             return error.located(places)
-        # Imported here: most calls do without.
-        from dil.observe.property_places import located_advice
-
         error.fix = located_advice(error.code, error.message, error.fix, places)
         return error
 
@@ -83,28 +77,10 @@ class Invocation:
         """Return the instant of ``--now``, or else the clock's, in epoch ms UTC."""
         return real_clock() if text is None else parse_now(text)
 
-    def load(
-        self, path: str, definitions: Iterable[str], *, lenient: bool, secrets: bool
-    ) -> Loaded:
-        """Read and check a job file; without ``secrets``, one that cannot be read is a notice.
-
-        Raises:
-            ConfigError: something is wrong with it; all findings at once.
-        """
-        from dil import config
-        from dil.observe.redaction import secrets_of
-
-        overrides = parse_definitions(definitions)
-        try:
-            loaded = config.load(
-                path, overrides=overrides, environ=os.environ, lenient=lenient, secrets=secrets
-            )
-        except ConfigError:
-            self.job_name = config.peek_name(path, overrides, os.environ) or None
-            raise
-        self._job, self.job_name = loaded.job, loaded.job.name
-        self._configure(secrets_of(loaded.job))
-        return loaded
+    def know(self, job: Job, secrets: tuple[Secret, ...]) -> None:
+        """Take in the job that the call is about: from now on its secrets are masked."""
+        self._job, self.job_name = job, job.name
+        self._secrets, self._redact = secrets, None
 
     def log_notices(self, notices: Iterable[Problem], infos: Collection[Problem] = ()) -> None:
         """Log the notices about a job file, one line each.
@@ -116,14 +92,6 @@ class Invocation:
             is_warning = not self.quiet and notice not in infos
             level = logging.WARNING if is_warning else logging.INFO
             _LOG.log(level, "%s", notice_line(notice), extra={"event": "config.notice"})
-
-    def _configure(self, secrets: tuple[Secret, ...]) -> None:
-        from dil.observe import logs
-
-        level = "DEBUG" if self.verbose else "WARNING" if self.quiet else "INFO"
-        logs.configure(level=level, json_lines=self.json_log, stream=sys.stderr, secrets=secrets)
-        self._secrets = secrets
-        self._redact = None
 
 
 def notice_line(notice: Problem) -> str:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import click
 
+from dil import config
+from dil.cli.arguments import parse_definitions
 from dil.cli.invocation import Invocation
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
-    from dil.config import Loaded
-    from dil.model.job import Job
+from dil.cli.property_names import property_names
+from dil.config import Loaded
+from dil.errors import ConfigError
+from dil.model.job import Job
+from dil.model.secret import Secret
+from dil.observe import logs
+from dil.observe.redaction import secrets_of
 
 now_option = click.option(
     "--now",
@@ -23,14 +27,6 @@ now_option = click.option(
     help="Use this instant in place of the clock, for planning and CURRENTDATE: "
     "2024-03-05T00:00:00Z.",
 )
-
-
-def _property_names(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    from dil.cli.completion import property_names  # a shell asks
-
-    return property_names(context, parameter, incomplete)
 
 
 # The help text lists these options in this order, before a command's own options.
@@ -41,8 +37,8 @@ _PARAMETERS = (
         "definitions",
         metavar="KEY=VALUE",
         multiple=True,
-        shell_complete=_property_names,
-        help="Set a property, whatever the file says. May be given many times.",
+        shell_complete=property_names,
+        help="Set a property; it wins over the file. May be given many times.",
     ),
     click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output."),
     click.option(
@@ -70,13 +66,29 @@ class JobCall:
     lenient: bool
     as_json: bool
 
-    def load(self) -> Loaded:
-        """Read and check the job file, secrets included.
+    def load(self, *, secrets: bool = True) -> Loaded:
+        """Read and check the job file; without ``secrets``, one that cannot be read is a notice.
 
         Raises:
             ConfigError: the job file is invalid; the error has all problems.
         """
-        return self._load(secrets=True)
+        overrides = parse_definitions(self.definitions)
+        try:
+            loaded = config.load(
+                self.job_file,
+                overrides=overrides,
+                environ=os.environ,
+                lenient=self.lenient,
+                secrets=secrets,
+            )
+        except ConfigError:
+            name = config.peek_name(self.job_file, overrides, os.environ)
+            self.invocation.job_name = name or None
+            raise
+        secrets_of_job = secrets_of(loaded.job)
+        self.invocation.know(loaded.job, secrets_of_job)
+        _log(self.invocation, secrets_of_job)
+        return loaded
 
     def job(self, *, secrets: bool = True) -> Job:
         """Read and check the job file as ``load`` does, and log the notices.
@@ -84,7 +96,7 @@ class JobCall:
         Without ``secrets``, secrets of the source may be missing: for commands that never ask the
         source.
         """
-        loaded = self._load(secrets=secrets)
+        loaded = self.load(secrets=secrets)
         self.invocation.log_notices(loaded.notices, loaded.infos)
         return loaded.job
 
@@ -98,11 +110,6 @@ class JobCall:
         refuse_derived(job, command, instead)
         return job
 
-    def _load(self, *, secrets: bool) -> Loaded:
-        return self.invocation.load(
-            self.job_file, self.definitions, lenient=self.lenient, secrets=secrets
-        )
-
 
 def refuse_derived(job: Job, command: str, instead: str) -> None:
     """Refuse a command about a source for a job that reads datasets.
@@ -112,8 +119,6 @@ def refuse_derived(job: Job, command: str, instead: str) -> None:
     """
     if job.query is None:
         return
-    from dil.errors import ConfigError
-
     raise ConfigError.single(
         "ms.query.inputs",
         f"is set: {job.name} reads datasets, so it has no source and no time ranges that "
@@ -121,6 +126,12 @@ def refuse_derived(job: Job, command: str, instead: str) -> None:
         instead,
         job.properties.origin("ms.query.inputs"),
     )
+
+
+def _log(invocation: Invocation, secrets: tuple[Secret, ...]) -> None:
+    """Start the log, or go on with it without these secrets."""
+    level = "DEBUG" if invocation.verbose else "WARNING" if invocation.quiet else "INFO"
+    logs.configure(level=level, json_lines=invocation.json_log, stream=sys.stderr, secrets=secrets)
 
 
 def job_command(*, quiet: bool = True) -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -140,6 +151,7 @@ def job_command(*, quiet: bool = True) -> Callable[[Callable[..., int]], Callabl
         ) -> int:
             invocation = click.get_current_context().ensure_object(Invocation)
             invocation.begin(verbose=verbose, log_format=log_format, quiet=quiet)
+            _log(invocation, ())
             return command(JobCall(invocation, job_file, definitions, lenient, as_json), **own)
 
         decorated: Callable[..., int] = call

@@ -15,10 +15,14 @@ from dil.cli.job_command import JobCall, job_command
 from dil.cli.state.opening import opened
 from dil.cli.stdout import emit, emit_json
 from dil.errors import ConfigError
+from dil.eventtime.lateness import LEAST_COMMITS, LEAST_ROWS, GraceCost, LatenessMeter
 from dil.model.grace import DAY_MS, GraceMode
+from dil.observe.progress import counted, human_seconds
+from dil.planning.explanation import period
+from dil.planning.grace import share_text
+from dil.run.grace_measure import lateness_meter
 
 if TYPE_CHECKING:
-    from dil.eventtime.lateness import GraceCost, LatenessMeter
     from dil.model.job import Job
 
 _COLUMN = "ms.event.column"
@@ -27,7 +31,7 @@ _ROW = "  {:<18} {:>14} {:>9}\n"
 _GRACE = "  {:<18} {:>14} {:>9} {:>16}  {}\n"
 
 
-@click.command(short_help="Show how far behind new rows come, and which grace period fits.")
+@click.command()
 @job_command()
 def lateness(call: JobCall) -> int:
     """Show how far behind new rows came, and how many rows each grace period would miss and read.
@@ -42,8 +46,6 @@ def lateness(call: JobCall) -> int:
                 "is not set: without the event time of rows, no row is behind another",
                 fix,
             )
-        from dil.run.grace_measure import lateness_meter
-
         meter = lateness_meter(store)
     if call.as_json:
         emit_json(_members(job, meter))
@@ -73,8 +75,6 @@ def _members(job: Job, meter: LatenessMeter) -> dict[str, object]:
 
 
 def _lines(job: Job, meter: LatenessMeter) -> Iterator[str]:
-    from dil.observe.progress import counted
-
     histogram = meter.histogram
     rows, commits = histogram.rows, len(meter.commits)
     column = job.events.column if job.events is not None else ""
@@ -109,11 +109,6 @@ def _telling(costs: Iterable[GraceCost], chosen: int | None) -> Iterator[GraceCo
 
 
 def _advice(job: Job, meter: LatenessMeter) -> Iterator[str]:
-    from dil.eventtime.lateness import LEAST_COMMITS, LEAST_ROWS
-    from dil.observe.progress import counted
-    from dil.planning.explanation import period
-    from dil.planning.grace import share_text
-
     grace, weighed = job.planning.grace, meter.weighed
     ms = meter.recommended_ms(grace)
     if ms is None and not meter.has_read_back:
@@ -160,8 +155,6 @@ def _advice(job: Job, meter: LatenessMeter) -> Iterator[str]:
 
 def _length(ms: int) -> str:
     """Return how far behind a row is, as people say it."""
-    from dil.observe.progress import human_seconds
-
     if not ms:
         return "not behind"
     seconds = ms / 1000

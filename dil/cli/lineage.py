@@ -6,13 +6,15 @@ import os
 
 import click
 
+from dil import config
 from dil.cli.job_command import JobCall, job_command
 from dil.cli.stdout import emit, emit_json, results_only
 from dil.errors import ConfigError
+from dil.operator.lineage import Tracer, trace_json, trace_lines
 from dil.run.process import real_clock
 
 
-@click.command(short_help="Show where rows of a dataset come from, across jobs.")
+@click.command()
 @job_command()
 @click.option(
     "--row",
@@ -36,9 +38,6 @@ def lineage(call: JobCall, *, row: str | None, sequence: int | None) -> int:
         raise ConfigError.single("--block", "is given, and --row too", "Keep one of them.")
     with results_only():
         job = call.job(secrets=False)
-        from dil import config
-        from dil.operator.lineage import Tracer, trace_json, trace_lines
-
         environ = dict(os.environ)
         tracer = Tracer(
             job,

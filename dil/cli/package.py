@@ -8,9 +8,10 @@ import click
 
 from dil.cli.packaging import write_code, write_libraries
 from dil.cli.stdout import emit
+from dil.observe.progress import counted
 
 
-@click.command(short_help="Write what executors must be shipped.")
+@click.command()
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), default=Path("dist/dil.zip"),
     show_default=True, help="Zip of our packages, for spark-submit --py-files.",
@@ -25,8 +26,6 @@ from dil.cli.stdout import emit
 )  # fmt: skip
 def package(out: Path, libraries: Path | None, modules: tuple[Path, ...]) -> int:
     """Write what executors must be shipped, and print the spark-submit command that ships it."""
-    from dil.observe.progress import counted
-
     count = write_code(out, modules)
     emit(f"{out}: {counted(count, 'file')}\n")
     command = ["spark-submit --master spark://HOST:7077", f"--py-files {out}"]

@@ -12,13 +12,26 @@ import click
 
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.stdout import emit, emit_json, results_only
+from dil.config.state import PUBLISHED, StateSection
 from dil.errors import ConfigError, DilError
+from dil.model.stream import STREAM, StreamState
+from dil.observe.event_view import events_json, judging_line
+from dil.observe.plan_view import plan_json, plan_text, summary_text
+from dil.observe.progress import counted
+from dil.observe.query_view import query_json, query_text
+from dil.observe.request_view import curl_line, masked_view, request_json, request_lines
+from dil.observe.stream_view import query_stream_json, query_stream_line, stream_json, stream_line
+from dil.planning.explanation import arithmetic, skip_reason
+from dil.planning.plan_file import encode_plan, is_plan
+from dil.run import event_time
+from dil.run.plan_builder import plan_with
 from dil.run.process import real_clock
+from dil.state import open_store
+from dil.text.zones import find_zone, iso, moment
 
 if TYPE_CHECKING:
     from dil.model.event_report import EventSummary
     from dil.model.job import Job, QuerySpec
-    from dil.model.stream import StreamState
     from dil.operator.amendments.expiring import ExpiringFiles
     from dil.planning import SavedPlan
     from dil.spi.state_store import StateStore
@@ -29,7 +42,7 @@ log = logging.getLogger(__name__)
 _FLAGS = {"out_file": "out", "show_request": "show-request", "everything": "all"}
 
 
-@click.command(short_help="Show what a run would do now; start nothing.")
+@click.command()
 @job_command()
 @now_option
 @click.option(
@@ -85,10 +98,6 @@ def plan(
     if query is not None:
         return _show_query(call, query)
     with results_only():
-        # Imported here: a wrong job file is reported without waiting for these.
-        from dil.run.plan_builder import plan_with
-        from dil.state import open_store
-
         with open_store(job.state, job.name, clock=real_clock) as store:
             saved = plan_with(job, store, now_ms=now_ms, explain=shown["everything"])
             expiring = _expiring(job, store, now_ms)
@@ -98,8 +107,6 @@ def plan(
             _keep(saved, out_file)
         request = _first_request(call, job, now_ms, signature) if show_request else None
     planned = saved.plan
-    from dil.observe.plan_view import plan_json, plan_text, summary_text
-
     if call.as_json:
         asked = {} if request is None else {"request": request.members}
         more = {
@@ -109,8 +116,6 @@ def plan(
         }
         emit_json({**plan_json(planned, job), **more, **asked})
         return 0
-    from dil.planning.explanation import arithmetic, skip_reason
-
     due = len(planned.work_units) + planned.left
     notes = (
         *_stream_notes(job, stream, due),
@@ -147,11 +152,8 @@ class _ShownQuery:
 
 
 def _planned_query(job: Job, spec: QuerySpec, now_ms: int) -> _ShownQuery:
-    """Return the plan of a derived dataset's run; reads state, and never waits."""
-    from dil.observe.plan_view import plan_json
-    from dil.observe.query_view import query_json, query_text
+    """Return the plan of a derived dataset's run, without waiting for new rows."""
     from dil.run.queries.slices import as_plan, plan_slices, view_of_plan
-    from dil.state import open_store
 
     for name in ("out_file", "show_request", "everything", "signatures", "short"):
         if click.get_current_context().params.get(name):
@@ -171,8 +173,6 @@ def _planned_query(job: Job, spec: QuerySpec, now_ms: int) -> _ShownQuery:
     notes = [*_event_notes(events)]
     members = {**members, **query_json(view), **_event_members(events)}
     if job.stream is not None:
-        from dil.observe.stream_view import query_stream_json, query_stream_line
-
         notes.append(query_stream_line(job.stream, spec, known))
         members["stream"] = query_stream_json(job.stream, spec, known)
     return _ShownQuery(text + "".join(f"  {note}\n" for note in notes), members)
@@ -187,8 +187,6 @@ def _show_query(call: JobCall, query: _ShownQuery) -> int:
 
 
 def _expiring(job: Job, store: StateStore, now_ms: int) -> ExpiringFiles | None:
-    from dil.config.state import PUBLISHED, StateSection
-
     if PUBLISHED not in job.properties.section(StateSection).retention:
         return None
     from dil.operator.amendments.expiring import expiring_files
@@ -201,9 +199,7 @@ def _expiring(job: Job, store: StateStore, now_ms: int) -> ExpiringFiles | None:
 
 
 def _expiring_json(expiring: ExpiringFiles | None) -> dict[str, object]:
-    """Return the member of what is due to be deleted; none where nothing is."""
-    from dil.text.zones import iso
-
+    """Return the JSON member about files that are due to expire; empty if there are none."""
     if expiring is None:
         return {}
     until = expiring.published_until
@@ -212,9 +208,6 @@ def _expiring_json(expiring: ExpiringFiles | None) -> dict[str, object]:
 
 
 def _expiring_notes(expiring: ExpiringFiles | None, job: Job) -> tuple[str, ...]:
-    from dil.observe.progress import counted
-    from dil.text.zones import find_zone, moment
-
     if expiring is None:
         return ()
     until = moment(expiring.published_until, find_zone(job.planning.zone))
@@ -228,24 +221,18 @@ def _event_time(job: Job, store: StateStore) -> EventSummary | None:
     """Return the event-time summary of a job, None for a job without event column."""
     if job.events is None:
         return None
-    from dil.run.event_time import current
-
-    return current(job, store)
+    return event_time.current(job, store)
 
 
 def _event_notes(events: EventSummary | None) -> tuple[str, ...]:
     if events is None:
         return ()
-    from dil.observe.event_view import judging_line
-
     return (f"{judging_line(events)}.",)
 
 
 def _event_members(events: EventSummary | None) -> dict[str, object]:
     if events is None:
         return {}
-    from dil.observe.event_view import events_json
-
     return {"events": events_json(events)}
 
 
@@ -253,24 +240,18 @@ def _stream_state(job: Job, store: StateStore) -> StreamState | None:
     """Return the newest micro-batch, None if there is none."""
     if job.stream is None:
         return None
-    from dil.model.stream import STREAM, StreamState
-
     return StreamState.of(store.checkpoint(STREAM))
 
 
 def _stream_notes(job: Job, known: StreamState | None, due: int) -> tuple[str, ...]:
     if job.stream is None:
         return ()
-    from dil.observe.stream_view import stream_line
-
     return (stream_line(job.stream, job.planning.limit, due, known),)
 
 
 def _stream_members(job: Job, known: StreamState | None) -> dict[str, object]:
     if job.stream is None:
         return {}
-    from dil.observe.stream_view import stream_json
-
     return {"stream": stream_json(job.stream, job.planning.limit, known)}
 
 
@@ -283,8 +264,6 @@ class _ShownRequest:
 
 
 def _first_request(call: JobCall, job: Job, now_ms: int, signature: str | None) -> _ShownRequest:
-    # Imported here: other plans do without a connector.
-    from dil.observe.request_view import curl_line, masked_view, request_json, request_lines
     from dil.operator.request_preview import first_request
 
     unit, view = first_request(job, now_ms=now_ms, signature=signature, clock=real_clock)
@@ -297,8 +276,6 @@ def _first_request(call: JobCall, job: Job, now_ms: int, signature: str | None) 
 
 
 def _keep(saved: SavedPlan, out_file: Path) -> None:
-    from dil.planning.plan_file import encode_plan, is_plan
-
     try:
         if out_file.exists() and not is_plan(out_file.read_bytes()):
             raise ConfigError.single(

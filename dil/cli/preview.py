@@ -11,14 +11,22 @@ import click
 
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.stdout import emit, emit_json, results_only
+from dil.conversion.iso_texts import word_of_texts
 from dil.errors import DilError
+from dil.model.job import Job, OutputFormat
+from dil.observe.preview_view import columns_json, rows_json, rows_text, schema_text
+from dil.observe.property_places import with_places
+from dil.observe.report import note_label
+from dil.observe.request_view import curl_line, masked_view, request_json, request_lines
+from dil.operator.source_preview import PreviewLimits, SourceAnswer, SourcePreview, preview_source
+from dil.run import claim, preflight
+from dil.run.options import RunOptions
 from dil.run.process import cache_dir, real_clock
+from dil.text.zones import find_zone, moment
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dil.model.job import Job
-    from dil.operator.source_preview import SourceAnswer, SourcePreview
     from dil.spi.request_view import RequestView
 
 _ROWS = 3
@@ -34,7 +42,7 @@ send_option = click.option(
 )
 
 
-@click.command(short_help="Show the first rows of the source and their columns.")
+@click.command()
 @job_command()
 @now_option
 @click.option(
@@ -73,7 +81,7 @@ def preview(
     return 0
 
 
-@click.command(short_help="Reach destination, state store and source: connect, log in, ask once.")
+@click.command()
 @job_command()
 @now_option
 @show_request_option
@@ -98,10 +106,6 @@ def check(call: JobCall, *, now: str | None, show_request: bool, send: bool) -> 
 
 
 def _places(job: Job, now_ms: int) -> tuple[str, ...]:
-    # Imported here: a wrong job file is reported without waiting for these.
-    from dil.run import claim, preflight
-    from dil.run.options import RunOptions
-
     claim.check_claim(job, RunOptions(now_ms, real_clock))
     return preflight.check_outputs(job, os.environ, cache_dir(os.environ))
 
@@ -118,10 +122,7 @@ class _PreviewCommand:
     def preview(
         self, job: Job, rows: int, *, signature: str | None = None, skips_empty: bool = False
     ) -> SourcePreview:
-        """Ask the source; a request that fails is shown on standard error."""
-        # Imported here: a wrong job file is reported without waiting for these.
-        from dil.operator.source_preview import PreviewLimits, preview_source
-
+        """Ask the source; show a request that fails on standard error."""
         asked: list[RequestView] = []
         try:
             return preview_source(
@@ -141,8 +142,6 @@ class _PreviewCommand:
 
     def lines(self, view: RequestView) -> Iterator[str]:
         """Yield the lines of a request."""
-        from dil.observe.request_view import curl_line, masked_view, request_lines
-
         clean = masked_view(view, self.call.invocation.redact)
         yield from request_lines(clean)
         if self.show_curl and clean.is_http:
@@ -150,16 +149,12 @@ class _PreviewCommand:
 
     def json(self, view: RequestView | None) -> dict[str, object] | None:
         """Return the members of a request."""
-        from dil.observe.request_view import masked_view, request_json
-
         return (
             None if view is None else request_json(masked_view(view, self.call.invocation.redact))
         )
 
 
 def _preview_json(command: _PreviewCommand, job: Job, found: SourcePreview) -> dict[str, object]:
-    from dil.observe.preview_view import columns_json, rows_json
-
     return {
         "job": job.name,
         "signature": found.work_unit.signature if found.work_unit else None,
@@ -174,8 +169,6 @@ def _preview_json(command: _PreviewCommand, job: Job, found: SourcePreview) -> d
 
 
 def _notes(command: _PreviewCommand, job: Job, found: SourcePreview) -> list[str]:
-    from dil.observe.property_places import with_places
-
     clean = command.call.invocation.redact
     return [clean(with_places(note, job.properties.origin)) for note in found.notes]
 
@@ -198,9 +191,6 @@ def _answers_json(command: _PreviewCommand, job: Job, found: SourcePreview) -> d
 
 
 def _preview_text(command: _PreviewCommand, job: Job, found: SourcePreview) -> None:
-    from dil.observe.preview_view import rows_text, schema_text
-    from dil.observe.report import note_label
-
     _head(command, job, found)
     if found.rows.num_rows:
         emit(f"\n{rows_text(found.rows)}")
@@ -214,10 +204,7 @@ def _preview_text(command: _PreviewCommand, job: Job, found: SourcePreview) -> N
 
 
 def _words_of_texts(rows: pa.Table, job: Job) -> dict[str, str]:
-    """Return the type of columns whose texts are dates or times of ISO 8601; keys stay texts."""
-    from dil.conversion.iso_texts import word_of_texts
-    from dil.model.job import OutputFormat
-
+    """Return the types of columns whose texts are dates or times in ISO 8601; keys stay texts."""
     digits = 3 if job.writing.format is OutputFormat.AVRO else 6
     texts = [each.name for each in rows.schema if each.type == "string"]
     found = {name: word_of_texts(rows[name].combine_chunks(), digits) for name in texts}
@@ -226,8 +213,6 @@ def _words_of_texts(rows: pa.Table, job: Job) -> dict[str, str]:
 
 
 def _head(command: _PreviewCommand, job: Job, found: SourcePreview) -> None:
-    from dil.text.zones import find_zone, moment
-
     unit, zone = found.work_unit, find_zone(job.planning.zone)
     if unit is None:
         emit(f"{job.name}  no work unit\n")
@@ -246,8 +231,6 @@ def _head(command: _PreviewCommand, job: Job, found: SourcePreview) -> None:
 def _check_text(
     command: _PreviewCommand, job: Job, found: SourcePreview, places: Iterable[str]
 ) -> None:
-    from dil.observe.report import note_label
-
     _head(command, job, found)
     state = job.state.place if job.state.enabled else "none is kept"
     emit(f"  state: {state}\n")

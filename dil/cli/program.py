@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import io
 import os
 import sys
@@ -13,56 +12,61 @@ import click
 
 from dil import __version__
 from dil.cli import COMPLETION_VARIABLE
-from dil.cli.groups import SuggestingGroup
+from dil.cli.groups import LazyGroup
 from dil.cli.invocation import Invocation
 from dil.cli.outcome import describe
 from dil.cli.signals import interruptible
-from dil.errors import ConfigError
-from dil.run.failing import exit_code, failed_report
+from dil.run.failing import exit_code
 
 _YOUNG_OBJECTS = 50_000
-# Command name -> where it is; imported when it is called, or for the list of commands.
 _COMMANDS = {
-    "run": "dil.cli.run:run",
-    "plan": "dil.cli.plan:plan",
-    "validate": "dil.cli.validate:validate",
-    "check": "dil.cli.preview:check",
-    "preview": "dil.cli.preview:preview",
-    "state": "dil.cli.state:state",
-    "runs": "dil.cli.runs:runs",
-    "compact": "dil.cli.compact:compact",
-    "lineage": "dil.cli.lineage:lineage",
-    "lateness": "dil.cli.lateness:lateness",
-    "timelabels": "dil.cli.timelabels:timelabels",
-    "backfill": "dil.cli.backfill:backfill",
-    "explain": "dil.cli.explain:explain",
-    "schema": "dil.cli.schema:schema",
-    "secrets": "dil.cli.secrets:secrets",
-    "package": "dil.cli.package:package",
-    "completion": "dil.cli.completion:completion",
+    "run": ("dil.cli.run:run", "Run the job: plan, extract, publish, remember."),
+    "plan": ("dil.cli.plan:plan", "Show what a run would do now; start nothing."),
+    "validate": ("dil.cli.validate:validate", "Check a job file without running it."),
+    "check": (
+        "dil.cli.preview:check",
+        "Reach destination, state store and source: connect, log in, ask once.",
+    ),
+    "preview": (
+        "dil.cli.preview:preview",
+        "Show the first rows of the source and their columns.",
+    ),
+    "state": ("dil.cli.state:state", "Look at the state of a job, and repair it."),
+    "runs": (
+        "dil.cli.runs:runs",
+        "Look at the runs of a job, and clean up after crashed runs.",
+    ),
+    "compact": ("dil.cli.compact:compact", "Join small files; delete old versions of a table."),
+    "lineage": (
+        "dil.cli.lineage:lineage",
+        "Show where rows of a dataset come from, across jobs.",
+    ),
+    "lateness": (
+        "dil.cli.lateness:lateness",
+        "Show how far behind new rows come, and which grace period fits.",
+    ),
+    "timelabels": ("dil.cli.timelabels:timelabels", "List, close and reopen timelabels."),
+    "backfill": (
+        "dil.cli.backfill:backfill",
+        "Read a range of a job again, beside its live data.",
+    ),
+    "explain": (
+        "dil.cli.explain:explain",
+        "Explain what a property or an error code means, or find one by words.",
+    ),
+    "schema": ("dil.cli.schema:schema", "Print the JSON Schema of .yaml job files."),
+    "secrets": ("dil.cli.secrets:secrets", "Encrypt secrets for job files."),
+    "package": ("dil.cli.package:package", "Write what executors must be shipped."),
+    "completion": (
+        "dil.cli.completion:completion",
+        "Print a script that completes commands and options in a shell.",
+    ),
 }
 
 
-class LazyGroup(SuggestingGroup):
-    """A group whose commands are imported on demand."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the help text."""
-        del ctx
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command; None when there is none of that name."""
-        del ctx
-        place = _COMMANDS.get(cmd_name)
-        if place is None:
-            return None
-        module, _, name = place.partition(":")
-        command = getattr(importlib.import_module(module), name)
-        return command if isinstance(command, click.Command) else None
-
-
-@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=LazyGroup, places=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="dil")
 def cli() -> None:
     """Config-driven ingestion on Spark: one job file says what to read and where to put it."""
@@ -89,8 +93,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return stop.exit_code
     except click.ClickException as error:
         error.show()
-        if arguments[:1] == ["run"] and "--json" in arguments:
-            _report_usage_error(invocation, error)
         return error.exit_code
     except BaseException as error:  # noqa: BLE001 - the outermost boundary: one text, one exit code
         located = invocation.located(error)
@@ -103,12 +105,3 @@ def _invoke(arguments: list[str], invocation: Invocation) -> int:
     with cli.make_context("dil", arguments, obj=invocation) as context:
         result = cli.invoke(context)
     return result if isinstance(result, int) else 0
-
-
-def _report_usage_error(invocation: Invocation, error: click.ClickException) -> None:
-    """Print the report that ``run --json`` owes its caller on every exit."""
-    from dil.cli.run import deliver
-
-    cause = ConfigError.single("", error.format_message(), "See `dil run --help`.")
-    report = failed_report(cause, job="", run_id="", seconds=invocation.seconds())
-    deliver(invocation, report, as_json=True, is_reported=True)

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,16 +17,49 @@ from dil.cli.outcome import describe
 from dil.cli.signals import stoppable
 from dil.cli.stdout import emit, emit_json, results_only
 from dil.errors import ConfigError, LeaseHeldError
+from dil.observe.logs import bind
+from dil.observe.progress import LineProgress, Progress, SilentProgress, progress_for
+from dil.observe.report import check_report_place, redacted, report_json, report_text, write_report
 from dil.run.failing import failed_report
+from dil.run.job_run import run_job
+from dil.run.lease import new_run_id
+from dil.run.options import RunOptions
+from dil.run.plan_builder import read_plan
 from dil.run.process import cache_dir, real_clock
 
 if TYPE_CHECKING:
     from dil.model.job import Job
     from dil.model.report import RunReport
-    from dil.observe.progress import Progress
 
 
-@click.command(short_help="Run the job: plan, extract, publish, remember.")
+class _ReportingCommand(click.Command):
+    """A command that owes its caller a report on every exit, that of a wrong command line too."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,  # those of click
+    ) -> click.Context:
+        """Parse the arguments; with ``--json`` a mistake in them is also reported.
+
+        Raises:
+            click.ClickException: the arguments are wrong.
+        """
+        arguments = list(args)  # click takes from the list what it has parsed
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.ClickException as error:
+            if "--json" in arguments and parent is not None:
+                invocation = parent.ensure_object(Invocation)
+                cause = ConfigError.single("", error.format_message(), "See `dil run --help`.")
+                report = failed_report(cause, job="", run_id="", seconds=invocation.seconds())
+                deliver(invocation, report, as_json=True, is_reported=True)
+            raise
+
+
+@click.command(cls=_ReportingCommand)
 @job_command(quiet=False)
 @now_option
 @click.option(
@@ -89,17 +122,8 @@ def run(
         _check_report_file(report_file)
         if plan_file is not None and now is not None:
             raise ConfigError.single("--plan", "has a now of its own", "Leave --now out.")
-        # Imported here: `dil run --help` does without.
-        from dil.run.plan_builder import read_plan
-
         saved = None if plan_file is None else read_plan(plan_file)
         job = call.job()
-        # Imported here: a wrong job file is reported without waiting for these.
-        from dil.observe.logs import bind
-        from dil.run.job_run import run_job
-        from dil.run.lease import new_run_id
-        from dil.run.options import RunOptions
-
         invocation = call.invocation
         invocation.run_id = new_run_id(real_clock())
         options = RunOptions(
@@ -144,9 +168,7 @@ def run(
 
 
 def _progress(job: Job) -> Progress:
-    """Return the display of progress; a service logs one line for each micro-batch."""
-    from dil.observe.progress import LineProgress, SilentProgress, progress_for
-
+    """Return the progress display; a service logs one line for each micro-batch instead."""
     if job.stream is None:
         return progress_for(sys.stderr)
     return SilentProgress() if job.stream.is_service else LineProgress(clock=time.monotonic)
@@ -190,8 +212,6 @@ def deliver(
     report_file: str | None = None,
 ) -> int:
     """Print and keep the report of a run; return the exit code of the process."""
-    from dil.observe.report import redacted, report_json, report_text, write_report
-
     clean = redacted(report, invocation.redact)
     if report_file is not None:
         try:
@@ -210,8 +230,6 @@ def _check_report_file(report_file: str | None) -> None:
     """Check before the run, not after it, that the report can be written."""
     if report_file is None:
         return
-    from dil.observe.report import check_report_place
-
     try:
         check_report_place(Path(report_file))
     except OSError as error:

@@ -12,7 +12,10 @@ from dil.cli.job_command import JobCall, job_command
 from dil.cli.state.opening import opened
 from dil.cli.stdout import emit, emit_json, emit_json_array
 from dil.errors import ConfigError
+from dil.run import run_history
 from dil.run.failing import INVALID
+from dil.run.kept_report import kept_outcomes, kept_report, kept_unit_runs
+from dil.run.lease import leased
 from dil.run.process import real_clock
 
 if TYPE_CHECKING:
@@ -43,10 +46,7 @@ def runs() -> None:
 def list_runs(call: JobCall, *, limit: int | None) -> int:
     """List the runs of a job, newest first."""
     with opened(call) as (job, store):
-        from dil.run.kept_report import kept_outcomes
-        from dil.run.run_history import known_runs
-
-        found, outcomes = known_runs(store, limit=limit), kept_outcomes(store)
+        found, outcomes = run_history.known_runs(store, limit=limit), kept_outcomes(store)
         if call.as_json:
             emit_json_array(
                 showing.run_json(run) | showing.outcome_json(run, outcomes) for run in found
@@ -66,13 +66,14 @@ def show(call: JobCall, *, run_id: str) -> int:
     Given the id of a stream's summary, list its micro-batches.
     """
     with opened(call) as (job, store):
-        from dil.run.kept_report import kept_report, kept_unit_runs
-        from dil.run.run_history import known_runs, leftovers
-
-        run = next((each for each in known_runs(store) if each.record.run_id == run_id), None)
+        run = next(
+            (each for each in run_history.known_runs(store) if each.record.run_id == run_id), None
+        )
         if run is None:
             return _show_stream(call, job, store, run_id)
-        left = next((each for each in leftovers(job, store) if each.run_id == run_id), None)
+        left = next(
+            (each for each in run_history.leftovers(job, store) if each.run_id == run_id), None
+        )
         report, units = kept_report(store, run_id), kept_unit_runs(store, run_id)
     if call.as_json:
         staging = None if left is None else showing.left_json(left)
@@ -95,16 +96,13 @@ def _show_stream(call: JobCall, job: Job, store: StateStore, run_id: str) -> int
     Raises:
         ConfigError: no run and no kept micro-batch has this id.
     """
-    from dil.run.kept_report import kept_outcomes
-    from dil.run.run_history import known_runs
-
     outcomes = kept_outcomes(store)
     own = {each for each, kept in outcomes.items() if kept.stream == run_id}
     if not own:
         raise ConfigError.single(
             "RUN_ID", f'"{run_id}" is no run of {job.name}', "`dil runs list` names them."
         )
-    batches = [each for each in known_runs(store) if each.record.run_id in own]
+    batches = [each for each in run_history.known_runs(store) if each.record.run_id in own]
     if call.as_json:
         found = [showing.run_json(run) | showing.outcome_json(run, outcomes) for run in batches]
         emit_json({"run_id": run_id, "micro_batches": found})
@@ -122,16 +120,12 @@ def clean(call: JobCall, *, yes: bool) -> int:
     Usually not needed: the next run adopts complete work units, and deletes the rest.
     """
     with opened(call) as (job, store):
-        from dil.run.lease import leased
-        from dil.run.run_history import clean as sweep
-        from dil.run.run_history import leftovers
-
-        found = leftovers(job, store)
+        found = run_history.leftovers(job, store)
         gone = 0
         if yes and found:
             with leased(job, store, "clean", real_clock) as lease:
-                found = leftovers(job, store)
-                gone = sweep(job, store, lease, found)
+                found = run_history.leftovers(job, store)
+                gone = run_history.clean(job, store, lease, found)
     if call.as_json:
         folders = [showing.left_json(each) for each in found]
         emit_json({"job": job.name, "cleaned": gone, "leftovers": folders})
@@ -156,20 +150,19 @@ def finish(call: JobCall, *, yes: bool, without_lost: bool) -> int:
     is 2 if --yes is given but --without-lost is needed.
     """
     with opened(call) as (job, store):
-        from dil.run import lease as leases
-        from dil.run import run_history as earlier
 
         def is_agreed(found: RecordedPublish | None) -> TypeGuard[RecordedPublish]:
             return found is not None and yes and (without_lost or not found.lost)
 
-        found = earlier.recorded_publish(job, store)
+        found = run_history.recorded_publish(job, store)
         is_done = False
         if is_agreed(found):
-            with leases.leased(job, store, "finish", real_clock) as lease:
-                # Once more under the lease: meanwhile files may be lost, or a run finished it.
-                found = earlier.recorded_publish(job, store)
+            with leased(job, store, "finish", real_clock) as lease:
+                # Checked again under the lease: meanwhile files may be lost, or a run finished the
+                # publish.
+                found = run_history.recorded_publish(job, store)
                 if is_agreed(found):
-                    earlier.finish_publish(job, store, lease, found)
+                    run_history.finish_publish(job, store, lease, found)
                     is_done = True
     if call.as_json:
         emit_json({"job": job.name, "finished": is_done, **showing.recorded_publish_json(found)})
@@ -189,16 +182,13 @@ def abandon(call: JobCall, *, yes: bool) -> int:
     readers already see stay and are recorded.
     """
     with opened(call) as (job, store):
-        from dil.run import lease as leases
-        from dil.run import run_history as earlier
-
-        found = earlier.doubtful_publish(job, store, real_clock())
+        found = run_history.doubtful_publish(job, store, real_clock())
         left = None
         if found is not None and yes:
-            with leases.leased(job, store, "abandon", real_clock) as lease:
-                found = earlier.doubtful_publish(job, store, real_clock())
+            with leased(job, store, "abandon", real_clock) as lease:
+                found = run_history.doubtful_publish(job, store, real_clock())
                 if found is not None:
-                    left = earlier.abandon_publish(job, store, lease, found)
+                    left = run_history.abandon_publish(job, store, lease, found)
     if call.as_json:
         emit_json(showing.abandoned_json(job, found, left))
     else:

@@ -7,12 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dil.cli.stdout import emit
-from dil.text.zones import iso
+from dil.observe.logs import one_line
+from dil.observe.progress import counted, human_seconds
+from dil.run.kept_report import KeptOutcome, KeptReport, KeptUnitRuns
+from dil.state.work_units.signatures import begin_of
+from dil.text.zones import find_zone, iso, moment
 
 if TYPE_CHECKING:
     from dil.model.dataset import Intent
     from dil.model.job import Job
-    from dil.run.kept_report import KeptOutcome, KeptReport, KeptUnitRuns
     from dil.run.run_history import DoubtfulPublish, KnownRun, Leftover, RecordedPublish
 
 
@@ -26,10 +29,6 @@ def list_runs(
 
     ``stream`` is the run id of the stream if all runs are its micro-batches.
     """
-    from dil.observe.progress import counted, human_seconds
-    from dil.run.kept_report import KeptOutcome
-    from dil.text.zones import find_zone, moment
-
     zone = find_zone(job.planning.zone)
     whose = f"micro-batches of the stream {stream}, " if stream else ""
     emit(f"{job.name}  {whose}times in {job.planning.zone}\n\n")
@@ -73,10 +72,7 @@ def show_run(
 
 
 def show_work_units(kept: KeptUnitRuns) -> None:
-    """Print how work units ended, failed ones first, then the slowest."""
-    from dil.observe.logs import one_line
-    from dil.observe.progress import counted, human_seconds
-
+    """Print how work units ended: failed ones first, then the slowest."""
     if not kept.units:
         return
     line = "{:<10} {:>8} {:>9} {:>13}  {}\n"
@@ -92,9 +88,6 @@ def show_work_units(kept: KeptUnitRuns) -> None:
 
 
 def _reported(job: Job, report: KeptReport) -> Iterator[tuple[str, str]]:
-    from dil.observe.logs import one_line
-    from dil.state.work_units.signatures import begin_of
-
     counts = {"seconds": report.seconds, "requests": report.requests, "retries": report.retries}
     yield from ((name, str(count)) for name, count in counts.items() if count)
     for failure in report.failures:
@@ -145,9 +138,7 @@ def recorded_publish_json(found: RecordedPublish | None) -> dict[str, object]:
 
 
 def finished(job: Job, found: RecordedPublish | None, *, is_done: bool, needs_flag: bool) -> None:
-    """Print what became of a publish that was begun."""
-    from dil.observe.progress import counted
-
+    """Print the unfinished publish, or how it was finished."""
     if found is None:
         emit(f"{job.name}  no publish is unfinished\n")
         return
@@ -166,9 +157,7 @@ def finished(job: Job, found: RecordedPublish | None, *, is_done: bool, needs_fl
 
 
 def _left_out_lines(found: RecordedPublish) -> Iterator[str]:
-    """Yield lines on the results that a finished publish would lack, and on their other files."""
-    from dil.observe.progress import counted
-
+    """Yield lines about results that the publish would leave out, and about their other files."""
     left = found.left_out
     if left is None:
         return
@@ -204,9 +193,7 @@ def abandoned_json(
 
 
 def abandoned(job: Job, found: DoubtfulPublish | None, left: Intent | None) -> None:
-    """Print a publish that was begun, and what became of it."""
-    from dil.observe.progress import counted
-
+    """Print an unfinished publish, and whether it was given up."""
     if found is None:
         emit(f"{job.name}  no publish is unfinished\n")
         return
@@ -230,9 +217,7 @@ def abandoned(job: Job, found: DoubtfulPublish | None, left: Intent | None) -> N
 
 
 def outcome_json(run: KnownRun, outcomes: Mapping[str, KeptOutcome]) -> dict[str, object]:
-    """Return how long a run took, the number of its failures, and their codes."""
-    from dil.run.kept_report import KeptOutcome
-
+    """Return the duration of a run, the number of its failures, and their codes."""
     kept = outcomes.get(run.record.run_id, KeptOutcome())
     stream = {} if kept.batch is None else {"stream": dict(kept.batch.members())}
     beside = {"rows_beside": kept.rows_beside} if kept.rows_beside else {}
@@ -280,8 +265,6 @@ def left_json(left: Leftover) -> dict[str, object]:
 
 
 def _facts(run: KnownRun, job: Job) -> Iterator[tuple[str, str]]:
-    from dil.text.zones import find_zone, moment
-
     zone, record = find_zone(job.planning.zone), run.record
     at_work = _at_work(run, job)
     yield "status", f"{run.status}, {at_work}" if at_work else run.status
@@ -294,9 +277,7 @@ def _facts(run: KnownRun, job: Job) -> Iterator[tuple[str, str]]:
 
 
 def _at_work(run: KnownRun | None, job: Job) -> str:
-    """Return a text that names the process of a run; empty without one."""
-    from dil.text.zones import find_zone, moment
-
+    """Return a text that names the process of a run; empty if no process runs it."""
     if run is None or run.holder is None:
         return ""
     since = moment(run.holder.since, find_zone(job.planning.zone))
@@ -304,8 +285,6 @@ def _at_work(run: KnownRun | None, job: Job) -> str:
 
 
 def _left_text(left: Leftover, job: Job) -> str:
-    from dil.observe.progress import counted
-
     if left.is_strange:
         return (
             "this job does not use that folder for staging, so only the record is forgotten: "

@@ -8,19 +8,17 @@ from pathlib import Path
 import click
 
 from dil.cli.stdout import emit
+from dil.config.json_schema import json_schema
 from dil.errors import ConfigError
 
 
-@click.command(short_help="Print the JSON Schema of .yaml job files.")
+@click.command()
 @click.option(
     "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
     help="Write it to a file in place of standard output.",
 )  # fmt: skip
 def schema(output: Path | None) -> int:
     """Print the JSON Schema of .yaml job files, with every property, for an editor."""
-    # Imported here: the property table is of no use to `dil --help`.
-    from dil.config.json_schema import json_schema
-
     text = json.dumps(json_schema(), indent=2) + "\n"
     if output is None:
         emit(text)

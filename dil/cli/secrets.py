@@ -7,17 +7,19 @@ import stat
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from dil.cli.groups import SuggestingGroup
+from dil.cli.groups import LazyGroup
 from dil.cli.stdout import emit
 from dil.errors import ConfigError
-
-if TYPE_CHECKING:
-    from dil.secrets import SecretResolver
-    from dil.secrets.rewriting import Rewritten
+from dil.model.suggestions import suggestion
+from dil.observe.progress import counted
+from dil.secrets import SecretError, SecretResolver, is_encrypted, read_master_passwords
+from dil.secrets.authenticated import Encryptor, purpose_of
+from dil.secrets.rewriting import Rewritten
+from dil.secrets.rewriting import reencrypt as encrypted_again
+from dil.storage import LocalFilesystem
 
 _KEY_FIX = "Name a file whose first line is the master password, such as that of encrypt.key.loc."
 _FILES_TRIED = 2
@@ -31,7 +33,7 @@ _strong_option = click.option(
 )
 
 
-@click.group(cls=SuggestingGroup, short_help="Encrypt secrets for job files.")
+@click.group(cls=LazyGroup)
 def secrets() -> None:
     """Encrypt secrets for job files; read from standard input, never from arguments."""
 
@@ -46,8 +48,6 @@ def secrets() -> None:
 )  # fmt: skip
 def encrypt(key: str, *, purpose: str) -> int:
     """Encrypt a secret and print the ENC(...) to write into a job file."""
-    from dil.secrets.authenticated import Encryptor
-
     encryptor, name = Encryptor.of(_passwords(key)[0]), _purpose(purpose)
     emit(f"{encryptor.encrypt(_input('Secret', confirm=True), name)}\n")
     return 0
@@ -56,7 +56,6 @@ def encrypt(key: str, *, purpose: str) -> int:
 def _purpose(written: str) -> str:
     """Return the name under which a job reads the property, never an alias."""
     from dil.config.table import ALIASES, PLUGIN_PREFIX, TABLE
-    from dil.model.suggestions import suggestion
 
     key, colon, field = written.partition(":")
     name = ALIASES.get(key, key)
@@ -78,9 +77,6 @@ def decrypt(key: str, *, strong: bool, is_sure: bool) -> int:
     """Decrypt an ENC(...) text and print the secret unencrypted."""
     if not is_sure:
         raise click.UsageError("This prints the secret in the clear. Say --yes if you mean it.")
-    from dil.secrets import SecretError, is_encrypted
-    from dil.secrets.authenticated import purpose_of
-
     resolver, text = _resolver(key, strong=strong), _input("ENC(...)").strip()
     if not is_encrypted(text):
         raise ConfigError.single(
@@ -103,8 +99,6 @@ def reencrypt(
     job_file: str, key: str, *, strong: bool, new_key: str | None, is_written: bool
 ) -> int:
     """Encrypt every ENC(...) of one file again: to leave DIL's forms, or the old password."""
-    from dil.observe.progress import counted
-
     rewritten = _reencrypted(job_file, _resolver(key, strong=strong), new_key or key)
     for line in rewritten.lines:
         emit(f"{job_file}:{line}\n")
@@ -118,10 +112,6 @@ def reencrypt(
 
 
 def _reencrypted(job_file: str, resolver: SecretResolver, key: str) -> Rewritten:
-    from dil.secrets import SecretError
-    from dil.secrets.authenticated import Encryptor
-    from dil.secrets.rewriting import reencrypt as encrypted_again
-
     try:
         # Line ends do not change.
         text = Path(job_file).read_bytes().decode("utf-8")
@@ -142,9 +132,6 @@ def _reencrypted(job_file: str, resolver: SecretResolver, key: str) -> Rewritten
 
 
 def _passwords(key: str) -> tuple[str, ...]:
-    from dil.secrets import read_master_passwords
-    from dil.storage import LocalFilesystem
-
     try:
         found = read_master_passwords(key, _FILES_TRIED, LocalFilesystem().open_input)
     except (OSError, ValueError) as error:
@@ -156,8 +143,6 @@ def _passwords(key: str) -> tuple[str, ...]:
 
 
 def _resolver(key: str, *, strong: bool) -> SecretResolver:
-    from dil.secrets import SecretResolver
-
     return SecretResolver({}, Path.cwd(), _passwords(key), strong)
 
 

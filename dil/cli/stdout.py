@@ -8,6 +8,8 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 
+from dil.model.json import indented
+
 _STDOUT, _STDERR = 1, 2
 
 
@@ -28,8 +30,6 @@ def emit(text: str) -> bool:
 
 def emit_json(value: object) -> bool:
     """Write one JSON document; plain ASCII, so that no terminal or locale can spoil it."""
-    from dil.model.json import indented
-
     return emit(indented(value) + "\n")
 
 

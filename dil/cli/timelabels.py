@@ -9,26 +9,29 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dil.cli.groups import SuggestingGroup
+from dil.cli.groups import LazyGroup
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.state.amending import Request, act_command, conclude, operator_session
 from dil.cli.state.opening import instant, opened
 from dil.cli.stdout import emit, emit_json, results_only
 from dil.errors import ConfigError
+from dil.operator.amendments import closed_labels, list_books, propose_close, propose_reopen
+from dil.operator.timelabels import LabelTable, open_labels
+from dil.publishing import keeps_registry
 from dil.run.process import real_clock
+from dil.state import open_store
+from dil.text.zones import find_zone, moment
 
 if TYPE_CHECKING:
     from dil.model.job import Job
-    from dil.operator.amendments import LabelListing
-    from dil.operator.timelabels import LabelTable
     from dil.publishing.timeseries.registry import LabelEntry
 
 _HELP = ("-h", "--help")
 _WITHOUT = "nothing was changed; --yes does it"
 
 
-class _ListingGroup(SuggestingGroup):
-    """A group that lists where the first argument is no verb, and no misspelt one."""
+class _ListingGroup(LazyGroup):
+    """A group that lists if the first argument is neither a verb nor a misspelt verb."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert the verb that may be left out."""
@@ -43,7 +46,7 @@ class _ListingGroup(SuggestingGroup):
         return bool(near) and is_no_file and not word.exists()
 
 
-@click.group(cls=_ListingGroup, short_help="List, close and reopen timelabels.")
+@click.group(cls=_ListingGroup)
 def timelabels() -> None:
     """List the timelabels of a job that closes them, or of a warehouse table.
 
@@ -59,11 +62,12 @@ def list_labels(call: JobCall) -> int:
     with results_only():
         job = call.job(secrets=False)
         if _has_table(job):
-            table = _table(job)
+            table = open_labels(job)
             name, entries = table.spec.table, table.entries()
             places = {"table": name, "view": f"{name}_view"}
         else:
-            listing = _listing(job)
+            with open_store(job.state, job.name, clock=real_clock) as store:
+                listing = list_books(job, store)
             places, entries = {"dataset": listing.place}, listing.entries
     if call.as_json:
         emit_json({"job": job.name, **places, "labels": [_json(entry) for entry in entries]})
@@ -92,7 +96,7 @@ def drop(
     A run that reads rows of a dropped label again fails until the label is reopened.
     """
     with opened(call) as (job, store):
-        table = _table(job)
+        table = open_labels(job)
         table.require_droppable()
         until = None if before is None else instant(before, "--before", job)
         chosen = _chosen(table, labels, until)
@@ -114,8 +118,6 @@ def close(request: Request, *, labels: tuple[str, ...], force: bool) -> int:
 
     An incomplete label is refused, and the message names the missing part.
     """
-    from dil.operator.amendments import propose_close
-
     with operator_session(request, "close") as session:
         return conclude(request, session, propose_close(session, labels, force=force))
 
@@ -128,12 +130,10 @@ def reopen(request: Request, *, labels: tuple[str, ...]) -> int:
     This makes no work unit due: use `dil state forget` for that.
     """
     if _reopens_books(request.call, labels):
-        from dil.operator.amendments import propose_reopen
-
         with operator_session(request, "reopen") as session:
             return conclude(request, session, propose_reopen(session, labels))
     with opened(request.call) as (job, store):
-        table = _table(job)
+        table = open_labels(job)
         chosen = table.named(labels)
         if request.is_agreed:
             chosen = table.reopen(store, chosen, real_clock)
@@ -163,7 +163,7 @@ def rotate(call: JobCall, *, now: str | None, label: str | None, empty: bool) ->
     with results_only():
         now_ms = call.invocation.now(now)
         job = call.job(secrets=False)
-        table = _table(job)
+        table = open_labels(job)
         text, entry = table.rotate(label, now_ms=now_ms, clock=real_clock, takes_empty=empty)
     if call.as_json:
         emit_json({"job": job.name, "timelabel": text, "rotated": entry and _json(entry)})
@@ -180,10 +180,7 @@ def _keeps_books(job: Job) -> bool:
 
 
 def _reopens_books(call: JobCall, labels: Sequence[str]) -> bool:
-    """Return whether the job's books have the closed labels, not the database's registry."""
-    from dil.operator.amendments import closed_labels
-    from dil.publishing import keeps_registry
-
+    """Return whether the job's books list the closed labels, not the database's registry."""
     with opened(call) as (job, store):
         if not _keeps_books(job):
             return False
@@ -195,25 +192,9 @@ def _has_table(job: Job) -> bool:
 
     It also does so for an events table if the job keeps no books.
     """
-    from dil.publishing import keeps_registry
-
     warehouse = job.publishing.warehouse
     has_labels = warehouse is not None and warehouse.labels is not None
     return keeps_registry(job) or (has_labels and not _keeps_books(job))
-
-
-def _listing(job: Job) -> LabelListing:
-    from dil.operator.amendments import list_books
-    from dil.state import open_store
-
-    with open_store(job.state, job.name, clock=real_clock) as store:
-        return list_books(job, store)
-
-
-def _table(job: Job) -> LabelTable:
-    from dil.operator.timelabels import open_labels
-
-    return open_labels(job)
 
 
 def _chosen(table: LabelTable, labels: Sequence[str], until: int | None) -> list[LabelEntry]:
@@ -255,9 +236,7 @@ def _json(entry: LabelEntry) -> dict[str, object]:
 
 
 def _rows(entries: Sequence[LabelEntry]) -> Iterator[str]:
-    """Yield labels as a table; no line where there are none."""
-    from dil.text.zones import find_zone, moment
-
+    """Yield labels as a table; no line if there are none."""
     if not entries:
         return
     utc = find_zone("UTC")

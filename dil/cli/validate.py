@@ -10,11 +10,12 @@ from dil.cli.arguments import parse_definitions
 from dil.cli.invocation import Invocation
 from dil.cli.job_command import JobCall, job_command
 from dil.cli.stdout import emit, emit_json, results_only
+from dil.config.reader import written_values
 from dil.errors import ConfigError, Problem
 from dil.run.failing import exit_code
 
 
-@click.command(short_help="Check a job file without running it.")
+@click.command()
 @job_command()
 def validate(call: JobCall) -> int:
     """Check a job file without running it; exit code 2 when it is invalid."""
@@ -47,8 +48,6 @@ def _print_json(
     notices: Iterable[Problem] = (),
     code: str = ConfigError.code,
 ) -> None:
-    from dil.config.reader import written_values
-
     values = written_values(call.job_file, _overrides(call))
     found = {
         name: [_finding(each, code, values, call.invocation) for each in group]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 
 from dil.config.entry import Entry
-from dil.config.findings import Findings
+from dil.config.findings import UNKNOWN, Findings
 from dil.config.gobblin_keys import is_of_gobblin
 from dil.config.table import ALIASES, OWN_PREFIX, PLUGIN_PREFIX, TABLE
 from dil.model.json import JsonValue, as_text, compact
@@ -186,13 +186,13 @@ def _report_unknown(
             report(key, "is misspelled", f"Write {MISSPELLED[key]}.", entry.origin)
         elif key.lower().startswith(OWN_PREFIX):
             hint = property_suggestion(key, TABLE) or _WHERE_KEYS_ARE
-            report(key, "is no known property", hint, entry.origin)
+            report(key, UNKNOWN, hint, entry.origin)
         elif key not in used:
             meant = nearest_word(key, TABLE)
             if not meant:
                 foreign.append(key)
             elif key.lower().startswith(_PREFIXES) and nearest_word(key, TABLE, cutoff=_CLEARLY):
-                report(key, "is no known property", f'Did you mean "{meant}"?', entry.origin)
+                report(key, UNKNOWN, f'Did you mean "{meant}"?', entry.origin)
             else:
                 findings.likely_typo(key, meant, entry.origin)
     if of_gobblin := [key for key in of_gobblin if key not in used]:

@@ -64,7 +64,7 @@ def _check_without_column(spec: EventTimeSpec, values: Properties, findings: Fin
         return
     names = (each.name for each in properties_of(EventTimeSection))
     for name in sorted(values.explicit.intersection(names) - {STRATEGY, AFTER_CLOSE}):
-        findings.notice(name, f"has no effect without {COLUMN}", f"Set {COLUMN}, or leave it out.")
+        findings.notice(name, f"has no effect without {COLUMN}", f"Leave it out, or set {COLUMN}.")
 
 
 def _check_job(parts: EventParts, spec: EventTimeSpec, findings: Findings) -> None:

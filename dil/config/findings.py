@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from dil.errors import ConfigError, Origin, Problem
 
+UNKNOWN = "is no known property"
 _ADDRESS = "ms.source.uri"
 _RESOLVERS = "ms.secret.resolvers"
 _NAME = re.compile(r"\w+(?:\.\w+)+")
@@ -106,9 +107,11 @@ class Findings:
         """Return the notices that do not follow from a problem.
 
         If a notice is about a property with a problem, or names that property, the check saw only
-        the property's default.
+        the property's default; so it is if the property stands in the file under a wrong name.
         """
         wrong = {problem.key for problem in self.problems} - {""}
+        unknown = [problem.fix for problem in self.problems if problem.what == UNKNOWN]
+        wrong.update(meant for fix in unknown for meant in _NAME.findall(fix))
 
         def follows(notice: Problem) -> bool:
             words = f"{notice.key} {notice.what} {notice.fix}"

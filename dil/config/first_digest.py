@@ -1,4 +1,4 @@
-"""The digest of releases without a digest version, by which their records are recognised.
+"""The digest by which records are recognised that releases without a digest version wrote.
 
 It hashed ``repr`` of classes as they were named then. The texts below give the same bytes and are
 frozen: they follow no class, field or enum member of today. Nothing is recorded with this digest

@@ -80,7 +80,7 @@ def _any_case(word: str) -> str:
 
 
 def members_schema(members: Sequence[JsonMember], prefix: str = "") -> JsonObject:
-    """Return the schema of an object from the reference of its members.
+    """Return the JSON Schema of an object that has these members.
 
     The schema refuses other members, unless the object allows any name.
     """

@@ -261,7 +261,7 @@ def _note_unused(values: Properties, findings: Findings) -> None:
     sections = (QuerySection, WindowSection, DedupeSection)
     names = {entry.name for each in sections for entry in properties_of(each)}
     for name in sorted(names & values.explicit):
-        findings.problem(name, f"has no effect without {INPUTS}", f"Set {INPUTS}, or leave it out.")
+        findings.problem(name, f"has no effect without {INPUTS}", f"Leave it out, or set {INPUTS}.")
 
 
 def _query(

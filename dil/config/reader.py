@@ -23,7 +23,6 @@ _PROPERTY_SUFFIXES = (".conf", ".pull", ".job", ".properties")
 _TEMPLATE_SUFFIX = ".template"
 _YAML_SUFFIXES = (".yaml", ".yml")
 _INCLUDE = "include"
-_PATH_FIX = "The path starts at the working directory."
 _SHOWN_CHARACTERS = 500
 
 
@@ -62,7 +61,18 @@ def check_readable(path: str) -> None:
     if not target.exists():
         folder = target.parent
         names = [item.name for item in folder.iterdir()] if folder.is_dir() else []
-        raise _unreadable(path, "does not exist", suggestion(target.name, names) or _PATH_FIX)
+        raise _unreadable(
+            path, "does not exist", suggestion(target.name, names) or _where_it_is_not(folder)
+        )
+
+
+def _where_it_is_not(folder: Path) -> str:
+    """Return the folder that lacks a job file, as advice."""
+    try:
+        searched = folder.absolute()
+    except FileNotFoundError:
+        return "The working directory is gone, too: change to another one."
+    return f"The folder is {searched}{'' if folder.is_dir() else ', which does not exist'}."
 
 
 def _unreadable(path: str, what: str, fix: str) -> ConfigError:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 from dil.config.findings import Findings
 from dil.config.read_context import path_of
 from dil.config.values import ValueProblem, duration_ms
-from dil.model.database_address import DatabaseAddress, Server
+from dil.model.database_address import DatabaseAddress, DatabaseUrlError, Server
 from dil.model.job import DAY_MS, StateSpec
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
@@ -258,7 +258,7 @@ def state_server(values: Properties, kind: str, findings: Findings) -> DatabaseA
 
     No finding shows the URL: it may hold a password.
     """
-    from dil.text.database_url import DatabaseUrlError, read_database_url  # servers are rare
+    from dil.text.database_url import read_database_url  # servers are rare
 
     server = Server(kind)
     example = f"Write {_EXAMPLES[server]}, with {_USER} and {_PASSWORD}."

@@ -13,10 +13,12 @@ from dil.config.property import Property
 from dil.model.rate import RateLimit
 from dil.model.section import ValueType
 from dil.model.suggestions import known_words
+from dil.sections.grammars import date_pattern_error
 from dil.spi.registry import current_name
 from dil.storage.locations import PathError, check_file_system
 from dil.text.zones import zone_fix, zone_of_text
 
+_ISO = "iso"  # in place of a pattern: ISO 8601
 _REGEX_FIX = r"Write a Java regular expression; in .conf files, write each backslash as \\."
 _INT_BOUNDS = (-(2**31), 2**31 - 1)
 _LONG_BOUNDS = (-(2**63), 2**63 - 1)
@@ -93,24 +95,16 @@ def _items(entry: Property, text: str) -> tuple[str, ...]:
 
 
 def _patterns(entry: Property, text: str) -> tuple[str, ...]:
-    from dil.text.joda import ISO, compile_pattern  # imported here and below: few jobs have any
-    from dil.text.joda_mistakes import pattern_fix
-
-    patterns = tuple(ISO if each.lower() == ISO else each for each in _items(entry, text))
+    patterns = tuple(_ISO if each.lower() == _ISO else each for each in _items(entry, text))
     for pattern in patterns:
-        if pattern == ISO:
-            continue
-        try:
-            compile_pattern(pattern)
-        except ValueError as error:
-            raise ValueProblem(
-                f"holds a date pattern that cannot be read: {error}", pattern_fix(pattern)
-            ) from error
+        if pattern != _ISO and (found := date_pattern_error(pattern)):
+            why, fix = found
+            raise ValueProblem(f"holds a date pattern that cannot be read: {why}", fix)
     return patterns
 
 
 def _regex(entry: Property, text: str) -> str:
-    from dil.text.java_regex import RegexError, compile_java
+    from dil.text.java_regex import RegexError, compile_java  # few jobs have any
 
     del entry
     try:

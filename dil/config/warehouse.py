@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from dil.config.findings import Findings
 from dil.config.identity import NAMESPACE, TABLE, DatasetSection
+from dil.model.database_address import DatabaseUrlError
 from dil.model.destination import Operation, TableKind, WarehouseSpec
 from dil.model.properties import Properties
 from dil.model.secret import SecretUrl
@@ -122,8 +123,7 @@ def warehouse_section(values: Properties, folder: Path, findings: Findings) -> W
 def _address(
     section: WarehouseSection, folder: Path, findings: Findings
 ) -> WarehouseAddress | None:
-    from dil.text.database_url import DatabaseUrlError  # few jobs need it
-    from dil.text.warehouse_url import read_warehouse_url
+    from dil.text.warehouse_url import read_warehouse_url  # few jobs need it
 
     url, user, password = section.url, section.user, section.password
     try:

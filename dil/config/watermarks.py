@@ -125,7 +125,7 @@ def _kind_and_name(members: Mapping[str, JsonValue], where: str) -> tuple[str, s
         )
     name = members.get("name")
     if not isinstance(name, str) or not name.strip():
-        raise ShapeError((f"{where} has no name", "It becomes part of every signature."))
+        raise ShapeError((f"{where} has no name", "Give it a `name`: signatures contain it."))
     return kind, name
 
 

@@ -18,14 +18,14 @@ def window_spec(values: Properties, findings: Findings) -> WindowSpec | None:
     if query.mode != "windowed":
         names = {entry.name for entry in properties_of(WindowSection)}
         for name in sorted(names & values.explicit):
-            findings.problem(name, "has no effect here", f"Set {MODE}=windowed, or leave it out.")
+            findings.problem(name, "has no effect here", f"Leave it out, or set {MODE}=windowed.")
         return None
     for name in (SQL, FILE, FUNCTION):
         if name in values.explicit:
             findings.problem(
                 name,
                 f"does not go with {MODE}=windowed: the windows are the query",
-                "Let another job choose and change the rows (append), and read its dataset.",
+                f"Let another job with {MODE}=append choose and change rows, and read its dataset.",
             )
     if len(query.inputs) > 1:
         findings.problem(

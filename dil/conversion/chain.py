@@ -24,6 +24,7 @@ from dil.model.path import MISSING
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 from dil.spi.extractor import Page
 from dil.spi.plugin_failures import plugin_failure
+from dil.spi.registry import load
 from dil.spi.rejects import NoRejects, Rejects
 
 _NO_PAGE = PageFacts(Page(iter(()), lambda _path: MISSING), {})
@@ -124,8 +125,6 @@ def _describing(steps: Sequence[Converter], context: ConverterContext) -> Conver
 
 
 def _create(reference: ClassRef, context: ConverterContext) -> Converter:
-    from dil.spi.registry import load
-
     try:
         converter = load(reference)(context)
     except DilError:

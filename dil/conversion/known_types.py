@@ -31,7 +31,7 @@ class KnownTypes(Converter):
             self._known = {}
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
-        """Yield the batch with its columns in known types if their values fit."""
+        """Yield the batch; each column whose values fit its known type gets that type."""
         del facts
         if all(self._is_settled(field) for field in batch.schema):
             yield batch

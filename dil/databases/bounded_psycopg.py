@@ -16,7 +16,7 @@ class BoundedConnection(psycopg.Connection[tuple[Any, ...]]):
 
     answer_s: float
 
-    def wait(self, gen: Generator[Any, Any, T], *args: Any, **named: Any) -> T:  # noqa: ANN401
+    def wait(self, gen: Generator[Any, Any, T], *args: Any, **named: Any) -> T:
         """Return the result of an exchange with the server, waiting no longer than ``answer_s``."""
         try:
             return super().wait(_bounded(gen, self.answer_s), *args, **named)

@@ -14,7 +14,7 @@ _CONFLICT = re.compile(r"(?i)write-write conflict|conflict on")
 
 
 @lru_cache(maxsize=1)
-def driver() -> Any:  # noqa: ANN401 - a module that only some installations have
+def driver() -> Any:  # a module that only some installations have
     """Return DuckDB's driver; only this function imports it.
 
     Raises:
@@ -23,7 +23,7 @@ def driver() -> Any:  # noqa: ANN401 - a module that only some installations hav
     return import_module("duckdb")
 
 
-def connect(path: str, *, is_read_only: bool = False, **settings: str) -> Any:  # noqa: ANN401
+def connect(path: str, *, is_read_only: bool = False, **settings: str) -> Any:
     """Return an open database whose instants are read and written in UTC.
 
     Args:

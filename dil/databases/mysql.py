@@ -69,7 +69,7 @@ class TlsFilesError(OSError):
 
 
 @lru_cache(maxsize=1)
-def driver() -> Any:  # noqa: ANN401 - a module
+def driver() -> Any:  # a module
     """Return PyMySQL; only this function imports it.
 
     Raises:
@@ -204,7 +204,7 @@ class MysqlSession:
             self.connection.close()
 
 
-def leave_rest(cursor: Any) -> None:  # noqa: ANN401 - PyMySQL's
+def leave_rest(cursor: Any) -> None:  # PyMySQL's
     """Let an unbuffered cursor be closed early, without reading the remaining rows."""
     result = getattr(cursor, "_result", None)
     if result is not None:

@@ -98,7 +98,7 @@ class AdbcDatabase:
         self._connections = driver()
         self._database = import_module("adbc_driver_postgresql").connect(conninfo)
 
-    def connect(self) -> Any:  # noqa: ANN401 - untyped driver
+    def connect(self) -> Any:  # untyped driver
         """Return a new connection in autocommit mode."""
         connection = _manager().AdbcConnection(self._database)
         return self._connections.Connection(_Shared(), connection, autocommit=True)
@@ -111,7 +111,7 @@ class _Shared:
         """Leave the database open for the next connection."""
 
 
-def driver() -> Any:  # noqa: ANN401 - a module, which ships no types
+def driver() -> Any:  # a module, which ships no types
     """Return ADBC's driver; only this function imports it.
 
     Raises:
@@ -132,7 +132,7 @@ def is_refused_by_driver(error: Exception) -> bool:
     return getattr(error, "status_code", None) in refusals
 
 
-def _manager() -> Any:  # noqa: ANN401 - a module
+def _manager() -> Any:  # a module
     return import_module("adbc_driver_manager")
 
 

@@ -45,7 +45,7 @@ class Identity:
     is_key: bool
 
     def of(self, rows: pa.RecordBatch) -> pa.Table:
-        """Return a table of plain columns ``c0``..., which are equal if the rows are equal."""
+        """Return the rows as plain columns ``c0``...; equal rows have equal values in these."""
         arrays = [each for name in self.columns.names for each in _plain(rows.column(name))]
         return pa.table({f"c{number}": each for number, each in enumerate(arrays)})
 

@@ -50,7 +50,7 @@ class Frames:
 
     def __init__(
         self,
-        context: Any,  # noqa: ANN401 - a SparkContext; pyspark comes late
+        context: Any,  # a SparkContext; pyspark comes late
         shared: CoordinatedRun,
         watch: Watch,
         reader: SparkReader,
@@ -141,7 +141,7 @@ class Frames:
             raise TypeError(f"a task reported {type(report).__name__}")
         return report
 
-    def _frame(self, read: SparkRead) -> Any:  # noqa: ANN401 - a DataFrame
+    def _frame(self, read: SparkRead) -> Any:  # a DataFrame
         """Return the rows as a DataFrame; so far, Spark asks the source only for their columns."""
         options = {**read.options, **{name: each.reveal() for name, each in read.secrets.items()}}
         load = self._session.read.format(read.format).options
@@ -220,7 +220,7 @@ def _received(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         raise TransientSourceError(_BROKE_OFF) from None
 
 
-def own_session(context: Any) -> Any:  # noqa: ANN401 - pyspark comes late
+def own_session(context: Any) -> Any:  # pyspark comes late
     """Return a session of our own, its times in UTC."""
     from pyspark.sql import SparkSession
 
@@ -230,7 +230,7 @@ def own_session(context: Any) -> Any:  # noqa: ANN401 - pyspark comes late
     return session
 
 
-def _marked(frame: Any) -> Any:  # noqa: ANN401 - a DataFrame
+def _marked(frame: Any) -> Any:  # a DataFrame
     """Return the rows in one partition, followed by a row whose last column is true.
 
     Columns get names that need no quotes.
@@ -243,13 +243,13 @@ def _marked(frame: Any) -> Any:  # noqa: ANN401 - a DataFrame
     return plain.withColumn("is_end", functions.lit(False)).union(end).coalesce(1)  # noqa: FBT003
 
 
-def _result_type() -> Any:  # noqa: ANN401 - pyspark comes late
+def _result_type() -> Any:  # pyspark comes late
     from pyspark.sql.types import BinaryType, StructField, StructType
 
     return StructType([StructField(_REPORT, BinaryType())])
 
 
-def mapped_in_arrow(frame: Any, body: Callable[..., Any], result: Any) -> Any:  # noqa: ANN401
+def mapped_in_arrow(frame: Any, body: Callable[..., Any], result: Any) -> Any:
     """Map as ``mapInArrow`` does, without its needless check for pandas.
 
     ``frame`` and the returned value are DataFrames; ``result`` is the type of the latter.

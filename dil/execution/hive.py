@@ -51,7 +51,7 @@ def open_hive(spec: CatalogSpec, settings: SparkSettings) -> Iterator[Metastore]
 
 
 @contextmanager
-def _metastore_named(context: Any, spec: CatalogSpec) -> Iterator[Mapping[str, str]]:  # noqa: ANN401
+def _metastore_named(context: Any, spec: CatalogSpec) -> Iterator[Mapping[str, str]]:
     """Set the job's metastore in Hadoop's settings, and restore the settings afterwards.
 
     Yields:
@@ -85,7 +85,7 @@ def _metastore_named(context: Any, spec: CatalogSpec) -> Iterator[Mapping[str, s
                 hadoop.set(name, value)
 
 
-def _session(context: Any, options: Mapping[str, str]) -> Any:  # noqa: ANN401 - pyspark comes late
+def _session(context: Any, options: Mapping[str, str]) -> Any:  # pyspark comes late
     """Return a session with its own catalog, because another session may lack Hive support."""
     from pyspark.sql import SparkSession
 
@@ -98,7 +98,7 @@ def _session(context: Any, options: Mapping[str, str]) -> Any:  # noqa: ANN401 -
     return SparkSession(context, java_session)
 
 
-def require_metastore(context: Any, spec: CatalogSpec | None) -> None:  # noqa: ANN401
+def require_metastore(context: Any, spec: CatalogSpec | None) -> None:
     """Refuse a catalog of Hive that neither the job nor the configuration of Spark names.
 
     Args:
@@ -131,7 +131,7 @@ def look_for_metastore(spec: CatalogSpec, settings: SparkSettings) -> None:
         require_metastore(context, spec)
 
 
-def _is_configured(jvm: Any, hadoop: Any) -> bool:  # noqa: ANN401 - of the JVM
+def _is_configured(jvm: Any, hadoop: Any) -> bool:  # of the JVM
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     named = any(hadoop.get(name) for name in (_URIS, _CONNECTION))
     return bool(named) or loader.getResource("hive-site.xml") is not None
@@ -140,7 +140,7 @@ def _is_configured(jvm: Any, hadoop: Any) -> bool:  # noqa: ANN401 - of the JVM
 class HiveMetastore:
     """The metastore of a Spark session with Hive support."""
 
-    def __init__(self, session: Any) -> None:  # noqa: ANN401 - a SparkSession
+    def __init__(self, session: Any) -> None:  # a SparkSession
         self._session = session
         java = session._jsparkSession  # noqa: SLF001 - SQL cannot read and change all of it
         self._catalog = java.sharedState().externalCatalog()
@@ -217,7 +217,7 @@ class HiveMetastore:
             tuple(unquote(part.partition("=")[2]) for part in row[0].split("/")) for row in rows
         )
 
-    def _sql(self, statement: str) -> Any:  # noqa: ANN401 - a DataFrame
+    def _sql(self, statement: str) -> Any:  # a DataFrame
         return self._session.sql(statement)
 
 

@@ -51,7 +51,7 @@ def refuse_lossy(fields: Iterable[Mapping[str, Any]]) -> None:
             )
 
 
-def _item(kind: Any) -> str:  # noqa: ANN401 - a type as JSON
+def _item(kind: Any) -> str:  # a type as JSON
     """Return the type; for arrays, the type of the items."""
     found = kind
     while isinstance(found, Mapping) and found.get("type") == "array":

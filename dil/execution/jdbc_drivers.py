@@ -8,7 +8,7 @@ from typing import Any
 from dil.execution.jvm_errors import no_driver
 
 
-def add_jars(context: Any, jars: Sequence[str]) -> None:  # noqa: ANN401 - a SparkContext
+def add_jars(context: Any, jars: Sequence[str]) -> None:  # a SparkContext
     """Make the classes of local jars available to the driver and all executors."""
     jvm = context._jvm  # noqa: SLF001 - a running JVM takes a jar by no public way
     loader = _loader(jvm)
@@ -17,7 +17,7 @@ def add_jars(context: Any, jars: Sequence[str]) -> None:  # noqa: ANN401 - a Spa
         context._jsc.addJar(jar)  # noqa: SLF001
 
 
-def driver_for(context: Any, url: str, location: str) -> str:  # noqa: ANN401 - a SparkContext
+def driver_for(context: Any, url: str, location: str) -> str:  # a SparkContext
     """Return the class of the driver for a URL.
 
     Spark itself asks Java's DriverManager, which sees no jar that came after the start.
@@ -40,5 +40,5 @@ def driver_for(context: Any, url: str, location: str) -> str:  # noqa: ANN401 - 
     raise no_driver(f"has no driver for {location}")
 
 
-def _loader(jvm: Any) -> Any:  # noqa: ANN401 - a view of the JVM
+def _loader(jvm: Any) -> Any:  # a view of the JVM
     return jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()

@@ -6,6 +6,8 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 from dil.errors import ExecutionError, RunInterruptedError
@@ -28,7 +30,7 @@ class SparkJobMonitor:
 
     def __init__(
         self,
-        context: Any,  # noqa: ANN401 - a SparkContext; pyspark comes late
+        context: Any,  # a SparkContext; pyspark comes late
         shared: CoordinatedRun,
         watch: Watch,
         reports: Callable[[], Sequence[TaskReport]],
@@ -49,7 +51,9 @@ class SparkJobMonitor:
     @contextmanager
     def looking(self) -> Iterator[None]:
         """Look several times a second; a signal or an error cancels the jobs and is reraised."""
-        glance = threading.Thread(target=self._poll, daemon=True, name="dil-watch")
+        # Its log lines name the job, as those of this thread do.
+        polled = partial(copy_context().run, self._poll)
+        glance = threading.Thread(target=polled, daemon=True, name="dil-watch")
         glance.start()
         try:
             yield

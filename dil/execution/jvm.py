@@ -57,7 +57,7 @@ class StartingJvm:
         """Return the process id, first of the launch script and then of the JVM."""
         return self._process.pid
 
-    def gateway(self) -> Any:  # noqa: ANN401 - pyspark comes late
+    def gateway(self) -> Any:  # pyspark comes late
         """Wait for the JVM; return pyspark's connection to it.
 
         Raises:

@@ -140,7 +140,8 @@ def refusal(state: str, reason: str, location: str, kind: str = "") -> DilError:
         state: Its SQLSTATE, empty if the driver gives none.
         reason: Its message.
         location: The source, without secrets.
-        kind: The class of SQLSTATE that belongs to the exception's class.
+        kind: The first two characters of the SQLSTATE that the exception's Java class stands for,
+            used if ``state`` is empty.
     """
     if _NO_DRIVER in reason:
         return no_driver(f"has no driver for {location}")
@@ -186,11 +187,11 @@ def _causes(error: Exception) -> Iterator[Any]:
         cause = cause.getCause()
 
 
-def _message(cause: Any) -> str:  # noqa: ANN401 - a Java exception
+def _message(cause: Any) -> str:  # a Java exception
     return str(cause.getMessage() or cause.getClass().getName())
 
 
-def _ancestry(cause: Any) -> tuple[str, ...]:  # noqa: ANN401 - a Java exception
+def _ancestry(cause: Any) -> tuple[str, ...]:  # a Java exception
     """Return the names of an exception's class and of its superclasses."""
     names = []
     found = cause.getClass()

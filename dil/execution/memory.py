@@ -52,7 +52,7 @@ def usual_limit(memory: int, workers: int) -> int:
     return min(max(GIB, memory // 2 // workers), memory * 3 // 4)
 
 
-def workers_at_once(context: Any) -> int:  # noqa: ANN401 - a SparkContext
+def workers_at_once(context: Any) -> int:  # a SparkContext
     """Return how many workers run at a time on one machine, 0 if Spark's settings do not say."""
     if context.master == "local" or context.master.startswith("local["):
         return int(context.defaultParallelism)

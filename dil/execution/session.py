@@ -18,7 +18,8 @@ from dil.errors import ConfigError
 from dil.execution.class_archive import ClassArchive
 from dil.execution.java import Java, find_java
 from dil.execution.jvm import StartingJvm, spark_home
-from dil.execution.shipping import ship
+from dil.execution.shipping import plugin_modules, ship
+from dil.model.job import Job
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +65,28 @@ class SparkSettings:
     reads: bool = False
     given: Any = field(default=None, repr=False)
     is_embedded: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        job: Job,
+        threads: int,
+        *,
+        environ: Mapping[str, str],
+        cache: Path | None,
+        given: object,
+        is_embedded: bool,
+    ) -> SparkSettings:
+        """Return the settings of the session of a job."""
+        return cls(
+            f"dil {job.name}",
+            threads,
+            environ,
+            cache,
+            plugins=plugin_modules(job),
+            given=given,
+            is_embedded=is_embedded,
+        )
 
 
 def is_submitted(environ: Mapping[str, str]) -> bool:
@@ -113,7 +136,7 @@ class _OwnContext:
         self._context: Any = None
         self._stop = ExitStack()
 
-    def others(self) -> Any:  # noqa: ANN401 - a SparkContext
+    def others(self) -> Any:  # a SparkContext
         """Return the SparkContext that other code of this process made, None without one."""
         if "pyspark" not in sys.modules:
             return None
@@ -166,7 +189,7 @@ _own = _OwnContext()
 
 
 @contextmanager
-def _borrowed(context: Any, settings: SparkSettings) -> Iterator[Any]:  # noqa: ANN401
+def _borrowed(context: Any, settings: SparkSettings) -> Iterator[Any]:
     """Yield a SparkContext of other code; restore the job group of this thread afterwards."""
     if context.getConf().get(_SPECULATION, "false").lower() == "true":
         raise ConfigError.single(
@@ -194,7 +217,7 @@ def _borrowed(context: Any, settings: SparkSettings) -> Iterator[Any]:  # noqa: 
             context.setLocalProperty(name, value)
 
 
-def _end(context: Any) -> None:  # noqa: ANN401 - a SparkContext
+def _end(context: Any) -> None:  # a SparkContext
     """Stop a local context and its JVM, which is set to start fast, and not fit for other code."""
     from pyspark import SparkContext
 
@@ -223,7 +246,7 @@ def _environment_kept() -> Iterator[None]:
                 environ[name] = value
 
 
-def _submitted(settings: SparkSettings) -> Any:  # noqa: ANN401 - pyspark comes late
+def _submitted(settings: SparkSettings) -> Any:  # pyspark comes late
     from pyspark import SparkConf, SparkContext
 
     conf = SparkConf().setIfMissing("spark.app.name", settings.app_name)
@@ -238,20 +261,20 @@ def _submitted(settings: SparkSettings) -> Any:  # noqa: ANN401 - pyspark comes 
     return context
 
 
-def _let_executors_use_utc(conf: Any) -> None:  # noqa: ANN401 - a SparkConf
+def _let_executors_use_utc(conf: Any) -> None:  # a SparkConf
     """Set UTC for executors: JDBC drivers convert times by the JVM's zone, and UTC has no gaps."""
     options = conf.get(_EXECUTOR_OPTIONS, "") or ""
     conf.set(_EXECUTOR_OPTIONS, f"{options} -Duser.timezone=UTC".strip())
 
 
-def _use_utc(context: Any) -> None:  # noqa: ANN401 - a SparkContext
+def _use_utc(context: Any) -> None:  # a SparkContext
     """Set UTC for the driver's running JVM, which reads the rows of a local session."""
     zones = context._jvm.java.util.TimeZone  # noqa: SLF001 - it has no public way
     zones.setDefault(zones.getTimeZone("UTC"))
 
 
 @contextmanager
-def _zone_kept(context: Any) -> Iterator[None]:  # noqa: ANN401 - a SparkContext
+def _zone_kept(context: Any) -> Iterator[None]:  # a SparkContext
     """Restore the time zone of the driver's JVM, which runs on under spark-submit."""
     zones = context._jvm.java.util.TimeZone  # noqa: SLF001 - it has no public way
     before = zones.getDefault()
@@ -261,7 +284,7 @@ def _zone_kept(context: Any) -> Iterator[None]:  # noqa: ANN401 - a SparkContext
         zones.setDefault(before)
 
 
-def _local(settings: SparkSettings) -> Any:  # noqa: ANN401 - pyspark comes late
+def _local(settings: SparkSettings) -> Any:  # pyspark comes late
     options = {
         **_LOCAL,
         "spark.app.name": settings.app_name,

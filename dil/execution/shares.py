@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from math import ceil
 
+from dil.execution.executor import cores
 from dil.execution.shipping import task_modules
 from dil.model.job import Job
 from dil.model.work_unit import WorkUnit
@@ -69,10 +69,3 @@ def share_out(
 
 def _lanes(at_once: int, slots: int) -> int:
     return max(1, at_once // slots)
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

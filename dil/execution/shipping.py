@@ -37,7 +37,7 @@ def task_modules(job: Job) -> tuple[str, ...]:
     return tuple(sorted(names - _OURS))
 
 
-def ship(context: Any, modules: Sequence[str]) -> None:  # noqa: ANN401 - a SparkContext
+def ship(context: Any, modules: Sequence[str]) -> None:  # a SparkContext
     """Add the modules to the import path of all executors.
 
     Raises:

@@ -25,6 +25,7 @@ from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.spi.connector import Connector, SparkReader
 from dil.spi.registry import load
+from dil.task.group import run_group
 
 if TYPE_CHECKING:
     from dil.execution.queries.query import Query, QueryResult, View
@@ -112,7 +113,7 @@ class SparkExecutor:
             results.extend(each.results)
         return results
 
-    def _session(self, settings: SparkSettings) -> Any:  # noqa: ANN401 - a SparkContext
+    def _session(self, settings: SparkSettings) -> Any:  # a SparkContext
         if self._context is None:
             if settings.given is None:
                 log.info("starting Spark", extra={"event": "spark.start"})
@@ -140,7 +141,7 @@ class _Call(Generic[T, R]):
 
 
 @contextmanager
-def _cancelled_on_error(context: Any, group: str) -> Iterator[None]:  # noqa: ANN401 - a SparkContext
+def _cancelled_on_error(context: Any, group: str) -> Iterator[None]:  # a SparkContext
     """Put the Spark jobs of the block into a group, which a signal or an error cancels."""
     context.setJobGroup(group, group, interruptOnCancel=True)
     try:
@@ -162,7 +163,7 @@ class _Stages:
 
     def __init__(
         self,
-        context: Any,  # noqa: ANN401 - a SparkContext; pyspark comes late
+        context: Any,  # a SparkContext; pyspark comes late
         shared: CoordinatedRun,
         watch: Watch,
         lanes: int,
@@ -214,7 +215,7 @@ class _Stages:
 class _Body:
     """The task body; the run's context travels with it once, not with each work unit."""
 
-    def __init__(self, run: RunContext, arrived: Any, lanes: int, workers: int) -> None:  # noqa: ANN401
+    def __init__(self, run: RunContext, arrived: Any, lanes: int, workers: int) -> None:
         self._run = run
         self._arrived = arrived
         self._lanes = lanes
@@ -223,8 +224,6 @@ class _Body:
     def __call__(self, shares: Iterable[Sequence[WorkUnit]]) -> Iterable[object]:
         # Imported here: the driver, which starts faster without it, runs no task.
         from pyspark import TaskContext
-
-        from dil.task.group import run_group
 
         spark = TaskContext.get()
         is_repeated = spark is not None and spark.attemptNumber() > 0
@@ -246,7 +245,7 @@ def _reader(job: Job) -> SparkReader | None:
     return connector.spark_reader(job) if issubclass(connector, Connector) else None
 
 
-def _place(context: Any) -> BindAddress:  # noqa: ANN401 - a SparkContext
+def _place(context: Any) -> BindAddress:  # a SparkContext
     """Return the address at which tasks reach this driver, which Spark's executors use, too."""
     if context.master == "local" or context.master.startswith("local["):
         return BindAddress(tasks=context.defaultParallelism)
@@ -255,7 +254,7 @@ def _place(context: Any) -> BindAddress:  # noqa: ANN401 - a SparkContext
     return BindAddress(conf.get("spark.driver.bindAddress", host), host, context.defaultParallelism)
 
 
-def reports_parameter() -> Any:  # noqa: ANN401 - its base class comes with pyspark
+def reports_parameter() -> Any:  # its base class comes with pyspark
     """Return the AccumulatorParam that gathers the reports of all tasks in one list."""
     from pyspark.accumulators import AccumulatorParam
 

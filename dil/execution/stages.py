@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from dil.execution.executor import Executor
+from dil.execution.executor import Executor, cores
 from dil.model.job import Job
 
 if TYPE_CHECKING:
@@ -64,7 +64,6 @@ class Executors:
     def for_query(self) -> QueryExecutor:
         """Return the executor for a derived dataset's query; a local session uses all cores."""
         from dil.execution.queries.query import QueryExecutor
-        from dil.execution.shares import cores
 
         own: object = self._own
         if isinstance(own, QueryExecutor):
@@ -85,14 +84,12 @@ class Executors:
         """Return the settings of the run's session."""
         # Imported here: a run with nothing due starts no session.
         from dil.execution.session import SparkSettings
-        from dil.execution.shipping import plugin_modules
 
-        return SparkSettings(
-            app_name=f"dil {self._job.name}",
-            threads=threads,
+        return SparkSettings.of(
+            self._job,
+            threads,
             environ=self._environ,
             cache=self._cache,
-            plugins=plugin_modules(self._job),
             given=self._given,
             is_embedded=self._is_embedded,
         )

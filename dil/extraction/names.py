@@ -10,14 +10,13 @@ import pyarrow.compute as pc
 
 from dil.errors import SourceContractError
 from dil.model.settings import SchemaCleansing
+from dil.text.java_regex import compile_java
 
 
 class NameCleansing:
     """Replaces unwanted characters in the names of one attempt; remembers the original names."""
 
     def __init__(self, cleansing: SchemaCleansing) -> None:
-        from dil.text.java_regex import compile_java
-
         self._pattern = compile_java(cleansing.pattern)
         self._replacement = cleansing.replacement
         self._clean: dict[str, str] = {}

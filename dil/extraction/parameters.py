@@ -12,6 +12,7 @@ from dil.model.secret import Secret
 from dil.model.settings import Parameter, flat_parameters, inner_parameters
 from dil.model.work_unit import WorkUnit
 from dil.spi.connector import RequestValues
+from dil.text.joda import compile_pattern
 from dil.text.variables import substitute
 
 # The types whose value is in the job file; the value of an object is a list of parameters.
@@ -199,8 +200,6 @@ def _watermark(parameter: Parameter, scope: ParameterScope) -> tuple[bool, JsonV
         return True, instant
     if not parameter.pattern:
         raise _wrong(parameter, "has format datetime but no pattern")
-    from dil.text.joda import compile_pattern
-
     return True, compile_pattern(parameter.pattern).format(instant, parameter.timezone)
 
 

@@ -122,7 +122,7 @@ class FoundShape:
     width: Width = field(default_factory=lambda: Width(most=0), compare=False, repr=False)
 
     def observe(self, values: Sequence[Any]) -> None:
-        """Add all values of the column to the facts; fractions are float or Decimal (exact_number).
+        """Add all values of the column to the facts; fractions are as ``exact_number`` has them.
 
         Raises:
             SourceContractError: there are too many columns.

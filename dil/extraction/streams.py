@@ -90,7 +90,7 @@ class MeasuredBody(ReadStream):
         self._hash = hashlib.sha256() if hashes else None
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to ``size`` bytes, all that is left with -1."""
+        """Return up to ``size`` bytes; if ``size`` is -1, return all that is left."""
         data = self._stream.read(size)
         self._count(len(data))
         if self._hash is not None:

@@ -44,3 +44,12 @@ class DatabaseAddress:
                          for name, port in self.hosts)  # fmt: skip
         schema = f"?schema={self.schema}" if self.schema else ""
         return f"{self.server}://{hosts}/{self.database}{schema}"
+
+
+class DatabaseUrlError(ValueError):
+    """A text is no database URL; ``fix`` is the advice. Neither message shows the text."""
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(what, fix)
+        self.what = what
+        self.fix = fix

@@ -48,11 +48,11 @@ class MeterContext:
 class EventContext:
     """Judges the rows of a run.
 
-    ``effective`` is the watermark that all rows of the run are judged by, None while no row is
-    late. ``known`` are the signatures of work units that were published before, if the plan ignores
-    history and does not say so, and of work units that earlier runs left behind: their rows are not
-    late only because we read them late. ``meter`` measures how late new rows come; it is None if a
-    run cannot measure this, such as a backfill.
+    ``effective`` is the watermark that judges all rows of the run; if it is None, no row is late.
+    ``known`` has the signatures of work units whose rows are not judged, because it is our doing
+    that they are read late. Some were published before, but the plan ignores history and does not
+    show it; others were left behind by earlier runs. ``meter`` measures how late new rows come; it
+    is None if a run cannot measure this, such as a backfill.
     """
 
     effective: int | None = None

@@ -50,10 +50,10 @@ def member(
     meaning: str,
     *,
     name: str = "",
-    default: Any = MISSING,  # noqa: ANN401 - as dataclasses.field has it
-    default_factory: Any = MISSING,  # noqa: ANN401
+    default: Any = MISSING,  # as dataclasses.field has it
+    default_factory: Any = MISSING,
     is_default_shown: bool = True,
-) -> Any:  # noqa: ANN401
+) -> Any:
     """Declare a member of a JSON property.
 
     Args:

@@ -180,8 +180,8 @@ def prop(  # noqa: PLR0913 - all that there is to say of a property, by name
     name: str,
     meaning: str,
     *,
-    default: Any = MISSING,  # noqa: ANN401 - as dataclasses.field has it
-    default_factory: Any = MISSING,  # noqa: ANN401
+    default: Any = MISSING,  # as dataclasses.field has it
+    default_factory: Any = MISSING,
     shown: str = "",
     example: str = "",
     aliases: tuple[str, ...] = (),
@@ -191,7 +191,7 @@ def prop(  # noqa: PLR0913 - all that there is to say of a property, by name
     hidden_members: str = "",
     support: Support = Support.WORKS,
     identity: bool = True,
-) -> Any:  # noqa: ANN401
+) -> Any:
     """Declare a property.
 
     Args:

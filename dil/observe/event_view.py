@@ -31,6 +31,10 @@ def events_json(found: EventSummary) -> dict[str, object]:
 
 def watermark_text(found: EventSummary) -> str:
     """Return the watermark with its strategy, bound and idle partitions, in one line."""
+    return f"{time_text(found.watermark)} ({_strategy_text(found)})"
+
+
+def _strategy_text(found: EventSummary) -> str:
     about = [found.strategy]
     if found.bound_ms is not None:
         about.append(f"{human_seconds(found.bound_ms / 1000)} behind")
@@ -40,7 +44,7 @@ def watermark_text(found: EventSummary) -> str:
     if found.idle_partitions and found.partitions > 1:
         named = ", ".join(found.idle[:3]) + (", ..." if found.idle_partitions > 3 else "")  # noqa: PLR2004
         about.append(f"{found.idle_partitions:,} idle: {named}")
-    return f"{time_text(found.watermark)} ({', '.join(about)})"
+    return ", ".join(about)
 
 
 def judging_line(found: EventSummary) -> str:
@@ -56,7 +60,9 @@ def judging_line(found: EventSummary) -> str:
         return f"Event time {found.column}: no row is late, because ms.event.watermark is none"
     judge = time_text(found.judged_by)
     what = f"rows are late below {judge}" if found.judged_by is not None else "no row is late yet"
-    return f"Event time {found.column}: {what}, {fate}; watermark {watermark_text(found)}"
+    is_named = found.judged_by is not None and found.judged_by == found.watermark
+    watermark = _strategy_text(found) if is_named else watermark_text(found)
+    return f"Event time {found.column}: {what}, {fate}; watermark {watermark}"
 
 
 def kept_lines(found: EventSummary) -> Iterator[str]:

@@ -40,7 +40,10 @@ def with_places(text: str, places: Places) -> str:
 
 
 def located_advice(code: str, error: str, fix: str, places: Places) -> str:
-    """Return the advice of a failure with places; a source's failure always has one."""
+    """Return the advice with the places of the properties that it names.
+
+    A source's failure that names no property gets the place of its request.
+    """
     located = with_places(fix, places)
     if located != fix or not code.startswith(_OF_SOURCES) or with_places(error, places) != error:
         return located

@@ -203,7 +203,9 @@ def _result(report: RunReport) -> Iterator[str]:
     counts += [f"{units.not_started} not finished"] if is_unfinished else []
     yield _row("work units", ", ".join(counts))
     if report.requests or report.rows_read:
-        read = [counted(report.rows_read, "row"), counted(report.requests, "request")]
+        read = [counted(report.rows_read, "row")]
+        # A query sends no requests.
+        read += [counted(report.requests, "request")] if report.requests else []
         dropped = report.rows_dropped - report.aside.rows  # another line says where these rows are
         read += [f"{dropped:,} dropped"] if dropped > 0 else []
         read += [f"{report.retries:,} tried again"] if report.retries else []

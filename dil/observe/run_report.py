@@ -120,7 +120,7 @@ def left_out(plan: Plan, *, is_recorded: bool) -> tuple[str, ...]:
 
 
 def replaced_rows(commit: Commit, mode: PublishMode) -> ReplacedRows | None:
-    """Return how many rows were replaced by how many; None under modes that replace none.
+    """Return the numbers of rows that left and that came; None under modes that replace none.
 
     In files with rows of several work units, only rows of units that were read again count.
     """

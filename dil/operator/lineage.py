@@ -154,6 +154,13 @@ class Tracer:
                 dataset = DatasetChain(chain)
                 last = max(dataset.head.offset, 0)
                 sequence = dataset.position_of_offset(last).block
+            if sequence > chain.sequence:
+                raise ConfigError.single(
+                    "--block",
+                    f"{sequence}: the chain of {own.name} has no such block, the newest is"
+                    f" {chain.sequence}",
+                    "`dil state log` lists blocks.",
+                )
             found = list(chain.blocks_with_data(sequence - 1, sequence))
             offsets = offsets_in(found[0]) if found else None
             if offsets is None:
@@ -356,5 +363,6 @@ def _shown(file: TracedFile) -> str:
     path = PurePosixPath(file.uri)
     if file.first is None:
         return f"{path.name}, in {path.parent.name}"
-    span = f"{file.first:,}" if file.first == file.last else f"{file.first:,} to {file.last:,}"
-    return f"{path.name}, offsets {span}"
+    if file.first == file.last:
+        return f"{path.name}, offset {file.first:,}"
+    return f"{path.name}, offsets {file.first:,} to {file.last:,}"

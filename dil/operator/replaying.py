@@ -328,8 +328,3 @@ def _reading(recorded: _Recorded, item: InputSlice, chain: StoredInput) -> Input
     if found is None:
         raise _SkippedError(f"the chain of {chain.dataset_id} no longer has the read block")
     return found
-
-
-def replay_json(found: ReplayedBlock) -> dict[str, object]:
-    """Return the outcome of a block's replay as JSON members."""
-    return {"block": found.sequence, "outcome": found.outcome.name.lower(), "why": found.why}

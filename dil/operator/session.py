@@ -17,6 +17,8 @@ from dil.run.lease import leased
 from dil.run.schedules import with_schedules
 from dil.spi.state_store import StateStore
 from dil.state.amendments.last_act import watermark_at
+from dil.state.blocks.canonical import SHA2_256
+from dil.state.blocks.verification import late_parts
 from dil.storage import Filesystem, filesystem_for
 
 
@@ -67,9 +69,6 @@ class OperatorSession:
 
     def late_files(self) -> Mapping[str, PublishedFile]:
         """Return all files of late rows that the job has published, by URI."""
-        from dil.state.blocks.canonical import SHA2_256  # few acts touch late rows
-        from dil.state.blocks.verification import late_parts
-
         return {
             uri: PublishedFile(
                 uri, "", part.rows, part.size, part.physical_hash.removeprefix(SHA2_256), ""

@@ -10,10 +10,10 @@ from msgspec import UNSET, UnsetType
 
 from dil.model.books import Books
 from dil.model.interval import Interval
-from dil.model.timelabels import AfterClose
+from dil.model.timelabels import AfterClose, TimelabelSpec
 from dil.model.work_unit import PlannedBooks
 from dil.planning.partitions import Partitions
-from dil.planning.timelabels import Labels, label_text
+from dil.planning.timelabels import Labels, label_text, windows_of
 from dil.planning.unit_history import UnitHistory
 
 
@@ -95,3 +95,8 @@ class ClosedLabels:
             if self.books.is_closed(window):
                 yield label_text(window.low)
             low = window.high
+
+
+def closed_labels(books: Books, spec: TimelabelSpec, now_ms: int) -> ClosedLabels:
+    """Return the filter of partitions with closed labels, for a run at epoch ms UTC."""
+    return ClosedLabels(books, Labels(spec, windows_of(spec), now_ms))

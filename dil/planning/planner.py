@@ -18,7 +18,7 @@ from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.planning.bare_history import BareHistory
 from dil.planning.cutoff import CutoffRule
 from dil.planning.matrix import Candidate, Matrix
-from dil.planning.partitions import Partitions, partition
+from dil.planning.partitions import Partitions, labels_of, partition
 from dil.planning.unit_history import Unit, UnitHistory, look_up, weigh, without_history
 
 if TYPE_CHECKING:
@@ -106,14 +106,7 @@ def plan_on_demand(
     shut = None if books is None else _closed_labels(spec, books, now_ms)
     views, closed = (views, []) if shut is None else shut.without_closed(views, partitions)
     fresh_reason = Reason.BACKFILL if spec.backfill else Reason.NEW
-    label_of = None
-    if spec.timelabel is not None:
-        # Imported here, like the reader of schedules: few jobs have one, and every plan starts
-        # here.
-        from dil.planning.timelabels import timelabels
-
-        label_of = timelabels(spec.timelabel, now_ms)
-    matrix = Matrix(partitions, units, views, rule, fresh_reason, label_of)
+    matrix = Matrix(partitions, units, views, rule, fresh_reason, labels_of(spec, now_ms))
     choice = matrix.choose(spec.limit)
     _refuse_too_few(spec, len(choice.taken))
     due = matrix.due_count()
@@ -176,10 +169,9 @@ def _closed_labels(spec: PlanningSpec, books: Books, now_ms: int) -> ClosedLabel
     """Return the filter of partitions with closed labels, None if no label is closed."""
     if spec.timelabel is None or not (spec.timelabel.closes and books.closed):
         return None
-    from dil.planning.closed_labels import ClosedLabels
-    from dil.planning.timelabels import Labels, windows_of
+    from dil.planning.closed_labels import closed_labels  # few jobs close labels
 
-    return ClosedLabels(books, Labels(spec.timelabel, windows_of(spec.timelabel), now_ms))
+    return closed_labels(books, spec.timelabel, now_ms)
 
 
 def _lowest(

@@ -10,7 +10,7 @@ from dil.model.history import History, UnitRecord
 from dil.model.interval import Interval
 from dil.model.job import PlanningSpec
 from dil.model.work_unit import Plan, Reason, WorkUnit
-from dil.planning.partitions import Partitions, partition
+from dil.planning.partitions import Partitions, labels_of, partition
 from dil.planning.planner import ACTIVATION_NAME
 from dil.planning.unit_history import Unit
 from dil.text.zones import find_zone, moment
@@ -49,11 +49,7 @@ def plan_window(
     """
     partitions = _within(partition(spec, now_ms=now_ms), window)
     units = _units(spec, activation, only)
-    label_of = None
-    if spec.timelabel is not None:
-        from dil.planning.timelabels import timelabels  # few jobs have labels
-
-        label_of = timelabels(spec.timelabel, now_ms)
+    label_of = labels_of(spec, now_ms)
     first, end = partitions.starts[0], partitions.starts[-1] + 1
     known = [history.records(unit.key, first, end) for unit in units]
     work_units = tuple(

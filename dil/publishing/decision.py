@@ -119,7 +119,7 @@ def decide(
 
     With mode ``window_replace`` the files of each successful work unit replace all files that
     earlier runs published for its signature; with ``replace`` they replace all live files. Files
-    that the destination already has, and knows, are left out.
+    whose rows are already at the destination are left out (``Destination.spared``).
     """
     finished = results.finished
     destination = destination_for(job.publishing, filesystem)

@@ -1,19 +1,24 @@
-"""Opens the Delta table in a folder."""
+"""Reads the Delta table in a folder: its files, and which commits it has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from urllib.parse import unquote
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.transaction import CommitProperties, Transaction
 
 from dil.errors import StateError
-from dil.publishing.table_files import words
+from dil.model.dataset import Commit, Intent
+from dil.publishing.manifest import given_up_name
+from dil.publishing.table_files import TableFile, words
 from dil.storage import Filesystem
 
 # The first bytes of a transaction's file identify it, because they hold its time or names of files.
 _BEGINNING = 4096
+_COLUMNS = ("path", "num_records", "size_bytes")
 
 
 class NewestTable:
@@ -26,6 +31,7 @@ class NewestTable:
         self._options: Mapping[str, str] = {}
         self._version = -1
         self._beginning: bytes | None = None
+        self._listed: tuple[object, Sequence[TableFile]] = (None, ())
 
     @property
     def state(self) -> object:
@@ -50,6 +56,34 @@ class NewestTable:
         self._version = -1 if self._table is None else self._table.version()
         self._beginning = self._transaction()
         return self._table
+
+    def files(self) -> Sequence[TableFile]:
+        """Return the files of the table as of the last look, none without a table."""
+        if self._table is None:
+            return ()
+        state, files = self._listed
+        if state != self.state:
+            actions = self._table.get_add_actions()
+            columns = (actions.column(each).to_pylist() for each in _COLUMNS)
+            files = tuple(
+                TableFile(self.uri(unquote(path)), rows or 0, size)
+                for path, rows, size in zip(*columns, strict=True)
+            )
+            self._listed = (self.state, files)
+        return files
+
+    def has(self, intent: Intent) -> bool:
+        """Return whether the newest version has a commit, which was not given up."""
+        table = self.look()
+        return table is not None and has_commit(table, intent) and not is_given_up(table, intent)
+
+    def uri(self, path: str) -> str:
+        """Return the URI of a file that the log names; a file outside the table has one already."""
+        return path if "://" in path else self._filesystem.uri(f"{self._folder}/{path}")
+
+    def relative(self, uri: str) -> str:
+        """Return the path of a file in the table's folder, as the log names it."""
+        return self._filesystem.path_of(uri).removeprefix(f"{self._folder}/")
 
     def _is_continued(self) -> bool:
         """Return whether the log still has the transaction that was the newest at the last look.
@@ -84,3 +118,38 @@ def _translated_errors(folder: str) -> Iterator[None]:
             f"the Delta table at {folder} cannot be read: {words(error)}",
             "Check its _delta_log; nothing was changed.",
         ) from error
+
+
+def has_commit(table: DeltaTable, intent: Intent) -> bool:
+    """Return whether a table has the application transaction of an intent, or of a later one."""
+    landed = table.transaction_version(intent.commit.source_name)
+    return landed is not None and landed >= intent.sequence
+
+
+def is_given_up(table: DeltaTable, intent: Intent) -> bool:
+    """Return whether a table has the note that an intent was given up."""
+    name = given_up_name(intent.commit.source_name)
+    return table.transaction_version(name) == intent.sequence
+
+
+def marks_deleted_rows(table: DeltaTable) -> bool:
+    """Return whether the table may have files that mark rows of other files as deleted."""
+    return "deletionVectors" in (table.protocol().reader_features or ())
+
+
+def commit_properties(
+    commit: Commit, sequence: int | None = None, *, gives_up: bool = False
+) -> CommitProperties:
+    """Return the job's own properties for the log.
+
+    The library must not retry by itself: another driver may have finished the same intent
+    meanwhile, so DIL reads the table again first.
+    """
+    done = [] if sequence is None else [Transaction(commit.source_name, sequence)]
+    if gives_up and sequence is not None:
+        done.append(Transaction(given_up_name(commit.source_name), sequence))
+    return CommitProperties(
+        custom_metadata={"dil.run": commit.run_id, "dil.source": commit.source_name},
+        max_commit_retries=0,
+        app_transactions=done,
+    )

@@ -14,11 +14,6 @@ from dil.publishing.table_files import words
 from dil.storage import Filesystem
 
 
-def marks_deleted_rows(table: DeltaTable) -> bool:
-    """Return whether the table may have files that mark rows of other files as deleted."""
-    return "deletionVectors" in (table.protocol().reader_features or ())
-
-
 def marked_names(table: DeltaTable) -> frozenset[str] | None:
     """Return the names of files with a deletion vector; None if the library cannot list them."""
     if not hasattr(table, "deletion_vectors"):  # This is a table of an earlier release.

@@ -12,6 +12,7 @@ from dil.model.destination import TableFormat, TableKind
 from dil.model.job import PublishingSpec
 from dil.model.secret import SecretUrl
 from dil.publishing import layout
+from dil.publishing.plugged import plugged_destination
 from dil.spi.destination import Destination
 from dil.storage import Filesystem
 from dil.storage.side_by_side import call_each
@@ -32,8 +33,6 @@ _KINDS = {
 def destination_for(spec: PublishingSpec, filesystem: Filesystem) -> Destination:
     """Return the destination of the rows; ``filesystem`` holds staging and tables' files."""
     if spec.destination is not None:
-        from dil.publishing.plugged import plugged_destination
-
         return plugged_destination(spec, spec.destination, filesystem)
     warehouse = spec.warehouse
     module, name = _FORMATS[spec.table.format] if warehouse is None else _KINDS[warehouse.kind]

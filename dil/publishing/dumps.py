@@ -78,9 +78,9 @@ def without_clashes(
     """Return a run's reports; work units that dumped under the same name become failures.
 
     Otherwise chance would decide which file stays: the next attempt of one work unit would replace
-    the published file of the other. A file also clashes with a file whose path needs its name as a
-    folder. If ``folds_names`` is true, names that differ only in letter case or in the form of
-    accents clash too.
+    the published file of the other. A file also clashes with one that needs a folder of
+    the same name. If ``folds_names`` is true, names that differ only in letter case or in the form
+    of accents clash too.
     """
     key = _folded if folds_names else str
     owners: dict[str, set[str]] = defaultdict(set)

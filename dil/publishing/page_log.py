@@ -29,8 +29,9 @@ class LogOwner:
     """The values that must be equal if a later attempt is to continue; times are epoch ms UTC.
 
     ``low`` and ``high`` are 0 if no request depends on the window. ``full_extract`` is true only if
-    a full run makes other requests. ``last_high`` is the end of the earlier reading of the work
-    unit: a second reading never continues an attempt that began before the last publish.
+    the run is full and its requests differ from an incremental run's. ``last_high`` is the end of
+    the earlier reading of the work unit; a first reading has none. So a second reading never
+    continues an attempt that began before the last publish.
     """
 
     signature: str

@@ -183,7 +183,8 @@ def forget(filesystem: Filesystem, folder: str, commit: Commit) -> None:
 def forget_committed(filesystem: Filesystem, folder: str, runs: Iterable[RunRecord]) -> None:
     """Delete markers of rows that these runs sent and committed, in case a kill prevented it.
 
-    If a result is still complete in staging, it was not published, even if its run committed.
+    A marker stays if its result is still in staging: these rows were not published, even if the
+    run committed others.
     """
     committed = {run.run_id for run in runs if run.committed}
     if not committed or not filesystem.exists(folder):

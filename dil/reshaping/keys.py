@@ -147,7 +147,7 @@ class KeyReader:
         return pc.cumulative_sum(pa.concat_arrays([first, changes.cast(pa.int64())]))
 
     def newer(self, pairs: pa.Table, prefix: str) -> pa.ChunkedArray:
-        """Return for each row whether the deltas ``<prefix>d0``... are greater than ``d0``..."""
+        """Return for each pair whether its deltas with the prefix are newer than those without."""
         is_newer = pa.repeat(pa.scalar(value=False), pairs.num_rows)
         is_tie = pa.repeat(pa.scalar(value=True), pairs.num_rows)
         for name in self.deltas:

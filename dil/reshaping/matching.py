@@ -139,8 +139,8 @@ class _Found:
 class Matching:
     """Applies the changes of a run to live files. ``deleted_at`` is epoch ms UTC.
 
-    With ``keeps_met`` results have the changes that have a live row, with ``keeps_changed`` the
-    live rows that change.
+    If ``keeps_met`` is true, results also have the changes whose key a live row has. If
+    ``keeps_changed`` is true, results also have the live rows that change.
     """
 
     dataset_files: DatasetFiles
@@ -360,7 +360,7 @@ class BoundsReader:
         return columns
 
 
-def _bounds_of(statistics: Any, kind: pa.DataType) -> tuple[Any, Any]:  # noqa: ANN401 - pq.Statistics
+def _bounds_of(statistics: Any, kind: pa.DataType) -> tuple[Any, Any]:  # pq.Statistics
     """Return the least and the greatest key of a row group, None if they are not known."""
     if statistics is None or not statistics.has_min_max:
         return _UNKNOWN

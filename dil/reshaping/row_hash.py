@@ -82,7 +82,7 @@ class _Hash(io.RawIOBase):
         """Return that it takes bytes."""
         return True
 
-    def write(self, data: Any) -> int:  # noqa: ANN401 - whatever holds bytes
+    def write(self, data: Any) -> int:  # whatever holds bytes
         """Hash some bytes."""
         view = memoryview(data)
         self.digest.update(view)

@@ -11,11 +11,13 @@ import pyarrow as pa
 
 from dil.errors import ConversionError
 from dil.model.dataset import PublishedFile, UnitRows
+from dil.model.job import Job
 from dil.model.task import StagedFile
 from dil.observe.progress import counted
 from dil.publishing import SharedFile
 from dil.publishing.shared_files import refuse_misfit
 from dil.reshaping.files import DatasetFiles, RowFile, row_file, unknown_column
+from dil.types.schema_text import parse_schema
 from dil.types.widening import conform
 from dil.writing.ownership import give
 
@@ -83,6 +85,12 @@ class SharedFileWriter:
 
     dataset_files: DatasetFiles
     known: pa.Schema
+
+    @classmethod
+    def of(cls, job: Job, folder: str, known: str) -> SharedFileWriter:
+        """Return the writer of a job's files; ``known`` is the dataset's schema as text."""
+        dataset_files = DatasetFiles(job.publishing.final_dir, folder, job.writing)
+        return cls(dataset_files, parse_schema(known))
 
     def __call__(self, plan: SharedFilePlan) -> SharedFile:
         """Write the rows of all pieces into one file, in their order, and return it.

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from dil import catalog, publishing
+from dil.catalog.glue import open_glue
 from dil.errors import DilError, RunInterruptedError
 from dil.execution.stages import Executors
 from dil.model.catalog import CatalogSpec, CatalogType
@@ -59,11 +60,9 @@ def _register(
         return ()
 
     def metastore() -> AbstractContextManager[catalog.Metastore]:
-        # Imported here: most runs have nothing to register, and no run needs both.
         if spec.type is CatalogType.GLUE:
-            from dil.catalog.glue import open_glue
-
             return open_glue(spec)
+        # Imported here: most runs have nothing to register.
         from dil.execution.hive import open_hive
 
         return open_hive(spec, executors.settings(1))

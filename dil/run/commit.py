@@ -9,7 +9,7 @@ from dil import publishing
 from dil.errors import DilError, LeaseLostError
 from dil.model.dataset import is_compaction
 from dil.run.active_run import ActiveRun
-from dil.run.books import settle_registry
+from dil.run.books_closing import settle_registry
 from dil.run.plan import PlannedRun
 from dil.run.publish import Published, Visible
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from dil import publishing
 from dil.errors import DilError
@@ -31,11 +30,9 @@ from dil.run.job_run import concluded, execute_and_publish
 from dil.run.lease import new_run_id
 from dil.run.options import RunOptions
 from dil.run.plan import PlannedRun, plan, planned_query, refuse_new_shape
+from dil.run.queries.slices import PlannedQuery, as_plan, heads, plan_slices, taken_text
 from dil.run.recover import Recovered, recover
 from dil.run.report import nothing_due, summary
-
-if TYPE_CHECKING:
-    from dil.run.queries.slices import PlannedQuery
 
 
 class MicroBatches:
@@ -75,8 +72,6 @@ class MicroBatches:
         return Look(found, recovered.runs, recovered.notes, why_nothing=why)
 
     def _next_slice(self, run: ActiveRun, spec: QuerySpec) -> Look:
-        from dil.run.queries.slices import as_plan, heads, plan_slices, taken_text
-
         clock, stream = run.options.clock, run.job.stream
         if self._until is None and not (stream is not None and stream.is_service):
             self._until = heads(spec, clock)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from dil import planning, publishing
 from dil.errors import ConfigError
@@ -23,12 +22,10 @@ from dil.run.active_run import ActiveRun
 from dil.run.books import books_for_side_table, staged_with_same_closed_labels
 from dil.run.event_time import event_context, staged_with_same_watermark
 from dil.run.inputs import read_inputs
+from dil.run.queries.slices import PlannedQuery, as_plan, awaited_slices
 from dil.run.schedules import record_schedule
 from dil.spi.state_store import StateStore
 from dil.state.work_units.signatures import parts_of_signature
-
-if TYPE_CHECKING:
-    from dil.run.queries.slices import PlannedQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +126,6 @@ def _plan_query(run: ActiveRun, spec: QuerySpec) -> PlannedRun:
         ConfigError: the caller gave a plan of work units.
         StateError: an input's chain does not continue the blocks that were read.
     """
-    from dil.run.queries.slices import awaited_slices  # few jobs have inputs
-
     if run.options.plan is not None:
         raise ConfigError.single(
             "--plan",
@@ -142,8 +137,6 @@ def _plan_query(run: ActiveRun, spec: QuerySpec) -> PlannedRun:
 
 def planned_query(run: ActiveRun, spec: QuerySpec, found: PlannedQuery) -> PlannedRun:
     """Return the planned run that takes the slices ``found`` of the inputs."""
-    from dil.run.queries.slices import as_plan
-
     due, history = as_plan(run.job, spec, found, run.options.now_ms), run.store.history()
     return PlannedRun(
         due,

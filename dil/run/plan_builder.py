@@ -16,13 +16,18 @@ from dil.errors import ConfigError
 from dil.model.grace import GraceMode
 from dil.model.history import Attendance, History
 from dil.model.job import Job
+from dil.model.json import compact
 from dil.model.work_unit import Plan, WorkUnit
 from dil.planning import SavedPlan
+from dil.planning.grace import plan_by_measure
 from dil.planning.plan_file import decode_plan
 from dil.run import plan_checks
 from dil.run.books import kept_books
 from dil.run.schedules import with_schedules
 from dil.sections.source import FilesSection
+from dil.spi.connector import Connector
+from dil.spi.plugin_failures import translated_plugin_errors
+from dil.spi.registry import load
 from dil.spi.state_store import StateStore
 from dil.state import open_store
 
@@ -85,8 +90,6 @@ def due(
     )
     if job.planning.grace.mode is GraceMode.FIXED:
         return planned(job.planning)
-    # Imported here: few jobs measure it.
-    from dil.planning.grace import plan_by_measure
     from dil.run.grace_measure import grace_measure
 
     return plan_by_measure(job.planning, grace_measure(job, store), planned)
@@ -130,12 +133,6 @@ def listed_units(
     """
     if not job.planning.of_source:
         return activation
-    # Imported here: other jobs plan without their connector.
-    from dil.model.json import compact
-    from dil.spi.connector import Connector
-    from dil.spi.plugin_failures import translated_plugin_errors
-    from dil.spi.registry import load
-
     connector: type[Connector] = load(job.source.connector)
     with translated_plugin_errors(job.source.connector.qualname):
         return tuple(compact(unit) for unit in connector.units(job, now_ms))
@@ -156,8 +153,8 @@ def nothing_listed(job: Job) -> str:
 def approved(job: Job, store: StateStore, now_ms: int, saved: SavedPlan | Plan) -> Plan:
     """Return the part of the caller's plan that a run at ``now_ms`` (epoch ms UTC) has to run.
 
-    A plan from a file runs as it is, paced from now on. From a bare plan, which no change of state
-    outdates, only unfinished work units run.
+    A plan from a file runs as it is, paced from now on, unless state has changed since. A bare plan
+    is never too old: of its work units, those that are not done by now run.
 
     Raises:
         ConfigError: the plan was made for another job or configuration.

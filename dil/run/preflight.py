@@ -15,7 +15,9 @@ from stat import S_ISDIR
 from urllib.parse import urlsplit
 
 from dil import publishing
+from dil.catalog import glue
 from dil.errors import ConfigError, Problem, WriteError
+from dil.execution.session import SparkSettings, is_on_cluster
 from dil.model.catalog import CatalogSpec, CatalogType
 from dil.model.dataset import PublishedFile
 from dil.model.destination import TableFormat
@@ -37,8 +39,6 @@ def refuse_lost_state(job: Job, environ: Mapping[str, str]) -> None:
     Raises:
         ConfigError: the watermarks would be lost.
     """
-    from dil.execution.session import is_on_cluster
-
     if job.state.is_default_place and is_on_cluster(environ):
         raise ConfigError.single(
             "state.store.dir",
@@ -120,9 +120,7 @@ def require_catalog(job: Job, live: Iterable[PublishedFile] = ()) -> None:
     if job.publishing.mode is not PublishMode.REPLACE:
         _refuse_other_formats(job, live)
     if spec.type is CatalogType.GLUE:
-        from dil.catalog.glue import require_settings
-
-        require_settings(spec)
+        glue.require_settings(spec)
     elif spec.metastore.startswith("/"):
         why = _unfit(Path(spec.metastore))
         if why:
@@ -279,15 +277,12 @@ def _catalog(job: Job, environ: Mapping[str, str], cache: Path | None) -> Iterat
     if spec is None:
         return
     if spec.type is CatalogType.GLUE:
-        from dil.catalog.glue import ask
-
-        yield f"catalog: AWS Glue in {ask(spec)}, table {spec.name}"
+        yield f"catalog: AWS Glue in {glue.ask(spec)}, table {spec.name}"
         return
     if spec.metastore.startswith("thrift:"):
         _reach(spec)
     elif not spec.metastore:
         from dil.execution.hive import look_for_metastore
-        from dil.execution.session import SparkSettings
 
         look_for_metastore(spec, SparkSettings(f"dil {job.name}", 1, environ, cache))
     yield f"catalog: Hive {spec.metastore or 'of Spark'}, table {spec.name}"

@@ -24,8 +24,10 @@ from dil.observe.progress import counted
 from dil.reshaping import Reshaping, reshape
 from dil.run import event_time
 from dil.run.active_run import ActiveRun
-from dil.run.books import rejected_notes, side_table_notes, with_books
+from dil.run.books_closing import rejected_notes, side_table_notes, with_books
 from dil.run.plan import PlannedRun
+from dil.state.blocks.canonical import SHA2_256
+from dil.state.blocks.verification import live_parts
 from dil.state.chain.changelogs import begins_changelog
 
 if TYPE_CHECKING:
@@ -270,9 +272,6 @@ def _left_behind(run: ActiveRun, live: Sequence[PublishedFile]) -> Iterator[Publ
     gone = publishing.left_behind(run.store, run.job.publishing, run.files, live)
     if not gone:
         return
-    from dil.state.blocks.canonical import SHA2_256
-    from dil.state.blocks.verification import live_parts
-
     known = live_parts(run.store)
     for part in (known[uri] for uri in gone if uri in known):
         digest = part.physical_hash.removeprefix(SHA2_256)

@@ -13,7 +13,7 @@ from dil.model.job import CommitPolicy, Job
 from dil.observe.progress import counted
 from dil.publishing import layout, start_marker
 from dil.run.active_run import ActiveRun
-from dil.run.books import settle_registry
+from dil.run.books_closing import settle_registry
 from dil.run.commit import append
 from dil.run.publish import ResultsToPublish, publish_results
 

@@ -201,7 +201,7 @@ def doubtful_publish(job: Job, store: StateStore, now_ms: int) -> DoubtfulPublis
 
 
 def abandon_publish(job: Job, store: StateStore, lease: Lease, found: DoubtfulPublish) -> Intent:
-    """Give up a publish under the job's lease; return the intent with the part that stays."""
+    """Give up a publish under the job's lease; return the rest of its intent, which stays."""
     files = filesystem_for(job.publishing.final_dir)
     return abandoning.abandon(store, lease, found.intent, job.publishing, files)
 

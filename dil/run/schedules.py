@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dil.model.dataset import Lease
 from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.model.timelabels import EarlierSchedule, LabelUnit, TimelabelSpec
 from dil.spi.state_store import StateStore
+from dil.storage import filesystem_for
+
+if TYPE_CHECKING:
+    from dil.text.windows import Windows
 
 # The checkpoint of schedules: ``schedule`` is the newest one, ``earlier`` lists older ones.
 SCHEDULES = "timelabels"
@@ -78,32 +82,30 @@ def _as_spec(
 
 def _registered_until(job: Job, store: StateStore, spec: TimelabelSpec) -> int | None:
     """Return the end of the last registered window, epoch ms UTC; None without one."""
-    from dil.text.windows import windows_of  # only plans with schedules need this module
-
-    windows = windows_of(spec)
-    return max((windows.at(ms).high for ms in _labelled(job, store, spec)), default=None)
-
-
-def _labelled(job: Job, store: StateStore, spec: TimelabelSpec) -> Iterator[int]:
-    """Yield an instant, epoch ms UTC, of each window whose label was given."""
+    # Imported here: few jobs change their schedule.
     from dil import publishing
-    from dil.storage import filesystem_for
     from dil.text.windows import label_start, windows_of
 
+    windows = windows_of(spec)
+    destination = publishing.destination_for(
+        job.publishing, filesystem_for(job.publishing.final_dir)
+    )
+    published = {file.timelabel for file in destination.live() if file.timelabel}
+    labelled = (*_planned(store, spec, windows), *map(label_start, published))
+    return max((windows.at(ms).high for ms in labelled), default=None)
+
+
+def _planned(store: StateStore, spec: TimelabelSpec, windows: Windows) -> Iterator[int]:
+    """Yield an instant, epoch ms UTC, of each window whose label a work unit or a run was given."""
     if not spec.is_dated:
         newest = next((run for run in store.runs() if run.committed), None)
         if newest is not None:
-            yield windows_of(spec).of_run(newest.now).low
+            yield windows.of_run(newest.now).low
     else:
         for entry in store.unit_entries():
             end = entry.expected_high if entry.status == "SKIPPED" else entry.high
             if end is not None:
                 yield entry.low if spec.unit is not None else min(end, entry.expected_high) - 1
-    destination = publishing.destination_for(
-        job.publishing, filesystem_for(job.publishing.final_dir)
-    )
-    for label in {file.timelabel for file in destination.live() if file.timelabel}:
-        yield label_start(label)
 
 
 def _shown(schedule: EarlierSchedule) -> JsonObject:

@@ -93,9 +93,9 @@ class Encryptor:
         return cls(password, secrets.token_bytes(_SALT_BYTES), cost or Cost())
 
     def encrypt(self, text: str, purpose: str = "") -> str:
-        """Return ``ENC(v2:...)`` of a text for a purpose; each call gives another one.
+        """Encrypt a text for a purpose as ``ENC(v2:...)``; the result is different in each call.
 
-        Without a purpose it is ``ENC(v1:...)``, which opens for all.
+        Without a purpose it is ``ENC(v1:...)``, which can be decrypted for every purpose.
         """
         version, bound = ANYWHERE, b""
         if purpose:

@@ -138,9 +138,9 @@ class SecretResolver:
 
     def _plain(self, cipher_text: str, password: str, purpose: str) -> str:
         # Loading cryptography takes longer than planning; few jobs need it.
-        if version_of(cipher_text):
-            from dil.secrets import authenticated
+        from dil.secrets import authenticated, legacy
 
+        if version_of(cipher_text):
             try:
                 return authenticated.decrypt(cipher_text, password, purpose)
             except authenticated.PurposeError as error:
@@ -148,8 +148,6 @@ class SecretResolver:
                     f"is ENC(...) that was encrypted for {error.purpose} and opens only there",
                     f"Encrypt the secret again: dil secrets encrypt --for {purpose or 'PROPERTY'}.",
                 ) from None
-        from dil.secrets import legacy
-
         return legacy.decrypt(cipher_text, password, strong=self.strong)
 
     def _what_to_check(self, cipher_text: str) -> str:

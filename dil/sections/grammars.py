@@ -90,10 +90,13 @@ def check_date_pattern(pattern: str, where: str) -> None:
     Raises:
         ShapeError: the text is none; its message begins with ``where``.
     """
-    from dil.text.joda import compile_pattern  # few jobs have patterns
-    from dil.text.joda_mistakes import pattern_fix
+    if found := date_pattern_error(pattern):
+        why, fix = found
+        raise ShapeError((f"{where}: {why}", fix))
 
-    try:
-        compile_pattern(pattern)
-    except ValueError as error:
-        raise ShapeError((f"{where}: {error}", pattern_fix(pattern))) from error
+
+def date_pattern_error(pattern: str) -> tuple[str, str] | None:
+    """Return why a text is no Joda pattern, and the advice; None if it is one."""
+    from dil.text.joda_mistakes import unreadable  # few jobs have patterns
+
+    return unreadable(pattern)

@@ -188,13 +188,13 @@ def read_model(
     return found
 
 
-def json_name(field: Any) -> str:  # noqa: ANN401 - a dataclass's Field of whatever type
+def json_name(field: Any) -> str:  # a dataclass's Field of whatever type
     """Return the name of a model's field in JSON."""
     return str(field.metadata.get("alias", field.name))
 
 
 @cache
-def _adapter(model: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - mypy takes no model for hashable
+def _adapter(model: Any) -> TypeAdapter[Any]:  # mypy takes no model for hashable
     from pydantic import TypeAdapter
 
     return TypeAdapter(model)

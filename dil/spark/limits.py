@@ -23,7 +23,7 @@ else:
 __all__ = ["HAS_LIMITS", "SupportsTriggerAvailableNow", "default_limit", "limits_of"]
 
 
-def default_limit(rows: int | None, files: int | None) -> Any:  # noqa: ANN401 - a ReadLimit
+def default_limit(rows: int | None, files: int | None) -> Any:  # a ReadLimit
     """Return the limit that options ask for."""
     if rows is not None:
         return ReadMaxRows(rows)

@@ -66,7 +66,7 @@ class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             starts = cut(self._job.planning, now_ms=now_ms).starts
             return _offset(starts[0] if starts else None, now_ms)
 
-    def getDefaultReadLimit(self) -> Any:  # noqa: ANN401, N802 - a ReadLimit, since 4.2
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802 - a ReadLimit, since 4.2
         """Return how much one micro-batch takes; a work unit counts as a file."""
         return default_limit(None, self._files)
 

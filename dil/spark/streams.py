@@ -63,7 +63,7 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         return whole
 
-    def getDefaultReadLimit(self) -> Any:  # noqa: ANN401, N802 - a ReadLimit, since 4.2
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802 - a ReadLimit, since 4.2
         """Return how much one micro-batch takes."""
         return default_limit(self._rows, self._files)
 

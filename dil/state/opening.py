@@ -10,6 +10,7 @@ from dil.errors import ConfigError, StateError
 from dil.model.database_address import DatabaseAddress, Server
 from dil.model.job import StateSpec
 from dil.spi.state_store import StateStore
+from dil.state import transfer
 from dil.state.databases.database import Database, Transaction
 from dil.state.databases.server_driver import ServerDriver
 from dil.state.databases.sqlite_database import SqliteDatabase
@@ -50,8 +51,6 @@ def _refuse_state_left_behind(
 
 
 def _remembers(spec: StateSpec, job_name: str, clock: Callable[[], int]) -> bool:
-    from dil.state import transfer  # few jobs move
-
     with closing(open_database(spec, job_name, clock=clock)) as database, database.read() as tx:
         return not transfer.holdings(tx, job_name).is_empty
 

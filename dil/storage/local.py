@@ -50,8 +50,8 @@ class LocalFilesystem(Filesystem):
 
     Files that only the job's user may read have the mode 600, their folders 700: staging, which has
     session keys, and records of requests with their answers. If ``is_private`` is true, all files
-    have them. A file that is moved out of staging gets the mode that the umask allows, unless
-    another mode is given.
+    and folders have these modes. A file that is moved out of staging gets the mode that the umask
+    allows, unless another mode is given.
     """
 
     _is_all_private = False

@@ -98,7 +98,10 @@ class StreamLoop:
             DilError: finding due work failed, in a stream that ends when it has caught up.
         """
         started = self.around.monotonic()
-        if not self.spec.is_service and self._delete_stop_file():
+        if self.spec.every_ms is not None:
+            every = human_seconds(self.spec.every_ms / 1000)
+            log.info("this service looks for new work every %s, until it is stopped", every)
+        elif self._delete_stop_file():
             log.warning("the stop file existed before the run, and is deleted: the run continues")
         totals = Totals(self.batches.summary(RunStatus.NOTHING_DUE))
         admission = Admission(self.spec, self.limit)
@@ -133,7 +136,7 @@ class StreamLoop:
             look = self.batches.look(self.around.now_ms())
             totals.add_look(look)
             if look.recovered:
-                log.info("finished first: %s", ", ".join(look.recovered))
+                log.info("first finished what earlier runs began: %s", ", ".join(look.recovered))
             due, self._takes = look.plan, look.takes
             self._begin()
             now_s = self.around.monotonic()

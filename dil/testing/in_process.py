@@ -11,6 +11,15 @@ from typing import TYPE_CHECKING, TypeVar
 from dil.errors import QueryError
 from dil.execution.coordinated import BindAddress, coordinated
 from dil.execution.executor import Execution, Watch
+from dil.execution.queries.query import Query, QueryResult, View, in_order, part_of
+from dil.execution.queries.repeats import (
+    PLACE,
+    PUBLISHED,
+    TIME,
+    Repeats,
+    refuse_other_kinds,
+    require_columns,
+)
 from dil.model.dedupe import COLUMN, DedupeSpec, TimeSpan
 from dil.model.task import RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
@@ -20,7 +29,6 @@ from dil.task.work_unit import run_attempt_over, run_work_unit
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dil.execution.queries.query import Query, QueryResult, View
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -49,8 +57,6 @@ class InProcessExecutor:
     def query(self, run: RunContext, query: Query, watch: Watch) -> QueryResult:
         """Run a query by DuckDB in place of Spark; a function gets and returns Arrow tables."""
         import duckdb
-
-        from dil.execution.queries.query import in_order, part_of
 
         tables = {view.name: _table(view) for view in query.views}
         spec = query.spec
@@ -97,15 +103,6 @@ def _without_repeats(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from dil.execution.queries.repeats import (
-        PLACE,
-        PUBLISHED,
-        TIME,
-        Repeats,
-        refuse_other_kinds,
-        require_columns,
-    )
-
     require_columns(rows.schema, spec)
     numbered = rows.append_column(PLACE, pa.array(range(rows.num_rows), pa.int64()))
     judged = _judged(numbered, spec, numbered[PLACE])
@@ -130,8 +127,6 @@ def _without_repeats(
 
 def _judged(rows: pa.Table, spec: DedupeSpec, places: pa.Array | pa.ChunkedArray) -> pa.Table:
     import pyarrow as pa
-
-    from dil.execution.queries.repeats import PLACE, TIME
 
     columns = [*(rows[name] for name in spec.keys), _micros(rows[spec.column]), places]
     return pa.table(columns, names=[*spec.keys, TIME, PLACE]).drop_null()

@@ -64,12 +64,12 @@ class _Countdown:
         self._folder = folder
         self._left = number
 
-    def enter(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any] | None:  # noqa: ANN401
+    def enter(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any] | None:
         """Trace the lines of functions of the folder, and no others."""
         del event, arg
         return self._line if frame.f_code.co_filename.startswith(self._folder) else None
 
-    def _line(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any]:  # noqa: ANN401
+    def _line(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any]:
         del frame, arg
         if event == "line":
             self._left -= 1

@@ -49,8 +49,9 @@ class SecretHarness(ABC):
     """The tests' access to your store: each test has a new one, and may fill and break it.
 
     ``kind`` is your class, in a module that can be imported. ``environ`` is the environment that
-    it reads its settings from. ``malformed`` are references that ``check`` must refuse, none where
-    any text may be one. ``hidden`` are texts that no message may show, such as the store's token.
+    it reads its settings from. ``malformed`` are references that ``check`` must refuse; leave it
+    empty if your store takes any text as a reference. ``hidden`` are texts that no message may
+    show, such as the store's token.
     """
 
     kind: type[ReferenceResolver]

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote
 
-from dil.model.database_address import DatabaseAddress, Server
+from dil.model.database_address import DatabaseAddress, DatabaseUrlError, Server
 from dil.model.secret import Secret
 from dil.text.jdbc_options import OptionError, mysql_options, postgresql_options
 
@@ -39,15 +39,6 @@ _TLS_MODES = {
 }
 _SOCKETS = {"unix-socket", "host", "hostaddr", "service"}
 _HIGHEST_PORT = 65535
-
-
-class DatabaseUrlError(ValueError):
-    """A text is no database URL; ``fix`` is the advice. Neither message shows the text."""
-
-    def __init__(self, what: str, fix: str) -> None:
-        super().__init__(what, fix)
-        self.what = what
-        self.fix = fix
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from dil.model.suggestions import DATE_PATTERN_FIX
+from dil.text.joda import compile_pattern
 from dil.text.joda_tokens import Token, tokenize
 
 _QUOTED = re.compile(r"('[^']*')")
@@ -43,7 +44,16 @@ def find_mistake(pattern: str) -> tuple[str, str] | None:
     return (" and ".join(reasons), "".join(map(_written, fields))) if reasons else None
 
 
-def pattern_fix(pattern: str) -> str:
+def unreadable(pattern: str) -> tuple[str, str] | None:
+    """Return why a pattern cannot be read, and the advice; None if it can be read."""
+    try:
+        compile_pattern(pattern)
+    except ValueError as error:
+        return str(error), _pattern_fix(pattern)
+    return None
+
+
+def _pattern_fix(pattern: str) -> str:
     """Return the advice for a pattern that cannot be read."""
     likely = _likely(pattern)
     try:

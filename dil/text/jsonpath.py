@@ -57,7 +57,7 @@ def compile_jsonpath(text: str) -> Path:
 
 
 def search(text: str, root: JsonValue) -> list[Steps]:
-    """Return the steps to each place that an expression selects, in its order."""
+    """Return the steps to each place that an expression selects, in the order of selection."""
     return [_steps_to(found) for found in _parsed(text).find(root)]
 
 

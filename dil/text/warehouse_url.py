@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import quote, unquote, urlencode
 
-from dil.model.database_address import DatabaseAddress, Server
-from dil.text.database_url import DatabaseUrlError, read_database_url
+from dil.model.database_address import DatabaseAddress, DatabaseUrlError, Server
+from dil.text.database_url import read_database_url
 
 FORMS = (
     "postgresql://host:5432/database, mysql://host:3306/database, duckdb:///path/file.duckdb or "

@@ -143,7 +143,7 @@ def _flat_words(schema: Schema) -> dict[tuple[str, ...], str]:
     }
 
 
-def _words(path: tuple[str, ...], kind: Any) -> Iterator[tuple[tuple[str, ...], str]]:  # noqa: ANN401 - JSON
+def _words(path: tuple[str, ...], kind: Any) -> Iterator[tuple[tuple[str, ...], str]]:  # JSON
     if not isinstance(kind, dict):
         yield path, str(kind)
         return

@@ -12,6 +12,7 @@ import pyarrow as pa
 from dil.errors import ConversionError
 from dil.model.job import OutputFormat
 from dil.types.lattice import MOST_DIGITS
+from dil.types.schema_text import parse_schema
 
 _LONGEST_NAME = 128
 # The characters that end a name inside the text of a type.
@@ -31,6 +32,13 @@ _FLAT: dict[pa.DataType, str] = {
     pa.large_binary(): "binary",
     pa.date32(): "date",
 }
+
+
+def hive_columns_of(
+    schema: str, apart: tuple[str, ...], form: OutputFormat
+) -> tuple[tuple[str, str], ...]:
+    """Do as ``hive_columns`` for the text of a schema."""
+    return hive_columns(parse_schema(schema), apart, form)
 
 
 def hive_columns(

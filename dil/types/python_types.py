@@ -22,12 +22,12 @@ _FLAT: tuple[tuple[Callable[[pa.DataType], bool], type], ...] = (
 )
 
 
-def row_type(schema: pa.Schema) -> Any:  # noqa: ANN401 - a type form, as msgspec takes it
+def row_type(schema: pa.Schema) -> Any:  # a type form, as msgspec takes it
     """Return the type of one row: a typed dict."""
     return _members(list(schema))
 
 
-def plain_type(data_type: pa.DataType) -> Any:  # noqa: ANN401 - a type form, as msgspec takes it
+def plain_type(data_type: pa.DataType) -> Any:  # a type form, as msgspec takes it
     """Return the type of one value, None allowed at every level."""
     kind: Any
     if pa.types.is_struct(data_type):
@@ -41,6 +41,6 @@ def plain_type(data_type: pa.DataType) -> Any:  # noqa: ANN401 - a type form, as
     return kind | None
 
 
-def _members(fields: list[pa.Field]) -> Any:  # noqa: ANN401 - a type form, as msgspec takes it
+def _members(fields: list[pa.Field]) -> Any:  # a type form, as msgspec takes it
     make: Any = TypedDict
     return make("Members", {field.name: plain_type(field.type) for field in fields})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -12,15 +11,13 @@ from dil.model.job import Job
 from dil.model.task import RunContext, StagedFile
 from dil.model.timelabels import label_folder
 from dil.model.work_unit import WorkUnit
+from dil.writing.closed_labels import ClosedLabelRows
+from dil.writing.late_rows import LateRows
 from dil.writing.partitioned import PartitionedWriter, RowPartitioning
 from dil.writing.rolling import OutputFolder
 from dil.writing.row_labels import RowLabels
 from dil.writing.staging import StagedWriter
 from dil.writing.system_columns import RUN_ID, SIGNATURE, TIMELABEL, SystemColumns
-
-if TYPE_CHECKING:
-    from dil.writing.closed_labels import ClosedLabelRows
-    from dil.writing.late_rows import LateRows
 
 
 class OutputWriter:
@@ -115,8 +112,6 @@ def late_rows(
     label_at: Callable[[int], str] | None,
 ) -> LateRows:
     """Return the writer of an attempt's late rows; arguments as for ``output_writer``."""
-    from dil.writing.late_rows import LateRows  # Few jobs have late rows.
-
     return LateRows(output, run, unit, _system_columns(run, unit, extracted_ms), label_at)
 
 
@@ -137,8 +132,6 @@ def closed_label_rows(
         label_at: Returns the label of an instant in epoch ms UTC.
         is_closed: Returns whether a timelabel is closed.
     """
-    from dil.writing.closed_labels import ClosedLabelRows  # Few jobs close labels.
-
     watermark = None if run.events is None else run.events.effective
     labels = _row_labels(run.job, unit, label_at)
     return ClosedLabelRows(late, labels, unit.timelabel or "", is_closed, watermark)

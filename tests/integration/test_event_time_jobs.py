@@ -258,6 +258,7 @@ def test_plan_and_state_show_the_watermark(feed: Feed, capsys: pytest.CaptureFix
     assert main(["state", "show", path]) == 0
     shown = capsys.readouterr().out
     assert "bounded, 1 min 00 s behind" in shown
+    assert shown.count("2024-12-31T22:19:00Z") == 1
     assert "1 row judged in all, 0 late" in shown
     assert main(["state", "show", path, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["events"]["strategy"] == "bounded"

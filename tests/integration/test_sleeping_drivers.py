@@ -28,7 +28,7 @@ STEPS = {
     ),
     "delta": (
         "return publishing/table_files.py:put_in_place",
-        "call publishing/delta_log.py:_properties",
+        "call publishing/delta_store.py:commit_properties",
     ),
     "iceberg": (
         "call publishing/iceberg_log.py:IcebergLog._write",

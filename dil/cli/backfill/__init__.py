@@ -7,14 +7,24 @@ from pathlib import Path
 
 import click
 
-from dil.cli.backfill.inspecting import diff, drop, list_backfills
-from dil.cli.backfill.publishing import publish, undo
-from dil.cli.backfill.reading import resume, start
-from dil.cli.groups import SuggestingGroup
+from dil.cli.groups import LazyGroup
+
+_COMMANDS = {
+    "diff": ("dil.cli.backfill.inspecting:diff", "Compare a backfill with the live rows."),
+    "drop": ("dil.cli.backfill.inspecting:drop", "Delete the rows of a backfill."),
+    "list": ("dil.cli.backfill.listing:list_backfills", "List the backfills of a job."),
+    "publish": ("dil.cli.backfill.publishing:publish", "Publish the rows of a backfill."),
+    "resume": ("dil.cli.backfill.reading:resume", "Go on with a backfill by its id."),
+    "start": ("dil.cli.backfill.reading:start", "Read a range again, or go on with it."),
+    "undo": (
+        "dil.cli.backfill.publishing:undo",
+        "Bring back what a published backfill replaced.",
+    ),
+}
 
 
-class _StartingGroup(SuggestingGroup):
-    """A group whose name alone, with a job file behind it, begins a backfill."""
+class _StartingGroup(LazyGroup):
+    """A group that begins a backfill if a job file follows its name."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -30,6 +40,7 @@ class _StartingGroup(SuggestingGroup):
 
 @click.group(
     cls=_StartingGroup,
+    places=_COMMANDS,
     context_settings={"ignore_unknown_options": True},
     options_metavar="[JOB.conf --from TIME --to TIME]",
     subcommand_metavar="| COMMAND [ARGS]...",
@@ -40,7 +51,3 @@ def backfill() -> None:
     dil backfill JOB.conf --from TIME --to TIME reads the range, and continues if it was killed.
     Then compare the backfill with the live rows, publish it, take it back, or drop it.
     """
-
-
-for command in (start, resume, list_backfills, diff, publish, undo, drop):
-    backfill.add_command(command)

@@ -1,4 +1,4 @@
-"""``dil backfill list``, ``diff`` and ``drop``."""
+"""``dil backfill diff`` and ``drop``."""
 
 from __future__ import annotations
 
@@ -9,27 +9,15 @@ from dil.cli.backfill.options import backfill_id_argument
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.state.opening import opened
 from dil.cli.stdout import emit, emit_json, results_only
+from dil.operator.backfill import publishing
+from dil.operator.backfill.comparing import compare
+from dil.operator.backfill.definition import find_backfill
+from dil.operator.backfill.publishing import drop as drop_backfill
+from dil.operator.backfill.status import read_status
 from dil.run.process import real_clock
 
 
-@click.command("list", short_help="List the backfills of a job.")
-@job_command()
-def list_backfills(call: JobCall) -> int:
-    """List the backfills of a job that were not dropped, newest first."""
-    with results_only():
-        job = call.job(secrets=False)
-        from dil.operator.backfill.definition import list_backfills
-        from dil.operator.backfill.status import read_status
-
-        found = [read_status(job, each, real_clock) for each in list_backfills(job)]
-    if call.as_json:
-        emit_json([showing.status_json(each) for each in found])
-    else:
-        showing.show_list(job, found)
-    return 0
-
-
-@click.command(short_help="Compare a backfill with the live rows.")
+@click.command()
 @job_command()
 @now_option
 @backfill_id_argument
@@ -41,10 +29,6 @@ def diff(call: JobCall, *, now: str | None, backfill_id: str, rows_only: bool) -
     """
     now_ms = call.invocation.now(now)
     with opened(call) as (job, store):
-        from dil.operator.backfill import publishing
-        from dil.operator.backfill.comparing import compare
-        from dil.operator.backfill.definition import find_backfill
-
         definition = find_backfill(job, backfill_id)
         with publishing.open_session(
             job, store, definition, now_ms=now_ms, clock=real_clock, is_dry_run=True
@@ -57,7 +41,7 @@ def diff(call: JobCall, *, now: str | None, backfill_id: str, rows_only: bool) -
     return 0
 
 
-@click.command(short_help="Delete the rows of a backfill.")
+@click.command()
 @job_command()
 @backfill_id_argument
 @click.option("--yes", is_flag=True, help="Act. Without it only the preview is shown.")
@@ -65,10 +49,6 @@ def drop(call: JobCall, *, backfill_id: str, yes: bool) -> int:
     """Delete the folder of a backfill; published rows stay, and can still be taken back."""
     with results_only():
         job = call.job(secrets=False)
-        from dil.operator.backfill.definition import find_backfill
-        from dil.operator.backfill.publishing import drop as drop_backfill
-        from dil.operator.backfill.status import read_status
-
         definition = find_backfill(job, backfill_id)
         status = read_status(job, definition, real_clock)
         if yes:

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
 from dil.cli.job_command import JobCall
+from dil.observe.progress import progress_for
+from dil.run.options import RunOptions
 from dil.run.process import cache_dir, real_clock
-
-if TYPE_CHECKING:
-    from dil.run.options import RunOptions
 
 backfill_id_argument = click.argument("backfill_id", metavar="ID")
 
 
 def options_of(call: JobCall, now_ms: int) -> RunOptions:
     """Return the options of a reading, or of the tasks of a large merge."""
-    from dil.observe.progress import progress_for
-    from dil.run.options import RunOptions
-
     return RunOptions(
         now_ms=now_ms,
         clock=real_clock,

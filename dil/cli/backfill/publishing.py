@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from dil.cli.backfill import showing
@@ -11,16 +9,16 @@ from dil.cli.backfill.options import backfill_id_argument, options_of
 from dil.cli.state.amending import Request, act_command, conclude
 from dil.cli.state.opening import opened
 from dil.errors import ConfigError, StateError
+from dil.model.job import Job, PublishMode
+from dil.operator.amendments import OperatorSession, propose_undo
+from dil.operator.backfill import publication, publishing
+from dil.operator.backfill.definition import find_backfill
+from dil.operator.backfill.publication import Publication, RowDecision
+from dil.operator.backfill.status import BackfillStatus, Phase, read_status
 from dil.run.process import real_clock
 
-if TYPE_CHECKING:
-    from dil.model.job import Job
-    from dil.operator.amendments import OperatorSession
-    from dil.operator.backfill.publication import Publication, RowDecision
-    from dil.operator.backfill.status import BackfillStatus
 
-
-@act_command("publish", "Publish the rows of a backfill.")
+@act_command("publish")
 @backfill_id_argument
 @click.option("--append", is_flag=True, help="Add the rows to the rows of the same work units.")
 @click.option(
@@ -43,10 +41,6 @@ def publish(
     call = request.call
     now_ms = call.invocation.now(request.now)
     with opened(call) as (job, store):
-        from dil.operator.backfill import publication, publishing
-        from dil.operator.backfill.definition import find_backfill
-        from dil.operator.backfill.status import Phase
-
         definition = find_backfill(job, backfill_id)
         decision = _row_decision(job, append=append, is_replace=is_replace)
         is_dry_run = not (request.is_agreed or request.may_ask)
@@ -71,7 +65,7 @@ def publish(
     return 0
 
 
-@act_command("undo", "Bring back what a published backfill replaced.")
+@act_command("undo")
 @backfill_id_argument
 def undo(request: Request, *, backfill_id: str) -> int:
     """Bring the earlier files back and remove those of the backfill.
@@ -81,11 +75,6 @@ def undo(request: Request, *, backfill_id: str) -> int:
     call = request.call
     now_ms = call.invocation.now(request.now)
     with opened(call) as (job, store):
-        from dil.operator.amendments import propose_undo
-        from dil.operator.backfill import publishing
-        from dil.operator.backfill.definition import find_backfill
-        from dil.operator.backfill.status import Phase, read_status
-
         definition = find_backfill(job, backfill_id)
         with publishing.open_session(
             job,
@@ -116,9 +105,6 @@ def _row_decision(job: Job, *, append: bool, is_replace: bool) -> RowDecision:
     Raises:
         ConfigError: both options are given, or the publish mode leaves nothing to decide.
     """
-    from dil.model.job import PublishMode
-    from dil.operator.backfill.publication import RowDecision
-
     if append and is_replace:
         raise ConfigError.single(
             "--append", "and --replace exclude each other", "Give one of them."
@@ -158,8 +144,6 @@ def _has_consent(request: Request, found: Publication) -> bool:
 
 def _publish_again(request: Request, session: OperatorSession, found: Publication) -> int:
     """Publish a backfill again, by undoing its undo."""
-    from dil.operator.amendments import propose_undo
-
     _require_last_act(found.status)
     return conclude(request, session, propose_undo(session))
 

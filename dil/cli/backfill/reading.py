@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dil.cli.arguments import parse_unit
 from dil.cli.backfill import showing
 from dil.cli.backfill.options import backfill_id_argument, options_of
 from dil.cli.job_command import JobCall, job_command, now_option
@@ -14,13 +15,18 @@ from dil.cli.run import report_of
 from dil.cli.state.opening import instant
 from dil.cli.stdout import emit, emit_json, results_only
 from dil.model.derived import MADE_ANEW
+from dil.model.interval import Interval
+from dil.observe.logs import bind
+from dil.observe.report import redacted, report_json, report_text
+from dil.operator.backfill import reading
+from dil.operator.backfill.definition import BackfillDefinition, find_backfill
+from dil.run.lease import new_run_id
 from dil.run.process import real_clock
+from dil.state import open_store
 
 if TYPE_CHECKING:
-    from dil.model.interval import Interval
     from dil.model.job import Job
     from dil.model.report import RunReport
-    from dil.operator.backfill.definition import BackfillDefinition
     from dil.spi.state_store import StateStore
 
 _PACE = (
@@ -40,7 +46,7 @@ _PACE = (
 )
 
 
-@click.command(short_help="Read a range again, or go on with it.")
+@click.command()
 @job_command(quiet=False)
 @now_option
 @click.option(
@@ -76,16 +82,12 @@ def start(  # noqa: PLR0913 - the options of the command
     All partitions of the job that have an instant in the range are read, each as a whole. If the
     command is killed, the same command continues. Exit codes are those of `dil run`.
     """
-    from dil.cli.arguments import parse_unit
-
     wanted = tuple(sorted(set(map(parse_unit, units))))
     if is_plan:
         return _plan(call, now, (low, high), wanted)
     found: list[BackfillDefinition] = []
 
     def begin() -> RunReport:
-        from dil.operator.backfill import reading
-
         now_ms = call.invocation.now(now)
         job = _source_job(call)
         window = _window(job, low, high)
@@ -101,7 +103,7 @@ def start(  # noqa: PLR0913 - the options of the command
     return _deliver(call, report, found, is_reported=is_reported)
 
 
-@click.command(short_help="Go on with a backfill by its id.")
+@click.command()
 @job_command(quiet=False)
 @now_option
 @backfill_id_argument
@@ -119,8 +121,6 @@ def resume(
     found: list[BackfillDefinition] = []
 
     def go_on() -> RunReport:
-        from dil.operator.backfill.definition import find_backfill
-
         job = _source_job(call)
         definition = find_backfill(job, backfill_id)
         found.append(definition)
@@ -142,8 +142,6 @@ def _plan(call: JobCall, now: str | None, bounds: tuple[str, str], units: tuple[
     with results_only():
         now_ms = call.invocation.now(now)
         job = _source_job(call, secrets=False)
-        from dil.operator.backfill import reading
-
         window = _window(job, *bounds)
         with _live_store(job) as store:
             plan = reading.plan_backfill(job, store, window, units, now_ms=now_ms)
@@ -153,14 +151,10 @@ def _plan(call: JobCall, now: str | None, bounds: tuple[str, str], units: tuple[
 
 
 def _window(job: Job, low: str, high: str) -> Interval:
-    from dil.model.interval import Interval
-
     return Interval(instant(low, "--from", job), instant(high, "--to", job))
 
 
 def _live_store(job: Job) -> StateStore:
-    from dil.state import open_store
-
     return open_store(job.state, job.name, clock=real_clock)
 
 
@@ -172,10 +166,6 @@ def _read(
     parallelism: int | None,
     pause_s: int | None,
 ) -> RunReport:
-    from dil.observe.logs import bind
-    from dil.operator.backfill import reading
-    from dil.run.lease import new_run_id
-
     call.invocation.run_id = new_run_id(real_clock())
     options = replace(options_of(call, now_ms), run_id=call.invocation.run_id)
     with bind(job=job.name, run_id=call.invocation.run_id):
@@ -185,9 +175,7 @@ def _read(
 def _deliver(
     call: JobCall, report: RunReport, found: list[BackfillDefinition], *, is_reported: bool
 ) -> int:
-    """Print the report of a reading, as that of a run, with the backfill's id."""
-    from dil.observe.report import redacted, report_json, report_text
-
+    """Print the report of a reading like that of a run, with the backfill's id."""
     clean = redacted(report, call.invocation.redact)
     name = found[0].id if found else None
     if call.as_json:

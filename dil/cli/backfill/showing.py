@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING
 
 from dil.cli.job_command import JobCall
 from dil.cli.stdout import emit, emit_json
+from dil.observe.logs import one_line
+from dil.observe.plan_view import plan_json, plan_text
+from dil.observe.progress import counted
+from dil.planning.explanation import arithmetic, skip_reason
+from dil.text.zones import find_zone, moment
 
 if TYPE_CHECKING:
     from dil.model.job import Job
@@ -23,10 +28,7 @@ _DIFFERENCE = "  {:<10} {:>13} {:>13} {:>11} {:>11} {:>11}  {}\n"
 
 
 def show_plan(call: JobCall, job: Job, plan: Plan, known: BackfillDefinition | None) -> None:
-    """Print what a backfill would read, and which one the same command would go on with."""
-    from dil.observe.plan_view import plan_json, plan_text
-    from dil.planning.explanation import arithmetic, skip_reason
-
+    """Print the work units that a backfill would read, and the backfill that would continue."""
     if call.as_json:
         emit_json(plan_json(plan, job) | {"backfill": None if known is None else known.id})
         return
@@ -68,9 +70,7 @@ def status_json(status: BackfillStatus) -> dict[str, object]:
 
 
 def show_list(job: Job, found: Iterable[BackfillStatus]) -> None:
-    """Print one line a backfill."""
-    from dil.text.zones import find_zone, moment
-
+    """Print one line for each backfill."""
     zone = find_zone(job.planning.zone)
     emit(f"{job.name}  times in {job.planning.zone}\n\n")
     emit(_LINE.format("backfill", "status", "work units", "rows", "range"))
@@ -128,8 +128,6 @@ def _counts_json(counts: KeyCounts | None) -> dict[str, int] | None:
 
 def show_difference(job: Job, found: Difference) -> None:
     """Print a comparison for people."""
-    from dil.observe.logs import one_line
-
     status = found.publication.status
     emit(f"{job.name}  backfill {status.definition.id}  {status.phase}\n\n")
     emit(_DIFFERENCE.format("status", "rows now", "rows then", "added", "removed", "changed", ""))
@@ -185,8 +183,6 @@ def publication_json(found: Publication, *, act_id: str | None, is_done: bool) -
 
 def show_publication(job: Job, found: Publication) -> None:
     """Print what publishing a backfill would change."""
-    from dil.observe.progress import counted
-
     name = found.status.definition.id
     units = counted(len(found.work_units), "work unit")
     emit(f"{job.name}  publish backfill {name}  {units}, {found.mode.value}\n")

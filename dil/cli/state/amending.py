@@ -16,11 +16,11 @@ from dil.cli.state import previewing
 from dil.cli.state.opening import opened
 from dil.cli.stdout import emit
 from dil.errors import ConfigError
+from dil.operator.amendments import OperatorSession, Preview, apply, open_session
 from dil.run.process import real_clock
 
 if TYPE_CHECKING:
     from dil.model.json import JsonObject
-    from dil.operator.amendments import OperatorSession, Preview
 
 _PARAMETERS = (
     click.option("--yes", is_flag=True, help="Act. Without it only the preview is shown."),
@@ -44,8 +44,13 @@ class Request:
         return not self.is_agreed and not self.call.as_json and sys.stdin.isatty()
 
 
-def act_command(name: str, summary: str) -> Callable[[Callable[..., int]], click.Command]:
-    """Make a command of a function that takes a ``Request`` and its own options."""
+def act_command(
+    name: str, summary: str | None = None
+) -> Callable[[Callable[..., int]], click.Command]:
+    """Make a command of a function that takes a ``Request`` and its own options.
+
+    ``summary`` is what lists say of it, where the table of its group does not.
+    """
 
     def decorate(function: Callable[..., int]) -> click.Command:
         @functools.wraps(function)
@@ -73,8 +78,6 @@ def operator_session(request: Request, verb: str) -> Iterator[OperatorSession]:
     """
     now_ms = request.call.invocation.now(request.now)
     with opened(request.call) as (job, store):
-        from dil.operator.amendments import open_session
-
         is_dry_run = not (request.is_agreed or request.may_ask)
         with open_session(
             job, store, verb, now_ms=now_ms, clock=real_clock, is_dry_run=is_dry_run
@@ -89,8 +92,6 @@ def conclude(request: Request, session: OperatorSession, preview: Preview) -> in
         ConfigError: --yes is given without a decision about published files.
         StateError: the act is refused.
     """
-    from dil.operator.amendments import apply
-
     if preview.is_empty:
         _show_end(request, preview, None, None)
         return 0

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from dil.cli.arguments import parse_unit
 from dil.cli.state.amending import Request, act_command, conclude, operator_session
 from dil.cli.state.opening import instant, sequence
 from dil.errors import ConfigError
-
-if TYPE_CHECKING:
-    from dil.operator.amendments import FileDecision
+from dil.operator.amendments import (
+    FileDecision,
+    Selection,
+    propose_expiry,
+    propose_forget,
+    propose_prune,
+    propose_relist,
+    propose_rewind,
+    propose_undo,
+)
+from dil.state.work_units.signatures import encoded
 
 _keep_option = click.option(
     "--keep-files", "keep", is_flag=True, help="Keep published files, although rows may double."
@@ -24,7 +31,7 @@ _withdraw_option = click.option(
 )
 
 
-@act_command("forget", "Make work units as if they had never been read.")
+@act_command("forget")
 @click.option("--signature", "signatures", metavar="S", multiple=True, help="This work unit.")
 @click.option("--unit", "units", metavar="JSON", multiple=True, help="All partitions of this unit.")
 @click.option("--from", "low", metavar="TIME", help="Partitions that start at or after this.")
@@ -49,10 +56,6 @@ def forget(  # noqa: PLR0913 - the options of the command
 
     A work unit must meet all given conditions.
     """
-    from dil.cli.arguments import parse_unit
-    from dil.operator.amendments import Selection, propose_forget
-    from dil.state.work_units.signatures import encoded
-
     is_limited = bool(signatures or units or low or high or failed)
     if is_limited == everything:
         raise ConfigError.single(
@@ -72,7 +75,7 @@ def forget(  # noqa: PLR0913 - the options of the command
         return conclude(request, session, propose_forget(session, selection, decision))
 
 
-@act_command("rewind", "Make all work units as they were at a block.")
+@act_command("rewind")
 @click.option(
     "--to", "target", metavar="BLOCK|TIME", required=True, help="12, or 2024-03-05T06:00:00Z."
 )
@@ -80,24 +83,20 @@ def forget(  # noqa: PLR0913 - the options of the command
 @_withdraw_option
 def rewind(request: Request, *, target: str, keep: bool, withdraw: bool) -> int:
     """Make all work units as they were at a block; what runs did since is due again."""
-    from dil.operator.amendments import propose_rewind
-
     decision = _decision(keep=keep, withdraw=withdraw)
     with operator_session(request, "rewind") as session:
         at = sequence(target, "--to", session.job, session.store)
         return conclude(request, session, propose_rewind(session, at, decision))
 
 
-@act_command("undo", "Take back the last act of an operator.")
+@act_command("undo")
 def undo(request: Request) -> int:
     """Take back the last act of an operator; once more, to do it again."""
-    from dil.operator.amendments import propose_undo
-
     with operator_session(request, "undo") as session:
         return conclude(request, session, propose_undo(session))
 
 
-@act_command("prune", "Delete old records that no run needs.")
+@act_command("prune")
 def prune(request: Request) -> int:
     """Delete records outside of the job's range that are older than state.store of ms.retention.
 
@@ -105,32 +104,26 @@ def prune(request: Request) -> int:
     deleted, too, and with the member aside of ms.retention also old copies of withdrawn files, rows
     that were put aside, and audits.
     """
-    from dil.operator.amendments import propose_prune
-
     with operator_session(request, "prune") as session:
         return conclude(request, session, propose_prune(session))
 
 
-@act_command("expire", "Delete published files that are too old.")
+@act_command("expire")
 def expire(request: Request) -> int:
     """Delete published files for good that are older than publish.dir of ms.retention.
 
     A file is as old as the commit that published it. Work units stay committed.
     """
-    from dil.operator.amendments import propose_expiry
-
     with operator_session(request, "expire") as session:
         return conclude(request, session, propose_expiry(session))
 
 
-@act_command("relist", "Record the live files that the dataset has.")
+@act_command("relist")
 def relist(request: Request) -> int:
     """Record the live files that the dataset's manifest lists.
 
     After a restore the chain lacks the files that runs published and replaced since.
     """
-    from dil.operator.amendments import propose_relist
-
     with operator_session(request, "relist") as session:
         return conclude(request, session, propose_relist(session))
 
@@ -141,8 +134,6 @@ def _decision(*, keep: bool, withdraw: bool) -> FileDecision:
     Raises:
         ConfigError: both flags are given.
     """
-    from dil.operator.amendments import FileDecision
-
     if keep and withdraw:
         raise ConfigError.single(
             "--keep-files", "and --withdraw-files exclude each other", "Give one of them."

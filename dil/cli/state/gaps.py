@@ -12,12 +12,14 @@ import click
 from dil.cli.job_command import JobCall, job_command, now_option, refuse_derived
 from dil.cli.state.opening import instant, opened
 from dil.cli.stdout import emit
-from dil.text.zones import iso
+from dil.observe.logs import one_line
+from dil.observe.progress import counted
+from dil.operator.gaps import JobGaps, find_gaps
+from dil.planning.gaps import GapStatus, UnitGaps
+from dil.text.zones import find_zone, iso, moment
 
 if TYPE_CHECKING:
     from dil.model.job import Job
-    from dil.operator.gaps import JobGaps
-    from dil.planning.gaps import UnitGaps
 
 _LINE = "  {:<29} {:<29} {:>12}  {}\n"
 
@@ -37,8 +39,6 @@ def gaps(call: JobCall, *, now: str | None, low: str | None, high: str | None) -
         refuse_derived(
             job, "dil state gaps", "`dil plan JOB.conf` shows the new rows of each input."
         )
-        from dil.operator.gaps import find_gaps
-
         now_ms = call.invocation.now(now)
         found = find_gaps(
             job,
@@ -89,9 +89,6 @@ def _members(unit_key: str) -> str:
 
 
 def _show_text(job: Job, found: JobGaps) -> None:
-    from dil.observe.logs import one_line
-    from dil.text.zones import find_zone, moment
-
     zone = find_zone(job.planning.zone)
     written = cache(lambda ms: moment(ms, zone))
     low, high = found.window.low, found.window.high
@@ -112,9 +109,6 @@ def _show_text(job: Job, found: JobGaps) -> None:
 
 def _summary(job: Job, found: JobGaps) -> Iterator[str]:
     """Yield how many units have gaps, and how much time has each status."""
-    from dil.observe.progress import counted
-    from dil.planning.gaps import GapStatus
-
     own = sum(unit.in_job for unit in found.units)
     with_gaps = found.units_with(GapStatus.FAILED, GapStatus.NEVER)
     times = found.time_by_status()

@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from dil.cli.state.amending import Request, act_command, conclude, operator_session
+from dil.operator.amendments import propose_import
 
 _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 
 
-@act_command("import", "Record high watermarks that another store kept.")
+@act_command("import")
 @click.argument("file", metavar="FILE")
 @click.option(
     "--format",
@@ -27,8 +28,6 @@ def import_highs(request: Request, *, file: str, form: str | None, replaces: boo
 
     Rows of other jobs are left out. The whole file is imported, or nothing.
     """
-    from dil.operator.amendments import propose_import
-
     by_name = "json" if Path(file).suffix.lower() in _JSON_SUFFIXES else "csv"
     with operator_session(request, "import") as session:
         preview = propose_import(session, file, form or by_name, replaces=replaces)

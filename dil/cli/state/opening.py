@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 from dil.cli.job_command import JobCall
 from dil.cli.stdout import results_only
 from dil.errors import ConfigError
+from dil.observe.logs import one_line
+from dil.observe.progress import counted
 from dil.run.process import real_clock
+from dil.state import open_store
+from dil.state.blocks.canonical import instant_of
+from dil.text.instants import InstantError, parse_instant
+from dil.text.zones import find_zone, moment
 
 if TYPE_CHECKING:
     from dil.model.job import Job
@@ -17,7 +23,7 @@ if TYPE_CHECKING:
     from dil.spi.state_store import StateStore
 
 
-_HASH_SHOWN = 12
+HASH_SHOWN = 12
 
 
 @contextlib.contextmanager
@@ -25,8 +31,6 @@ def opened(call: JobCall) -> Iterator[tuple[Job, StateStore]]:
     """Load the job and open its store, for as long as the block lasts."""
     with results_only():
         job = call.job(secrets=False)
-        from dil.state import open_store
-
         store = open_store(job.state, job.name, clock=real_clock)
     with store:
         yield job, store
@@ -41,8 +45,6 @@ def instant(text: str, option: str, job: Job, now_ms: int | None = None) -> int:
     Raises:
         ConfigError: the text has none of these forms.
     """
-    from dil.text.instants import InstantError, parse_instant
-
     try:
         zone = job.planning.zone
         now = real_clock() if now_ms is None else now_ms
@@ -101,22 +103,18 @@ def block_line(block: JsonObject, job: Job, *, newer: JsonObject | None = None) 
         parts += _act(event, newer) if "actId" in event else _data(event)
     if event.get("newWatermark"):
         parts.append(f"watermark {_moment(event['newWatermark'], job)}")
-    parts.append(str(block.get("hash", ""))[:_HASH_SHOWN])
+    parts.append(str(block.get("hash", ""))[:HASH_SHOWN])
     return "  ".join(parts)
 
 
 def _act(event: JsonObject, newer: JsonObject | None) -> Iterator[str]:
     """Yield texts about an operator's act: verb and id, files, reason."""
-    from dil.observe.logs import one_line
-
     yield f"{event.get('act')} {event.get('actId')}"
     yield from _files(member(member(newer or {}, "event"), "newData"))
     yield f"reason: {one_line(str(event.get('reason')))}"
 
 
 def _data(event: JsonObject) -> Iterator[str]:
-    from dil.observe.progress import counted
-
     new_data = member(event, "newData")
     interval = member(new_data, "offsetInterval")
     start, end = interval.get("start"), interval.get("end")
@@ -130,8 +128,6 @@ def _data(event: JsonObject) -> Iterator[str]:
 
 
 def _files(new_data: JsonObject) -> Iterator[str]:
-    from dil.observe.progress import counted
-
     for name, word in (("parts", "added"), ("removes", "taken out")):
         files = new_data.get(name)
         if isinstance(files, Sequence) and files:
@@ -140,9 +136,6 @@ def _files(new_data: JsonObject) -> Iterator[str]:
 
 def _moment(text: object, job: Job) -> str:
     """Return an instant of a block in the job's zone, without fractions of a second."""
-    from dil.state.blocks.canonical import instant_of
-    from dil.text.zones import find_zone, moment
-
     return moment(instant_of(str(text)) // 1000 * 1000, find_zone(job.planning.zone))
 
 

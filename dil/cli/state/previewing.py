@@ -7,6 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dil.cli.stdout import emit, emit_json
+from dil.observe.logs import one_line
+from dil.observe.plan_view import closed_labels_of
+from dil.observe.progress import counted
+from dil.state.blocks.canonical import watermark_text
+from dil.text.zones import find_zone, moment
 
 if TYPE_CHECKING:
     from dil.model.dataset import UnitEntry
@@ -20,10 +25,6 @@ _LINE = "  {:<10} {:<29} {:<10} {:<29} {}\n"
 
 def show(preview: Preview, *, is_agreed: bool) -> None:
     """Print a preview for people."""
-    from dil.observe.logs import one_line
-    from dil.observe.progress import counted
-    from dil.text.zones import find_zone, moment
-
     job, proposal = preview.job, preview.proposal
     zone = find_zone(job.planning.zone)
     labels = (*proposal.closes, *proposal.reopens)
@@ -53,9 +54,6 @@ def show(preview: Preview, *, is_agreed: bool) -> None:
 
 
 def _sentences(preview: Preview) -> Iterator[str]:
-    from dil.observe.plan_view import closed_labels_of
-    from dil.observe.progress import counted
-
     proposal = preview.proposal
     yield from proposal.notes
     if proposal.sets_watermark:
@@ -90,8 +88,6 @@ def _sentences(preview: Preview) -> Iterator[str]:
 
 
 def _watermark(proposal: Proposal) -> str:
-    from dil.state.blocks.canonical import watermark_text
-
     return "none" if proposal.watermark is None else watermark_text(proposal.watermark)
 
 

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import click
 
+from dil.cli.arguments import parse_unit
 from dil.cli.job_command import JobCall, job_command
-from dil.cli.state.opening import block_line, opened, sequence
+from dil.cli.state.opening import HASH_SHOWN, block_line, member, opened, sequence
 from dil.cli.stdout import emit, emit_json_array
-from dil.text.zones import iso
+from dil.observe.event_view import events_json, kept_lines
+from dil.observe.logs import one_line
+from dil.observe.progress import counted, human_seconds
+from dil.run import event_time
+from dil.run.books import kept_books
+from dil.run.kept_report import StandingFailure, standing_failures
+from dil.state.amendments.operations import Selection
+from dil.state.blocks.source_state import COMMITTED, SKIPPED
+from dil.state.work_units.signatures import begin_of, parts_of_signature
+from dil.text.zones import find_zone, iso, moment
 
 if TYPE_CHECKING:
     from dil.model.books import Books
@@ -21,7 +31,6 @@ if TYPE_CHECKING:
     from dil.model.event_report import EventSummary
     from dil.model.job import Job
     from dil.model.json import JsonObject
-    from dil.run.kept_report import StandingFailure
     from dil.spi.state_store import StateStore, UnitState
 
 _UNITS_SHOWN = 20
@@ -43,7 +52,10 @@ as_of_option = click.option(
     "--unit", "units", metavar="JSON", multiple=True, help="Show only work units of this unit."
 )
 def show(call: JobCall, *, as_of: str | None, failed: bool, units: tuple[str, ...]) -> int:
-    """Show the newest block and every work unit with its watermarks."""
+    """Show the newest block and every work unit with its watermarks.
+
+    Of a derived dataset, show in place of work units how far each input was read.
+    """
     with opened(call) as (job, store):
         at = None if as_of is None else sequence(as_of, "--as-of", job, store)
         view = _View(store, at, is_open_only=failed, units=_parsed(units))
@@ -107,11 +119,7 @@ class _View:
         return next(blocks_until(self.store.blocks(), self.at), None)
 
     def failures(self) -> tuple[StandingFailure, ...]:
-        """Return the failures that stand now; an earlier block does not name them."""
-        from dil.run.kept_report import standing_failures
-        from dil.state.amendments.operations import Selection
-        from dil.state.work_units.signatures import parts_of_signature
-
+        """Return the open failures of now; earlier blocks do not name them."""
         selection = Selection(units=self.units)
         found = standing_failures(self.store) if self.at is None else ()
         lows = ((each, parts_of_signature(each.signature)) for each in found)
@@ -123,9 +131,6 @@ class _View:
 
     def states(self) -> Iterator[UnitState | UnitEntry]:
         """Yield the work units that are shown, by partition start, then signature."""
-        from dil.state.amendments.operations import Selection
-        from dil.state.blocks.source_state import COMMITTED, SKIPPED
-
         selection = Selection(units=self.units)
         rows: Iterable[UnitState | UnitEntry] = (
             self.store.unit_states() if self.at is None else self.store.unit_entries(as_of=self.at)
@@ -138,8 +143,6 @@ class _View:
 
 
 def _parsed(units: tuple[str, ...]) -> frozenset[str]:
-    from dil.cli.arguments import parse_unit
-
     return frozenset(parse_unit(text) for text in units)
 
 
@@ -147,17 +150,13 @@ def _events(job: Job, view: _View) -> EventSummary | None:
     """Return the event watermark of now; earlier blocks do not name it."""
     if job.events is None or view.at is not None:
         return None
-    from dil.run.event_time import current
-
-    return current(job, view.store)
+    return event_time.current(job, view.store)
 
 
 def _books(job: Job, view: _View) -> Books | None:
     """Return the closed timelabels of now; earlier blocks do not name all of them."""
     if view.at is not None:
         return None
-    from dil.run.books import kept_books
-
     return kept_books(job, view.store)
 
 
@@ -170,8 +169,6 @@ def _books_json(books: Books) -> JsonObject:
 
 def _books_lines(books: Books) -> Iterator[str]:
     """Yield lines that name closed and reopened periods."""
-    from dil.text.zones import find_zone, moment
-
     utc = find_zone("UTC")
     if not books.closed:
         yield "  no timelabel is closed"
@@ -181,16 +178,46 @@ def _books_lines(books: Books) -> Iterator[str]:
         yield f"  timelabels open again: {' '.join(sorted(books.reopened)[:_UNITS_SHOWN])}"
 
 
+def _inputs(view: _View) -> Sequence[JsonObject]:
+    """Return the last place in each input of a derived dataset; none before its first commit."""
+    for block in blocks_until(view.store.blocks(), view.at):
+        inputs = member(block, "event").get("queryInputs")
+        if isinstance(inputs, Sequence):
+            return [_place(each) for each in inputs if isinstance(each, Mapping)]
+    return ()
+
+
+def _place(item: JsonObject) -> JsonObject:
+    """Return up to which block and offset an input is read; the offset is None before any row."""
+    offset = item.get("newOffset")
+    return {
+        "dataset": item.get("datasetId"),
+        "offset": item.get("prevOffset") if offset is None else offset,
+        "block": item.get("newBlockHash") or item.get("prevBlockHash"),
+    }
+
+
+def _show_inputs(inputs: Sequence[JsonObject]) -> None:
+    if not inputs:
+        emit("  no input is read yet\n")
+        return
+    line = "{:>17}  {:<12}  {}\n"
+    emit("\n" + line.format("read up to offset", "block", "input"))
+    for each in inputs:
+        offset = "no row yet" if each["offset"] is None else f"{each['offset']:,}"
+        emit(line.format(offset, str(each["block"])[:HASH_SHOWN], each["dataset"]))
+
+
 def _show_json(job: Job, view: _View) -> None:
     emit(f'{{\n  "head": {json.dumps(view.head())},\n')
     events = _events(job, view)
     if events is not None:
-        from dil.observe.event_view import events_json
-
         emit(f'  "events": {json.dumps(events_json(events))},\n')
     books = _books(job, view)
     if books is not None:
         emit(f'  "timelabels": {json.dumps(_books_json(books))},\n')
+    if job.query is not None:
+        emit(f'  "inputs": {json.dumps(_inputs(view))},\n')
     emit('  "work_units": ')
     emit_json_array((_unit_json(one) for one in view.states()), indent="  ")
     emit(',\n  "failures": ')
@@ -211,10 +238,6 @@ def _unit_json(one: UnitState | UnitEntry) -> dict[str, object]:
 
 
 def _show_text(job: Job, view: _View) -> None:
-    from dil.observe.logs import one_line
-    from dil.text.zones import find_zone, moment
-
-    zone = find_zone(job.planning.zone)
     head = view.head()
     emit(f"{job.name}  times in {job.planning.zone}\n")
     emit(
@@ -222,13 +245,20 @@ def _show_text(job: Job, view: _View) -> None:
     )
     events = _events(job, view)
     if events is not None:
-        from dil.observe.event_view import kept_lines
-
         for text in kept_lines(events):
             emit(f"{text}\n")
     books = _books(job, view)
     for text in () if books is None else _books_lines(books):
         emit(f"{text}\n")
+    if job.query is not None:
+        _show_inputs(_inputs(view))
+    else:
+        _show_units(job, view)
+    _show_failures(job, view.failures())
+
+
+def _show_units(job: Job, view: _View) -> None:
+    zone = find_zone(job.planning.zone)
     for text in _summary(job, view):
         emit(text)
     line = "{:<10} {:>8}  {:<29} {:<29} {}\n"
@@ -238,15 +268,10 @@ def _show_text(job: Job, view: _View) -> None:
         row = (one.status, one.attempts, moment(one.low, zone), high, one_line(one.signature))
         if not emit(line.format(*row)):
             break
-    _show_failures(job, view.failures())
 
 
 def _show_failures(job: Job, failures: Sequence[StandingFailure]) -> None:
-    """Print each open failure, with the run that met it last."""
-    from dil.observe.logs import one_line
-    from dil.observe.progress import counted, human_seconds
-    from dil.state.work_units.signatures import begin_of
-
+    """Print each open failure, with the last run in which it happened."""
     if not failures:
         return
     emit("\nfailed last, and not read since:\n")
@@ -288,11 +313,6 @@ def _summary(job: Job, view: _View) -> Iterator[str]:
 
     Yield nothing if each unit has one work unit, as with files that are read once: these follow.
     """
-    from dil.observe.logs import one_line
-    from dil.state.blocks.source_state import COMMITTED, SKIPPED
-    from dil.state.work_units.signatures import parts_of_signature
-    from dil.text.zones import find_zone, moment
-
     zone = find_zone(job.planning.zone)
     reaches: dict[str, _Reach] = {}
     count = 0

@@ -13,6 +13,8 @@ import click
 from dil.cli.job_command import JobCall, job_command
 from dil.cli.stdout import emit, emit_json, results_only
 from dil.errors import ConfigError
+from dil.observe.progress import counted
+from dil.operator import state_stores
 from dil.run.process import real_clock
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ _file_argument = click.argument(
 )
 
 
-@click.command(short_help="Bring the state store to this release's format.")
+@click.command()
 @job_command()
 @_yes_option
 def upgrade(call: JobCall, *, yes: bool) -> int:
@@ -36,9 +38,6 @@ def upgrade(call: JobCall, *, yes: bool) -> int:
 
     The next run does the same. Earlier releases refuse the store from then on.
     """
-    from dil.observe.progress import counted
-    from dil.operator import state_stores
-
     job = _job(call)
     look = state_stores.preview_upgrade(job, real_clock)
     is_done = False
@@ -59,7 +58,7 @@ def upgrade(call: JobCall, *, yes: bool) -> int:
     return 0
 
 
-@click.command(short_help="Write the job's state to a file.")
+@click.command()
 @job_command()
 @_file_argument
 @_yes_option
@@ -68,8 +67,6 @@ def backup(call: JobCall, *, file: Path, yes: bool) -> int:
 
     The file can be restored to a store of any kind.
     """
-    from dil.operator import state_stores
-
     job = _job(call)
     look = state_stores.preview_backup(job, file, real_clock)
     _show(call, job, "backup", look)
@@ -77,7 +74,7 @@ def backup(call: JobCall, *, file: Path, yes: bool) -> int:
     return _show_outcome(call, job, "backup", look, is_done=is_done)
 
 
-@click.command(short_help="Replace the job's state by that of a file.")
+@click.command()
 @job_command()
 @_file_argument
 @_yes_option
@@ -86,8 +83,6 @@ def restore(call: JobCall, *, file: Path, yes: bool) -> int:
 
     FILE is a backup, or a copy of a whole SQLite store. The replaced state is kept beside it.
     """
-    from dil.operator import state_stores
-
     job = _job(call)
     look = state_stores.preview_restore(job, file, real_clock)
     _show(call, job, "restore", look)
@@ -100,7 +95,7 @@ def restore(call: JobCall, *, file: Path, yes: bool) -> int:
     )
 
 
-@click.command("copy", short_help="Copy the job's state to another store.")
+@click.command("copy")
 @job_command()
 @click.option(
     "--to", "target", metavar="KEY=VALUE", multiple=True, required=True,
@@ -112,8 +107,6 @@ def copy_state(call: JobCall, *, target: tuple[str, ...], yes: bool) -> int:
 
     The job uses the store that its file names: change the job file next.
     """
-    from dil.operator import state_stores
-
     for text in target:
         if not text.startswith("state.store."):
             raise ConfigError.single(
@@ -173,8 +166,6 @@ def _show(call: JobCall, job: Job, verb: str, look: TransferPreview) -> None:
 
 
 def _words(found: StoredState) -> str:
-    from dil.observe.progress import counted
-
     head = "no block" if found.head is None else f"blocks up to {found.head}"
     parts = [head, counted(found.rows["work_unit"], "work unit"), counted(found.rows["run"], "run")]
     if found.unfinished is not None:

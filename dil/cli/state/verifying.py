@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,12 +12,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dil import publishing
 from dil.cli.job_command import JobCall, job_command
 from dil.cli.state.opening import opened
 from dil.cli.stdout import emit, emit_json
 from dil.errors import ConfigError, DilError, WriteError
+from dil.observe.logs import one_line
+from dil.publishing.layout import META
+from dil.publishing.shared_files import misfit
 from dil.run.failing import FAILED
-from dil.run.process import real_clock
+from dil.run.process import cache_dir, real_clock
+from dil.state.blocks.verification import ChainReport, verify_chain
+from dil.storage import filesystem_for
 
 _PIECE = 1 << 20
 
@@ -26,10 +33,9 @@ if TYPE_CHECKING:
     from dil.operator.replaying import ReplayedBlock
     from dil.spi.state_store import StateStore
     from dil.state.blocks.input_validation import InputChain
-    from dil.state.blocks.verification import ChainReport
 
 
-@click.command(short_help="Recheck the chain, the work units, the published files.")
+@click.command()
 @job_command()
 @click.option(
     "--full", is_flag=True, help="Also read the published files, and compare their SHA-256."
@@ -59,9 +65,7 @@ def verify(call: JobCall, *, full: bool, is_replayed: bool, first: int | None) -
     if first is not None and not is_replayed:
         raise ConfigError.single("--from", "is given without --replay", "Add --replay.")
     with opened(call) as (job, store), _inputs(job) as chains:
-        from dil.state.blocks.verification import verify_chain
-
-        # Rows that were loaded into a database lie in no file whose size could be compared.
+        # Rows that were loaded into a database are in no file whose size could be compared.
         is_of_files = job.publishing.keeps_files
         place = job.publishing.final_dir
         report = verify_chain(
@@ -81,9 +85,7 @@ def verify(call: JobCall, *, full: bool, is_replayed: bool, first: int | None) -
         wrong = (each.problem for each in replayed if each.problem)
         report = replace(report, problems=(*problems, *report.problems, *wrong))
     if call.as_json:
-        from dil.operator.replaying import replay_json
-
-        more = {"replayed": list(map(replay_json, replayed))} if is_replayed else {}
+        more = {"replayed": list(map(_replay_json, replayed))} if is_replayed else {}
         emit_json(
             {
                 **more,
@@ -110,7 +112,6 @@ def _replayed(
     """
     from dil.operator.replaying import replay
     from dil.run.options import RunOptions
-    from dil.run.process import cache_dir
 
     if job.query is None:
         raise ConfigError.single(
@@ -126,6 +127,10 @@ def _replayed(
         cache=cache_dir(environ),
     )
     return tuple(replay(job, job.query, store, options, first=first or 0))
+
+
+def _replay_json(found: ReplayedBlock) -> dict[str, object]:
+    return {"block": found.sequence, "outcome": found.outcome.name.lower(), "why": found.why}
 
 
 def _replay_text(replayed: Sequence[ReplayedBlock]) -> None:
@@ -159,9 +164,6 @@ def _lost_inputs(job: Job, chains: Mapping[str, InputChain], report: ChainReport
 
 def _newer_dataset(job: Job, store: StateStore) -> Iterator[str]:
     """Yield a problem if a newer state has published to the dataset."""
-    from dil import publishing
-    from dil.storage import filesystem_for
-
     filesystem = filesystem_for(job.publishing.final_dir)
     try:
         problem = publishing.newer_dataset(job.name, store, job.publishing, filesystem)
@@ -172,12 +174,7 @@ def _newer_dataset(job: Job, store: StateStore) -> Iterator[str]:
 
 
 def _misfits(job: Job) -> Iterator[str]:
-    """Yield a problem for each shared file whose manifest does not give each row one work unit."""
-    from dil import publishing
-    from dil.publishing.layout import META
-    from dil.publishing.shared_files import misfit
-    from dil.storage import filesystem_for
-
+    """Yield a problem for each shared file if the manifest does not give each row one work unit."""
     if not job.publishing.keeps_files:
         return
     folder = publishing.dataset_dir(job.publishing)
@@ -192,9 +189,7 @@ def _misfits(job: Job) -> Iterator[str]:
 
 
 def _size_on(place: str) -> Callable[[str], int | None]:
-    """Return a function that finds a file's size by URI; each folder is listed once."""
-    from dil.storage import filesystem_for
-
+    """Return a function that returns a file's size by URI; it lists each folder once."""
     filesystem = filesystem_for(place)
 
     @functools.cache
@@ -213,10 +208,6 @@ def _size_on(place: str) -> Callable[[str], int | None]:
 
 def _hash_on(place: str) -> Callable[[str], str]:
     """Return a function that reads a file by URI and returns its SHA-256."""
-    import hashlib
-
-    from dil.storage import filesystem_for
-
     filesystem = filesystem_for(place)
 
     def hash_of(uri: str) -> str:
@@ -230,10 +221,7 @@ def _hash_on(place: str) -> Callable[[str], str]:
 
 
 def _listed(job: Job) -> Mapping[str, PublishedFile] | None:
-    """Return the dataset's live files by URI, None where other jobs publish there, too."""
-    from dil import publishing
-    from dil.storage import filesystem_for
-
+    """Return the dataset's live files by URI; None if other jobs publish there, too."""
     filesystem = filesystem_for(job.publishing.final_dir)
     folder = publishing.dataset_dir(job.publishing)
     if not job.state.enabled or publishing.owning_jobs(filesystem, folder) != {job.name}:
@@ -242,8 +230,6 @@ def _listed(job: Job) -> Mapping[str, PublishedFile] | None:
 
 
 def _verify_text(job: Job, report: ChainReport) -> None:
-    from dil.observe.logs import one_line
-
     counts = f"blocks {report.blocks:,}, live files {report.files:,}"
     if report.is_sound and not report.blocks:
         emit(f"{job.name}  nothing to verify: no run has recorded a block yet\n")

@@ -10,13 +10,21 @@ from dil.cli.state.amending import Request, act_command, operator_session
 from dil.cli.state.opening import instant, opened
 from dil.cli.stdout import emit, emit_json
 from dil.errors import ConfigError
+from dil.observe.event_view import events_json, kept_lines, time_text
+from dil.operator.event_watermark import (
+    WatermarkChange,
+    apply_watermark,
+    event_spec,
+    propose_undo,
+    propose_watermark,
+)
+from dil.run import event_time
 
 if TYPE_CHECKING:
-    from dil.operator.event_watermark import WatermarkChange
     from dil.operator.session import OperatorSession
 
 
-@act_command("watermark", "Show or set the watermark of event time.")
+@act_command("watermark")
 @click.option("--set", "to", metavar="TIME", help="Set it to 2024-03-05T06:00:00Z; forward only.")
 @click.option(
     "--undo", is_flag=True, help="Take the last --set back, unless a run has used the watermark."
@@ -30,8 +38,6 @@ def watermark(request: Request, *, to: str | None, undo: bool) -> int:
         raise ConfigError.single("--set", "and --undo exclude each other", "Give one of them.")
     if to is None and not undo:
         return _show(request)
-    from dil.operator.event_watermark import propose_undo, propose_watermark
-
     with operator_session(request, "watermark") as session:
         if to is None:
             change = propose_undo(session)
@@ -42,13 +48,9 @@ def watermark(request: Request, *, to: str | None, undo: bool) -> int:
 
 
 def _show(request: Request) -> int:
-    from dil.observe.event_view import events_json, kept_lines
-    from dil.operator.event_watermark import event_spec
-    from dil.run.event_time import current
-
     with opened(request.call) as (job, store):
         event_spec(job)
-        found = current(job, store)
+        found = event_time.current(job, store)
         if found is None:
             raise AssertionError("a job with an event column has a watermark")
         if request.call.as_json:
@@ -61,9 +63,6 @@ def _show(request: Request) -> int:
 
 
 def _conclude(request: Request, session: OperatorSession, change: WatermarkChange) -> int:
-    from dil.observe.event_view import time_text
-    from dil.operator.event_watermark import apply_watermark
-
     if not request.call.as_json:
         emit(f"{session.job.name}  watermark of event time, times in UTC\n")
         emit(f"  now    {time_text(change.before)}\n  then   {time_text(change.after)}\n")

@@ -36,7 +36,7 @@ class Deduped:
 
 
 def without_repeats(
-    frame: Any,  # noqa: ANN401 - DataFrames
+    frame: Any,  # DataFrames
     spec: DedupeSpec,
     published: Published,
     frame_of: ViewFrame,
@@ -73,7 +73,7 @@ def without_repeats(
     return Deduped(numbered.join(repeats, PLACE, "left_anti").drop(PLACE), span, release)
 
 
-def _judged(frame: Any, spec: DedupeSpec, places: Any) -> Any:  # noqa: ANN401 - DataFrames
+def _judged(frame: Any, spec: DedupeSpec, places: Any) -> Any:  # DataFrames
     """Return the keys, the times in microseconds and the places of rows that have both."""
     from pyspark.sql import functions
 

@@ -134,7 +134,7 @@ def part_of(unit: WorkUnit, number: int) -> WorkUnit:
 
 
 def in_order(unit: WorkUnit, reports: dict[int, TaskReport]) -> QueryResult:
-    """Return the parts in order; a result without parts gets one without rows."""
+    """Return the parts in order; a result without parts becomes one part without rows."""
     found = reports or {0: TaskReport(unit.signature, unit.low, unit.high, 1)}
     units = tuple(part_of(unit, number) for number in sorted(found))
     ordered = (

@@ -86,7 +86,7 @@ _WITHOUT_ROWS = frozenset({"CTERelationRef"})
 
 
 def run_query(
-    context: Any,  # noqa: ANN401 - a SparkContext; pyspark comes late
+    context: Any,  # a SparkContext; pyspark comes late
     run: RunContext,
     query: Query,
     watch: Watch,
@@ -122,7 +122,7 @@ def run_query(
     return replace(in_order(query.unit, reports), span=span)
 
 
-def differing_rows(context: Any, one: View, other: View) -> int:  # noqa: ANN401 - a SparkContext
+def differing_rows(context: Any, one: View, other: View) -> int:  # a SparkContext
     """Return how many rows of one view the other lacks, counting equal rows one by one.
 
     Raises:
@@ -137,7 +137,7 @@ def differing_rows(context: Any, one: View, other: View) -> int:  # noqa: ANN401
         raise QueryError(f"the rows cannot be compared: {said}") from error
 
 
-def frame_of(session: Any, view: View) -> Any:  # noqa: ANN401 - a session gives a DataFrame
+def frame_of(session: Any, view: View) -> Any:  # a session gives a DataFrame
     """Return the rows of a view as a DataFrame, in the order of their offsets."""
     schema = spark_schema(view.wanted)
     count = len(view.tasks)
@@ -146,7 +146,7 @@ def frame_of(session: Any, view: View) -> Any:  # noqa: ANN401 - a session gives
 
 
 def _result(
-    session: Any,  # noqa: ANN401 - a session gives a DataFrame
+    session: Any,  # a session gives a DataFrame
     query: Query,
     kept: ExitStack,
 ) -> tuple[Any, TimeSpan | None]:
@@ -172,7 +172,7 @@ def _result(
     return found.frame, found.span
 
 
-def _selected(session: Any, spec: QuerySpec) -> Any:  # noqa: ANN401 - a DataFrame
+def _selected(session: Any, spec: QuerySpec) -> Any:  # a DataFrame
     """Return the DataFrame of the job's SQL over the views; only queries are run."""
     parser = session._jsparkSession.sessionState().sqlParser()  # noqa: SLF001 - it has no public way
     try:
@@ -186,7 +186,7 @@ def _selected(session: Any, spec: QuerySpec) -> Any:  # noqa: ANN401 - a DataFra
     return session.sql(spec.text)
 
 
-def _called(spec: QuerySpec, frames: dict[str, Any]) -> Any:  # noqa: ANN401 - a DataFrame
+def _called(spec: QuerySpec, frames: dict[str, Any]) -> Any:  # a DataFrame
     """Return the DataFrame that the job's own function makes of the inputs."""
     from pyspark.sql import DataFrame
 
@@ -213,7 +213,7 @@ def _called(spec: QuerySpec, frames: dict[str, Any]) -> Any:  # noqa: ANN401 - a
     return found
 
 
-def _refuse_unfit_columns(spec: QuerySpec, frame: Any) -> None:  # noqa: ANN401 - a DataFrame
+def _refuse_unfit_columns(spec: QuerySpec, frame: Any) -> None:  # a DataFrame
     names = [name.lower() for name in frame.columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice or not names:
@@ -221,7 +221,7 @@ def _refuse_unfit_columns(spec: QuerySpec, frame: Any) -> None:  # noqa: ANN401 
         raise QueryError(f"the query {what}", f"Name each column once, in {_place(spec)}.")
 
 
-def _refuse_more_than_rows(frame: Any) -> None:  # noqa: ANN401 - a DataFrame
+def _refuse_more_than_rows(frame: Any) -> None:  # a DataFrame
     """Refuse a query whose result over new rows is not the new part of its result over all rows."""
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - pyspark shows no plan
     found = next(filter(None, map(_more_than_rows, _nodes(plan))), "")
@@ -235,7 +235,7 @@ def _refuse_more_than_rows(frame: Any) -> None:  # noqa: ANN401 - a DataFrame
         )
 
 
-def _more_than_rows(node: Any) -> str:  # noqa: ANN401 - a node of a plan in the JVM
+def _more_than_rows(node: Any) -> str:  # a node of a plan in the JVM
     """Return in words what a node does with several rows; empty if it works row by row."""
     name = str(node.getClass().getSimpleName()).rstrip("$")
     if name in _NOT_BY_ROW:
@@ -246,7 +246,7 @@ def _more_than_rows(node: Any) -> str:  # noqa: ANN401 - a node of a plan in the
     return f"has rows that are not of its inputs ({name})"
 
 
-def _nodes(plan: Any) -> Iterator[Any]:  # noqa: ANN401 - nodes of a plan in the JVM
+def _nodes(plan: Any) -> Iterator[Any]:  # nodes of a plan in the JVM
     """Yield the nodes of a plan, without the nodes below the views of the inputs."""
     if _is_input(plan):
         return
@@ -256,7 +256,7 @@ def _nodes(plan: Any) -> Iterator[Any]:  # noqa: ANN401 - nodes of a plan in the
         yield from _nodes(children.apply(number))
 
 
-def _is_input(node: Any) -> bool:  # noqa: ANN401 - a node of a plan in the JVM
+def _is_input(node: Any) -> bool:  # a node of a plan in the JVM
     """Return whether a node gives the rows of an input: Spark keeps the name of our reader."""
     is_mapped = str(node.getClass().getSimpleName()) == "MapInArrow"
     return is_mapped and str(node.functionExpr().name()) == _ReadBody.__name__
@@ -264,9 +264,10 @@ def _is_input(node: Any) -> bool:  # noqa: ANN401 - a node of a plan in the JVM
 
 def _refused(spec: QuerySpec, error: PySparkException) -> QueryError:
     views = ", ".join(each.view for each in spec.inputs)
+    named = f"Its view is {views}" if len(spec.inputs) == 1 else f"Its views are {views}"
     return QueryError(
         f"Spark refuses the query{_at(spec, error)}: {_said(error)}",
-        f"Correct {_place(spec)}. Views are {views}.",
+        f"Correct {_place(spec)}. {named}.",
     )
 
 
@@ -307,7 +308,7 @@ def _failure(error: Exception) -> str:
     return _said(error) if named else ""
 
 
-def _with_plain_names(frame: Any) -> Any:  # noqa: ANN401 - a DataFrame
+def _with_plain_names(frame: Any) -> Any:  # a DataFrame
     """Return the same rows with column names that need no quotes."""
     return frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
 

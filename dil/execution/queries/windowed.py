@@ -15,7 +15,7 @@ from dil.model.windows import END, EVENT_TIME, Closing, WindowSpec, quoted
 from dil.sections.windows import COLUMN
 
 
-def with_event_time(frame: Any, windows: WindowSpec, closing: Closing) -> Any:  # noqa: ANN401 - DataFrames
+def with_event_time(frame: Any, windows: WindowSpec, closing: Closing) -> Any:  # DataFrames
     """Return the rows that may be in emitted windows, with their event time.
 
     Raises:
@@ -31,7 +31,7 @@ def with_event_time(frame: Any, windows: WindowSpec, closing: Closing) -> Any:  
     return found.where(f"{EVENT_TIME} >= timestamp_millis({least})")
 
 
-def event_time_of(frame: Any, column: str, key: str) -> str:  # noqa: ANN401 - a DataFrame
+def event_time_of(frame: Any, column: str, key: str) -> str:  # a DataFrame
     """Return the SQL expression of a column as timestamps; the property ``key`` names the column.
 
     Raises:
@@ -56,7 +56,7 @@ def event_time_of(frame: Any, column: str, key: str) -> str:  # noqa: ANN401 - a
     )
 
 
-def emitted(frame: Any, closing: Closing) -> Any:  # noqa: ANN401 - DataFrames
+def emitted(frame: Any, closing: Closing) -> Any:  # DataFrames
     """Return the windows that the present watermark closes and the earlier one did not."""
     found = frame.where(f"{END} <= timestamp_millis({closing.until_ms})")
     if closing.after_ms is None:

@@ -37,11 +37,12 @@ class EmptyItems:
         return any(self._is_empty(each["items"]) for each in self._arrays)
 
     def check(self, data: memoryview, rows: int) -> None:
-        """Count such items in a block of ``rows`` rows.
+        """Count the items without bytes in a block of ``rows`` rows.
 
         Raises:
-            SourceContractError: the block has more such items than bytes, and more than a million.
-                IndexError, ValueError: the block is cut off or damaged.
+            SourceContractError: the block has more than a million such items, and more of them than
+                it has bytes.
+            IndexError, ValueError: the block is cut off or damaged.
         """
         self._data, self._at, self._found = data, 0, 0
         for _ in range(rows):
@@ -73,7 +74,7 @@ class EmptyItems:
         inside = (field["type"] for field in found["fields"])
         return name not in above and all(self._is_empty(each, above | {name}) for each in inside)
 
-    def _resolved(self, avro: AvroType) -> Any:  # noqa: ANN401 - the JSON of a schema
+    def _resolved(self, avro: AvroType) -> Any:  # the JSON of a schema
         found = self._named.get(avro, avro) if isinstance(avro, str) else avro
         is_wrapped = isinstance(found, dict) and isinstance(found["type"], dict | list)
         return self._resolved(found["type"]) if is_wrapped else found

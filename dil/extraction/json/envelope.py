@@ -1,4 +1,4 @@
-"""Finds rows in an array of an answer whose job, by mistake, reads the whole answer as one row."""
+"""Finds the array that holds the rows, if a job reads a whole answer as one row by mistake."""
 
 from __future__ import annotations
 

@@ -36,6 +36,7 @@ from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
 from dil.model.messages import shortened
 from dil.model.settings import SessionCondition, SessionKeyField, flat_parameters
+from dil.text.java_regex import compile_java
 
 GUARD_ROW = 0
 CAP_ROW = 20
@@ -281,6 +282,4 @@ def failure(
 def _compiled(condition: SessionCondition | None) -> re.Pattern[str] | None:
     if condition is None:
         return None
-    from dil.text.java_regex import compile_java
-
     return compile_java(condition.regexp)

@@ -11,6 +11,7 @@ from csv import reader as std_csv_reader
 import pyarrow as pa
 
 from dil.extraction.arrow_input import arrow_stream
+from dil.extraction.columnar.body import seekable_body
 from dil.extraction.secondary.columns import Open, Rows, UnfitError, check_columns, json_row
 from dil.extraction.secondary.limits import Allowance
 from dil.extraction.sizes import MOST_COLUMNS
@@ -31,7 +32,6 @@ def read_parquet(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> 
 
 def read_orc(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows:
     """Yield the rows, a part of a stripe in memory at a time."""
-    from dil.extraction.columnar.body import seekable_body
     from dil.extraction.columnar.orc_extractor import OrcFormat
 
     with opened() as stream:

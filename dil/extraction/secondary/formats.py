@@ -13,6 +13,7 @@ from typing import BinaryIO, TypeAlias, cast
 
 from dil.errors import SourceContractError, SourceError
 from dil.extraction.secondary.columns import Open, Rows, UnfitError
+from dil.extraction.secondary.json_lines import read_json_lines
 from dil.extraction.secondary.limits import Allowance
 from dil.extraction.secondary.places import InputNotThereError
 from dil.extraction.sizes import memory_words
@@ -148,8 +149,6 @@ def _reader(kind: str) -> Reader:
 
         return read_avro
     if kind == "json":
-        from dil.extraction.secondary.json_lines import read_json_lines
-
         return read_json_lines
     from dil.extraction.secondary import arrow_files
 

@@ -53,9 +53,9 @@ class Allowance:
         """
         if self._most and self._taken + rows * _ROW_BYTES + size > self._most:
             raise UnfitError(
-                f"makes the input longer than {self._most:,} bytes, each row counted with"
-                f" {_ROW_BYTES} bytes more",
+                f"makes the input longer than {self._most:,} bytes ({_ROW_BYTES} bytes are added"
+                " for each row)",
                 "The file may be damaged, or made to exhaust memory. If it is sound, name fewer"
-                f" fields and a path with fewer rows (filters read all rows), or raise {MAX_BYTES};"
-                " 0 means no limit.",
+                " fields and a path with fewer rows (rows that filters leave out count, too), or"
+                f" raise {MAX_BYTES}; 0 means no limit.",
             )

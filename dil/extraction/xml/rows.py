@@ -118,7 +118,7 @@ class GivenXmlColumns(XmlColumns):
         below = partial(left_out_below, rows[:_SAMPLE_ROWS], self._schema, clean)
         self._absent.compare((), lambda: found, below=below)
 
-    def _fit(self, value: Any, kind: DataType) -> Any:  # noqa: ANN401 - XML of any form
+    def _fit(self, value: Any, kind: DataType) -> Any:  # XML of any form
         if value is None:
             return None
         if isinstance(kind, ArrayType):
@@ -135,7 +135,7 @@ class GivenXmlColumns(XmlColumns):
             column.name: self._fit(members.get(column.name), column.type) for column in kind.columns
         }
 
-    def _plain(self, value: Any, kind: DataType) -> Any:  # noqa: ANN401 - XML of any form
+    def _plain(self, value: Any, kind: DataType) -> Any:  # XML of any form
         text = value.get(self._text, value) if isinstance(value, dict) else value
         is_boolean = isinstance(kind, Primitive) and kind.word == "boolean"
         return _BOOLEANS.get(text, text) if is_boolean and isinstance(text, str) else text
@@ -185,7 +185,7 @@ class FoundXmlColumns(XmlColumns):
         found_rows = pa.array(objects, type=pa.struct(list(self._schema)))
         return pa.RecordBatch.from_arrays(found_rows.flatten(), schema=self._schema)
 
-    def _learn(self, value: Any, path: str) -> None:  # noqa: ANN401 - XML of any form
+    def _learn(self, value: Any, path: str) -> None:  # XML of any form
         """Record the paths of arrays and the paths of objects."""
         if isinstance(value, list):
             self._arrays.add(path)
@@ -196,7 +196,7 @@ class FoundXmlColumns(XmlColumns):
             for name, member in value.items():
                 self._learn(member, f"{path}.{name}")
 
-    def _uniform(self, value: Any, path: str, *, inside: bool = False) -> Any:  # noqa: ANN401
+    def _uniform(self, value: Any, path: str, *, inside: bool = False) -> Any:
         """Return a value in the form that all values of its path have."""
         if value is None:
             return None

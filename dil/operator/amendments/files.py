@@ -140,7 +140,7 @@ def file_change(
             "would stay, and ms.publish.mode is append: the next run would publish these rows a "
             "second time",
             "Give --withdraw-files to take the files out of the dataset (undo brings them back), "
-            "or --keep-files if you removed the files yourself or accept doubled rows.",
+            "or --keep-files if you removed the files yourself, or if you accept doubled rows.",
         )
     return FileChange(affected, refusal=refusal)
 

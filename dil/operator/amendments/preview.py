@@ -18,7 +18,8 @@ from dil.operator.session import OperatorSession
 from dil.publishing import leftovers, set_aside, withdrawal
 from dil.publishing.leftovers import Leftovers
 from dil.run import plan_checks
-from dil.run.books import kept_books, settle_registry
+from dil.run.books import kept_books
+from dil.run.books_closing import settle_registry
 from dil.state.amendments.amended_history import AmendedHistory
 from dil.state.amendments.operations import Proposal
 

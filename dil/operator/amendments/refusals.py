@@ -44,7 +44,7 @@ def refuse_compacted_units(
             f"`dil compact` wrote the rows of {found[0]} into one file with rows of other work "
             "units: they cannot be withdrawn, and the next run would publish them a second time",
             "Read everything again with ms.publish.mode=replace, or give --keep-files if you "
-            "removed the rows yourself or accept doubled rows. Nothing was changed.",
+            "removed the rows yourself, or if you accept doubled rows. Nothing was changed.",
         )
 
 
@@ -64,8 +64,8 @@ def refuse_rewritten_units(
     if refusal is not None:
         raise StateError(
             refusal.message,
-            f"{refusal.fix} Give --keep-files if you removed the rows yourself or accept doubled "
-            "rows.",
+            f"{refusal.fix} Give --keep-files if you removed the rows yourself, or if you accept "
+            "doubled rows.",
         )
 
 
@@ -96,7 +96,7 @@ def refuse_rewind_over_compaction(
                 f"new files do not show which rows are older than block {sequence}",
                 f"Rewind to block {number + int(event['dataBlocks'])} or later, or let single work"
                 " units be read again by `dil state forget`. Give --keep-files if you removed the "
-                "rows yourself or accept doubled rows. Nothing was changed.",
+                "rows yourself, or if you accept doubled rows. Nothing was changed.",
             )
 
 

@@ -15,6 +15,7 @@ from dil.model.dataset import Move, PublishedFile
 from dil.operator.session import OperatorSession
 from dil.publishing import withdrawal
 from dil.publishing.shared_files import refuse_misfit
+from dil.reshaping.shared_files import SharedFileWriter, rest_of
 
 
 def whole_files(
@@ -66,14 +67,9 @@ def staged_remainders(
     if not parts:
         return ()
     # Arrow: most acts need none.
-    from dil.reshaping.files import DatasetFiles
-    from dil.reshaping.shared_files import SharedFileWriter, rest_of
-    from dil.types.schema_text import parse_schema
-
     job, filesystem = session.job, session.filesystem()
     folder = withdrawal.act_folder(job.publishing, act_id)
-    dataset_files = DatasetFiles(job.publishing.final_dir, folder, job.writing)
-    write = SharedFileWriter(dataset_files, parse_schema(publishing.recorded_schema(session.store)))
+    write = SharedFileWriter.of(job, folder, publishing.recorded_schema(session.store))
     found = (
         rest_of(file, filesystem.path_of(file.uri), narrowed.signatures, f"rest-{number}")
         for number, (narrowed, file) in enumerate(parts)

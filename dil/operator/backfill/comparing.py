@@ -6,7 +6,6 @@ import shlex
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dil import publishing
 from dil.errors import ConfigError
@@ -14,11 +13,9 @@ from dil.model.dataset import PublishedFile
 from dil.model.job import PublishMode
 from dil.model.work_unit import WorkUnit
 from dil.operator.backfill.definition import BackfillDefinition
+from dil.operator.backfill.key_counts import KeyComparison, KeyCounts
 from dil.operator.backfill.publication import Publication, RowDecision, propose_publication
 from dil.operator.session import OperatorSession
-
-if TYPE_CHECKING:
-    from dil.operator.backfill.key_counts import KeyCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +79,6 @@ def compare(
         units = tuple(sides.difference(unit) for unit in planned)
         note = () if not by_key else ("not compared by key: extract.primary.key.fields is not set",)
         return Difference(publication, units, (), None, note)
-    from dil.operator.backfill.key_counts import KeyComparison, KeyCounts
-
     schemas = (publishing.recorded_schema(session.store), publication.status.schema)
     comparison = KeyComparison(session.job, schemas, keys)
     if sides.has_shared:

@@ -243,7 +243,7 @@ def units_changed_since(blocks: Iterable[JsonObject], head: str) -> frozenset[st
     return frozenset(found | after)
 
 
-def _units_changed_in(event: Any) -> tuple[set[str], set[str]]:  # noqa: ANN401 - the JSON edge
+def _units_changed_in(event: Any) -> tuple[set[str], set[str]]:  # the JSON edge
     """Return the hashes of a block's work units in two sets: changed ones, and failed ones."""
     state = event.get("newSourceState")
     delta = state["value"].get("delta", ()) if state else ()

@@ -32,13 +32,15 @@ from dil.operator.session import OperatorSession
 from dil.publishing import Finished, set_aside, withdrawal
 from dil.publishing.layout import backfills_dir, unit_hash_in
 from dil.reshaping import Reshaping, reshape
-from dil.run.books import settle_registry, with_books
+from dil.reshaping.files import row_file
+from dil.run.books_closing import settle_registry, with_books
 from dil.run.lease import leased
 from dil.run.options import RunOptions
 from dil.spi.state_store import StateStore
 from dil.state import open_store
 from dil.state.chain.changelogs import begins_changelog
 from dil.storage import Filesystem, filesystem_for
+from dil.types.schema_text import merged_text, parse_schema, schema_text
 
 VERB = "backfill"
 
@@ -232,9 +234,6 @@ def _schema(status: BackfillStatus, files: Sequence[StagedFile], filesystem: Fil
     """Return the schema of a work unit's files; the backfill's if all its files have the same."""
     if not files or not status.has_schemas:
         return status.schema if files else ""
-    from dil.reshaping.files import row_file
-    from dil.types.schema_text import merged_text, parse_schema, schema_text
-
     known = parse_schema(status.schema)
     texts = [schema_text(row_file(filesystem, file.path, known).schema) for file in files]
     return merged_text(texts[0], texts[1:])

@@ -199,15 +199,10 @@ class _Compaction:
     def _commit(self, act_id: str, groups: Sequence[FileGroup]) -> Commit:
         """Rewrite files in staging, and return the commit that puts them in place."""
         # imported here, because a dry run needs no Arrow
-        from dil.reshaping.files import DatasetFiles
         from dil.reshaping.shared_files import SharedFileWriter, shared_file_of
-        from dil.types.schema_text import parse_schema
 
         job, path_of = self._job, self._files.path_of
-        dataset_files = DatasetFiles(job.publishing.final_dir, self._staging, job.writing)
-        write = SharedFileWriter(
-            dataset_files, parse_schema(publishing.recorded_schema(self._store))
-        )
+        write = SharedFileWriter.of(job, self._staging, publishing.recorded_schema(self._store))
         shared = [
             write(shared_file_of(group.files, f"{act_id}-{number}", path_of))
             for number, group in enumerate(groups)

@@ -108,7 +108,7 @@ class DuckdbDialect(Dialect):
 class _Connection(Connection):
     """One DuckDB connection."""
 
-    def __init__(self, connection: Any) -> None:  # noqa: ANN401 - its type needs the driver
+    def __init__(self, connection: Any) -> None:  # its type needs the driver
         self._connection = connection
 
     def begin(self) -> None:

@@ -116,7 +116,7 @@ class PostgresqlDialect(Dialect):
         return postgresql.errors()
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Return an error's meaning by its SQLSTATE, else by its text, and the advice."""
+        """Return advice and the error's meaning, found by its SQLSTATE, or else by its text."""
         state = getattr(error, "sqlstate", None)
         text = " ".join(_NOISE.sub("", str(error)).split()).rpartition("ERROR: ")[2].strip()
         fault = postgresql.fault_of(state, text)
@@ -244,7 +244,7 @@ class PostgresqlDialect(Dialect):
 class _Connection(Connection):
     """One ADBC connection, in autocommit mode until a transaction begins."""
 
-    def __init__(self, connection: Any) -> None:  # noqa: ANN401 - untyped driver
+    def __init__(self, connection: Any) -> None:  # untyped driver
         self._connection = connection
 
     def begin(self) -> None:

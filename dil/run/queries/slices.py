@@ -24,6 +24,7 @@ from dil.model.windows import Closing, WindowSpec
 from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.observe.progress import counted
 from dil.observe.query_view import InputLine, QueryPlanView, blocks_text
+from dil.planning.timelabels import timelabels
 from dil.run.options import RunOptions
 from dil.state.blocks.canonical import instant_of
 from dil.state.chain.chain_rows import data_event_at
@@ -335,8 +336,6 @@ def _label_of_run(job: Job, now_ms: int) -> str | None:
     """Return the timelabel for rows without a time; None if rows have no timelabels."""
     if job.planning.timelabel is None or not job.planning.timelabel.column:
         return None
-    from dil.planning.timelabels import timelabels  # few queries have labels
-
     return timelabels(job.planning.timelabel, now_ms)(Interval(0, max(now_ms, 1)))
 
 

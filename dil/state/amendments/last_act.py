@@ -218,7 +218,7 @@ def _windows(reset: Mapping[str, Any], word: str) -> tuple[LabelWindow, ...]:
     )
 
 
-def _is_act(event: Any) -> bool:  # noqa: ANN401 - the JSON edge
+def _is_act(event: Any) -> bool:  # the JSON edge
     return bool(event["kind"] == "ResetState" and "actId" in event)
 
 
@@ -234,11 +234,11 @@ def _instant(text: str | None) -> int | None:
     return None if text is None else instant_of(text)
 
 
-def _signatures(event: Any, status: str = "") -> Sequence[str]:  # noqa: ANN401 - the JSON edge
+def _signatures(event: Any, status: str = "") -> Sequence[str]:  # the JSON edge
     return [str(row["sig"]) for row in _delta(event) if status in ("", row.get("status"))]
 
 
-def _delta(event: Any) -> Sequence[Mapping[str, Any]]:  # noqa: ANN401 - the JSON edge
+def _delta(event: Any) -> Sequence[Mapping[str, Any]]:  # the JSON edge
     state = event.get("newSourceState")
     return state["value"].get("delta", ()) if state else ()
 
@@ -252,5 +252,5 @@ def _entry(row: Mapping[str, Any]) -> UnitEntry | None:
     return UnitEntry(str(row["sig"]), *values)
 
 
-def _paths(event: Any, member: str, *, of: str = "newData") -> Sequence[str]:  # noqa: ANN401 - the JSON edge
+def _paths(event: Any, member: str, *, of: str = "newData") -> Sequence[str]:  # the JSON edge
     return [str(part["path"]) for part in (event.get(of) or {}).get(member) or ()]

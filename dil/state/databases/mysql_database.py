@@ -184,7 +184,7 @@ def _settings(idle_s: int) -> str:
     )
 
 
-def _installed() -> Any:  # noqa: ANN401 - a module
+def _installed() -> Any:  # a module
     """Return PyMySQL.
 
     Raises:

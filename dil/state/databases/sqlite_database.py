@@ -263,7 +263,10 @@ def _advice(error: sqlite3.Error) -> str:
         return f"The file is damaged. Restore a copy of it. {_WITHOUT_HISTORY}"
     if fault in {Fault.NO_TABLE, Fault.NO_COLUMN}:
         return f"Another version of dil made the file: use that version. {_WITHOUT_HISTORY}"
-    return "Check that the folder exists, is writable and has free space."
+    return (
+        "Check that the folder of state.store.dir exists, that this user may write there, and that"
+        " it has free space."
+    )
 
 
 def _open(path: Path, *, create: bool) -> sqlite3.Connection:

@@ -310,7 +310,7 @@ def mode_of(transform: JsonObject) -> QueryMode:
 
 
 def place_of(chain: StoredInput, block_hash: str | None, offset: int | None) -> Position | None:
-    """Return the position of a block and an offset, None if the chain has no such block."""
+    """Return the position that a block and an offset name; None if the chain lacks the block."""
     if block_hash is None:
         return Position()
     sequence = chain.sequence_of(block_hash)

@@ -98,7 +98,7 @@ def entry_hash(content: bytes) -> str:
 
 
 def damaged(place: str, what: str) -> StateError:
-    """Return the error of a file that differs from the written one."""
+    """Return the error for a state file whose content is not what DIL wrote."""
     return StateError(
         f"the state file {place} is damaged: {what}",
         f"Restore the job's folder from a copy. {WITHOUT_COPY}",

@@ -28,6 +28,7 @@ from dil.state.databases.database import Allow, Database, Row, Snapshot, SqlValu
 from dil.state.filelog.chain import ChainFiles
 from dil.state.filelog.entry import LogEntry, damaged, decode, encode, entry_hash
 from dil.state.filelog.folder import JobFolder
+from dil.state.filelog.rechecking import log_problems
 from dil.state.filelog.replica import Recording, Replica
 from dil.storage import LocalFilesystem, filesystem_for
 
@@ -158,8 +159,6 @@ class FileLogDatabase(Database):
         A snapshot replaces the entries before it, so an older snapshot and the entries after it
         must give the same tables.
         """
-        from dil.state.filelog.rechecking import log_problems
-
         with self._lock:
             replica = self._caught_up()  # this finds the log's generation
             yield from log_problems(self._folder, replica, self._job)

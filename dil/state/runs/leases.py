@@ -56,9 +56,9 @@ def require_idle(tx: Transaction, job: str, now: int) -> None:
         found = _holder(tuple(row), now)
         if found is not None:
             raise LeaseHeldError(
-                f"the state store has an older format and is upgraded when no job in it is being "
-                f"run; job {json.dumps(other)} is being run by {found.run_id}: process {found.pid} "
-                f"on {found.host}, since {watermark_text(found.since)}",
+                f"the state store has an older format, and DIL can upgrade it only while no job in "
+                f"it runs; job {json.dumps(other)} is being run by {found.run_id}: process "
+                f"{found.pid} on {found.host}, since {watermark_text(found.since)}",
                 "Wait until that run ends.",
             )
 

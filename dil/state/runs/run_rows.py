@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from dil.errors import CommitConflictError, StateError
-from dil.model.dataset import Intent, RunRecord
+from dil.model.dataset import Commit, Intent, RunRecord
 from dil.state.databases import sql
 from dil.state.databases.database import LongValue, Row, Transaction
 from dil.state.runs import details
@@ -103,6 +103,21 @@ def as_run(job: str, row: Row) -> RunRecord:
         run_id, job, started, now, policy, digest, folder, status, rows, files,
         committed=bool(committed), staged=bool(staged),
     )  # fmt: skip
+
+
+def check_commit(commit: Commit) -> None:
+    """Refuse a commit that could not be recorded, before any part of it becomes visible.
+
+    Raises:
+        StateError: a success ends at or before its start.
+    """
+    for outcome in commit.run.outcomes:
+        if outcome.high is not None and outcome.high <= outcome.low:
+            raise StateError(
+                f"work unit {outcome.signature} is recorded as a success up to {outcome.high}, "
+                f"which is not after its start {outcome.low}",
+                "This is a defect of dil: nothing was published. Please report it.",
+            )
 
 
 def keep_intent(tx: Transaction, job: str, intent: Intent) -> None:

@@ -10,7 +10,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dil.errors import StateError
 from dil.model.dataset import Commit
 from dil.model.derived import QueryStep
 from dil.model.json import JsonObject, JsonValue
@@ -31,21 +30,6 @@ from dil.state.work_units.stream_offset import offset_of
 from dil.state.work_units.unit_rows import UnitIndex
 
 
-def check_commit(commit: Commit) -> None:
-    """Refuse a commit that could not be recorded, before any part of it becomes visible.
-
-    Raises:
-        StateError: a success ends at or before its start.
-    """
-    for outcome in commit.run.outcomes:
-        if outcome.high is not None and outcome.high <= outcome.low:
-            raise StateError(
-                f"work unit {outcome.signature} is recorded as a success up to {outcome.high}, "
-                f"which is not after its start {outcome.low}",
-                "This is a defect of dil: nothing was published. Please report it.",
-            )
-
-
 def committed_block(tx: Transaction, job: str, run_id: str) -> tuple[bool, int | None]:
     """Return whether a run is committed, and the sequence of its block if it has one."""
     row = tx.row(sql.COMMITTED, job, run_id)
@@ -59,7 +43,7 @@ def record(tx: Transaction, job: str, commit: Commit) -> int | None:
         CommitConflictError: another writer moved the head.
         StateError: another run's intent is unfinished, or a rule of the chain would break.
     """
-    check_commit(commit)
+    run_rows.check_commit(commit)
     _drop_intent(tx, job, commit.run_id)
     if commit.act is not None:
         sequence = record_act(tx, job, commit, commit.act)

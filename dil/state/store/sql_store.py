@@ -24,11 +24,15 @@ from dil.model.json import JsonObject
 from dil.spi.state_store import LAST_PUBLISH, StateStore, UnitState
 from dil.state.blocks.source_state import UnitRow
 from dil.state.chain import chain_rows, slices
+from dil.state.chain.as_of import sequence_as_of, units_as_of
 from dil.state.chain.rebasing import PlannedHead, planned_now, still_holds
 from dil.state.databases import sql, tables
 from dil.state.databases.database import Database, Transaction
 from dil.state.runs import details, leases, run_rows
+from dil.state.store.table_checks import table_problems
+from dil.state.work_units.signatures import parts_of_signature
 from dil.state.work_units.sql_history import SqlHistory
+from dil.state.work_units.stretches import stretches_of
 
 log = logging.getLogger(__name__)
 
@@ -147,9 +151,7 @@ class SqlStateStore(StateStore):
             CommitConflictError: the run is committed, or was planned on an older head.
             StateError: another intent is still pending, or this one could not be committed.
         """
-        from dil.state.store import committing
-
-        committing.check_commit(intent.commit)
+        run_rows.check_commit(intent.commit)
         with self._database.write() as tx:
             leases.require_newest(tx, self._job, lease)
             self._require_plan(tx, intent.commit)
@@ -160,9 +162,7 @@ class SqlStateStore(StateStore):
 
     def replace_intent(self, lease: Lease, intent: Intent) -> None:
         """Replace the pending intent of the same run by the rest of it."""
-        from dil.state.store import committing
-
-        committing.check_commit(intent.commit)
+        run_rows.check_commit(intent.commit)
         with self._database.write() as tx:
             leases.require_newest(tx, self._job, lease)
             run_rows.replace_intent(tx, self._job, intent)
@@ -280,8 +280,6 @@ class SqlStateStore(StateStore):
 
     def unit_entries(self, *, as_of: int | None = None) -> Iterator[UnitEntry]:
         """Yield the index rows, of now or of just after a block, in ``unit_states`` order."""
-        from dil.state.chain.as_of import units_as_of
-
         if as_of is not None:
             with self._database.read() as tx:
                 rows = units_as_of(tx, self._job, as_of).values()
@@ -294,10 +292,7 @@ class SqlStateStore(StateStore):
             yield UnitEntry(signature, low, expected_high, high, status, attempts)
 
     def unit_stretches(self) -> Iterator[UnitStretches]:
-        """Yield the stretches of time that were read of each unit, which its key's hash names."""
-        from dil.state.work_units.signatures import parts_of_signature
-        from dil.state.work_units.stretches import stretches_of
-
+        """Yield, for each unit with a record, the stretches of time that were read."""
         rows = self._database.stream(sql.UNIT_RECORDS, self._job)
         for _, group in groupby(rows, itemgetter(4)):
             records = list(group)
@@ -308,8 +303,6 @@ class SqlStateStore(StateStore):
 
     def sequence_as_of(self, instant: int) -> int | None:
         """Return the sequence of the last block written at or before ``instant``, epoch ms UTC."""
-        from dil.state.chain.as_of import sequence_as_of
-
         with self._database.read() as tx:
             return sequence_as_of(tx, self._job, instant)
 
@@ -321,8 +314,6 @@ class SqlStateStore(StateStore):
 
     def problems(self, live: Mapping[str, int | None]) -> Iterator[str]:
         """Yield the problems of the tables and of the files under them."""
-        from dil.state.store.table_checks import table_problems
-
         yield from self._database.problems()
         with self._database.read() as tx:
             yield from table_problems(tx, self._job, live)

@@ -280,7 +280,7 @@ class WebHdfs:
         path: str,
         *,
         wanted: Container[int] = _ACCEPTED,
-        **more: Any,  # noqa: ANN401 - arguments of requests
+        **more: Any,  # arguments of requests
     ) -> requests.Response | _Failure:
         """Return the answer to one request if its status is wanted, else the failure."""
         server = _origin(address)

@@ -11,6 +11,7 @@ import requests
 from dil.errors import WriteError
 from dil.model.messages import shortened
 from dil.storage.hdfs.kerberos import fix_of, ticket_refusal
+from dil.storage.hdfs.place import NameTakenError, NotEmptyError
 
 SERVER_FIX = (
     "Name the name node's web address (dfs.namenode.http-address, port 9870 in Hadoop 3):"
@@ -62,14 +63,6 @@ _PASSING = frozenset({"RetriableException", "StandbyException"})
 _GONE = frozenset({"FileNotFoundException"})
 _TAKEN = frozenset({"FileAlreadyExistsException"})
 _FULL = frozenset({"PathIsNotEmptyDirectoryException"})
-
-
-class NameTakenError(Exception):
-    """A file or folder of that name exists already."""
-
-
-class NotEmptyError(Exception):
-    """The folder is not empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +171,6 @@ def disobedience(path: str, server: str) -> WriteError:
     """Return DIL's error for a server that ignores ``renameoptions``: it makes renames unsafe."""
     return WriteError(
         f"{path}: {server} does not obey renameoptions, so that two writers cannot be kept apart;"
-        " HttpFS is such a server",
+        " HttpFS ignores them, for example",
         SERVER_FIX,
     )

@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from dil.errors import WriteError
 from dil.model.job import Blocks
 from dil.storage.filesystem import FileInfo, Filesystem
-from dil.storage.hdfs.place import check_name, found_place, place_of
+from dil.storage.hdfs.place import (
+    NameTakenError,
+    NotEmptyError,
+    check_name,
+    found_place,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from dil.storage.hdfs.client import FileState, WebHdfs
@@ -59,32 +65,27 @@ class HdfsFilesystem(Filesystem):
 
     def put(self, path: str, data: bytes) -> None:
         """Write to a name beside the target, then rename over it."""
-        from dil.storage.hdfs.writing import discard, give_name, write_hidden
-
-        temporary, state = write_hidden(self._client, path, data)
-        try:
-            give_name(self._client, temporary, path, state, over=True)
-        except BaseException:
-            discard(self._client, temporary)
-            raise
+        self._put(path, data, over=True)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Write beside the target, then rename; return whether this writer was the first."""
-        from dil.storage.hdfs.failures import NameTakenError
-        from dil.storage.hdfs.writing import discard, give_name, write_hidden
-
         if self.exists(path):
             return False
+        try:
+            self._put(path, data, over=False)
+        except NameTakenError:
+            return False
+        return True
+
+    def _put(self, path: str, data: bytes, *, over: bool) -> None:
+        from dil.storage.hdfs.writing import discard, give_name, write_hidden
+
         temporary, state = write_hidden(self._client, path, data)
         try:
-            give_name(self._client, temporary, path, state)
-        except NameTakenError:
-            discard(self._client, temporary)
-            return False
+            give_name(self._client, temporary, path, state, over=over)
         except BaseException:
             discard(self._client, temporary)
             raise
-        return True
 
     def exists(self, path: str) -> bool:
         """Return whether a file or folder exists."""
@@ -92,8 +93,6 @@ class HdfsFilesystem(Filesystem):
 
     def move(self, source: str, target: str, *, mode: int | None = None) -> None:
         """Rename, never over another file."""
-        from dil.storage.hdfs.failures import NameTakenError
-
         try:
             self._rename(source, target, mode, over=False)
         except NameTakenError:
@@ -104,8 +103,6 @@ class HdfsFilesystem(Filesystem):
 
     def replace(self, source: str, target: str, *, mode: int | None = None) -> None:
         """Rename over the target, which is a file or does not exist."""
-        from dil.storage.hdfs.failures import NameTakenError
-
         if self.is_folder(target):
             raise WriteError(f"{target} is a folder", "Move {target} away, then run again.")
         try:
@@ -141,8 +138,6 @@ class HdfsFilesystem(Filesystem):
 
     def delete_file(self, path: str) -> None:
         """Delete a file, if it exists."""
-        from dil.storage.hdfs.failures import NotEmptyError
-
         try:
             self._client.delete(path)
         except NotEmptyError:
@@ -154,8 +149,6 @@ class HdfsFilesystem(Filesystem):
 
     def delete_empty_folder(self, path: str) -> None:
         """Delete a folder if it exists and is empty."""
-        from dil.storage.hdfs.failures import NotEmptyError
-
         if self.is_folder(path):  # a file would be deleted, too
             try:
                 self._client.delete(path)

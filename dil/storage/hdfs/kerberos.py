@@ -95,7 +95,7 @@ def ticket_headers(server: str) -> dict[str, str]:
     return {"Authorization": f"Negotiate {base64.b64encode(token).decode()}"}
 
 
-def _token(gssapi: Any, host: str) -> bytes:  # noqa: ANN401 - a module that is not always there
+def _token(gssapi: Any, host: str) -> bytes:  # a module that is not always there
     name = gssapi.Name(f"HTTP@{host}", gssapi.NameType.hostbased_service)
     context = gssapi.SecurityContext(
         name=name, mech=gssapi.OID.from_int_seq(_SPNEGO), usage="initiate"

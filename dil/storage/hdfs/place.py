@@ -27,6 +27,14 @@ _SHORTER = (
 )
 
 
+class NameTakenError(Exception):
+    """A file or folder of that name exists already."""
+
+
+class NotEmptyError(Exception):
+    """The folder is not empty."""
+
+
 @dataclass(frozen=True, slots=True)
 class HdfsPath:
     """A cluster, and an absolute path in it.

@@ -12,7 +12,8 @@ import requests
 
 from dil.errors import WriteError
 from dil.storage.hdfs.client import DATA_HEADERS, TIMEOUTS_S, FileState, WebHdfs
-from dil.storage.hdfs.failures import NameTakenError, refusal, unreachable
+from dil.storage.hdfs.failures import refusal, unreachable
+from dil.storage.hdfs.place import NameTakenError
 from dil.storage.streams import PartWriter
 
 PART_BYTES = 4 << 20

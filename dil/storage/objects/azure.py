@@ -236,10 +236,10 @@ class AzureContainer(Bucket):
                 name_starts_with=prefix or None, include=["metadata"], results_per_page=page_size
             )
 
-    def _blob(self, key: str) -> Any:  # noqa: ANN401 - the library's types hide what it takes
+    def _blob(self, key: str) -> Any:  # the library's types hide what it takes
         return self._client.get_blob_client(key)
 
-    def _translated_errors(self, key: str) -> Any:  # noqa: ANN401
+    def _translated_errors(self, key: str) -> Any:
         return translated_errors(self._place.path(key), self._at)
 
 

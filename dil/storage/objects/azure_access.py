@@ -112,7 +112,7 @@ def translated_errors(path: str, at: str) -> Iterator[None]:
         raise WriteError(f"{path}: {at} cannot be reached ({kind})", _SERVICE_FIX) from None
 
 
-def _refusal(error: Any, path: str, at: str) -> Exception:  # noqa: ANN401 - of the library
+def _refusal(error: Any, path: str, at: str) -> Exception:  # of the library
     """Return DIL's error for an answer that refuses a request."""
     # The type of the library if it knows the code, else text.
     known = getattr(error, "error_code", None) or ""
@@ -132,7 +132,7 @@ def _refusal(error: Any, path: str, at: str) -> Exception:  # noqa: ANN401 - of 
     return WriteError(what, _RIGHTS_FIX if is_forbidden else _SERVICE_FIX)
 
 
-def _credential(account: str, environ: Mapping[str, str]) -> Any:  # noqa: ANN401 - of many kinds
+def _credential(account: str, environ: Mapping[str, str]) -> Any:  # of many kinds
     """Return the credential of an account: from Azure's variables, else azure-identity's chain."""
     named = environ.get("AZURE_STORAGE_ACCOUNT") or environ.get("AZURE_STORAGE_ACCOUNT_NAME") or ""
     if named.lower() in {"", account}:

@@ -16,6 +16,7 @@ from dil.errors import WriteError
 from dil.storage.filesystem import FileInfo, Filesystem
 from dil.storage.objects.bucket import Bucket, ObjectExistsError, ObjectService, ObjectState
 from dil.storage.objects.place import ObjectPath
+from dil.storage.objects.streams import PART_BYTES, ObjectWriter
 
 _BUFFER = 1 << 20
 
@@ -42,8 +43,6 @@ class ObjectFilesystem(Filesystem):
 
     def open_output(self, path: str) -> BinaryIO:
         """Return a stream whose object appears when the stream is closed."""
-        from dil.storage.objects.streams import PART_BYTES, ObjectWriter
-
         place = self._address.place(path)
         part_bytes = self._part_bytes or PART_BYTES
         return cast("BinaryIO", ObjectWriter(self._bucket(place), place.key, part_bytes))

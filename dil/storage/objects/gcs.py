@@ -171,17 +171,17 @@ class GcsBucket(Bucket):
                 return
             params["pageToken"] = page["nextPageToken"]
 
-    def _into(self, key: str, **options: Any) -> Any:  # noqa: ANN401 - of requests
+    def _into(self, key: str, **options: Any) -> Any:  # of requests
         return self._in_bucket(key, "POST", self._uploads, **options)
 
-    def _in_bucket(self, key: str, method: str, address: str, **options: Any) -> Any:  # noqa: ANN401
+    def _in_bucket(self, key: str, method: str, address: str, **options: Any) -> Any:
         """Send a request for which status 404 can only mean a missing bucket; return the answer."""
         try:
             return self._asked(key, method, address, **options)
         except FileNotFoundError:
             raise no_bucket(self._place.path(key), self._requests.at) from None
 
-    def _asked(self, key: str, method: str, address: str, **options: Any) -> Any:  # noqa: ANN401
+    def _asked(self, key: str, method: str, address: str, **options: Any) -> Any:
         return self._requests.ask(self._place.path(key), method, address, **options)
 
     def _address(self, key: str) -> str:
@@ -241,7 +241,7 @@ class _Upload(ObjectUpload):
                 return None
         raise self._broken()
 
-    def _put(self, span: str, data: bytes, fine: tuple[int, ...]) -> Any:  # noqa: ANN401
+    def _put(self, span: str, data: bytes, fine: tuple[int, ...]) -> Any:
         headers = {"Content-Range": f"bytes {span}"}
         try:
             return self._requests.ask(

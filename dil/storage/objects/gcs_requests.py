@@ -67,7 +67,7 @@ class Requests:
         address: str,
         *,
         fine: tuple[int, ...] = (200,),
-        **options: Any,  # noqa: ANN401 - of requests
+        **options: Any,  # of requests
     ) -> requests.Response:
         """Return the answer to a request.
 
@@ -97,7 +97,7 @@ class Requests:
         path: str,
         method: str,
         url: str,
-        **options: Any,  # noqa: ANN401
+        **options: Any,
     ) -> requests.Response:
         """Send a request once and return the answer.
 

@@ -39,7 +39,7 @@ class S3Bucket(Bucket):
 
     copies_across = True
 
-    def __init__(self, place: ObjectPath, client: Any, copy_bytes: int | None) -> None:  # noqa: ANN401
+    def __init__(self, place: ObjectPath, client: Any, copy_bytes: int | None) -> None:
         self._place = place
         self._client = client
         self._copy_bytes = copy_bytes or COPY_BYTES
@@ -220,14 +220,14 @@ class S3Bucket(Bucket):
     def _names(self, key: str) -> dict[str, Any]:
         return names(self._of(key))
 
-    def _translated_errors(self, key: str) -> Any:  # noqa: ANN401
+    def _translated_errors(self, key: str) -> Any:
         return translated_errors(self._place.path(key), self._client)
 
 
 class _PartUpload(ObjectUpload):
     """Parts that cost money until they become an object or are aborted."""
 
-    def __init__(self, client: Any, path: str, names: dict[str, Any]) -> None:  # noqa: ANN401
+    def __init__(self, client: Any, path: str, names: dict[str, Any]) -> None:
         self._client = client
         self._path = path
         self._names = names

@@ -29,7 +29,7 @@ class S3Connection:
         """Return whether the settings put the bucket into the host name of addresses."""
         return (self.client.meta.config.s3 or {}).get("addressing_style") == "virtual"
 
-    def client_in(self, region: str) -> Any:  # noqa: ANN401
+    def client_in(self, region: str) -> Any:
         """Return a client of another region."""
         return _client(self.session, {}, region)
 
@@ -86,12 +86,12 @@ def _connected(*state: object) -> S3Connection:
         ) from error
 
 
-def is_of_aws(client: Any) -> bool:  # noqa: ANN401 - botocore has no types
+def is_of_aws(client: Any) -> bool:  # botocore has no types
     """Return whether a client connects to AWS itself."""
     return _AWS.fullmatch(client.meta.endpoint_url) is not None
 
 
-def _client(session: Any, s3: dict[str, str], region: str | None = None) -> Any:  # noqa: ANN401
+def _client(session: Any, s3: dict[str, str], region: str | None = None) -> Any:
     from botocore.config import Config
 
     return session.create_client(
@@ -111,7 +111,7 @@ def _client(session: Any, s3: dict[str, str], region: str | None = None) -> Any:
 
 
 @cache
-def _models() -> Any:  # noqa: ANN401
+def _models() -> Any:
     """Return the loader of the library's description of S3; cached, because it takes 0.1 s."""
     from botocore.loaders import create_loader
 

@@ -20,7 +20,7 @@ def noted(metadata: dict[str, str]) -> str:
 
 
 def copy(
-    client: Any,  # noqa: ANN401 - botocore has no types
+    client: Any,  # botocore has no types
     source: ObjectPath,
     state: ObjectState,
     target: ObjectPath,
@@ -58,7 +58,7 @@ def names(place: ObjectPath) -> dict[str, Any]:
 
 
 def _copy_parts(
-    client: Any,  # noqa: ANN401
+    client: Any,
     source: ObjectPath,
     state: ObjectState,
     target: ObjectPath,

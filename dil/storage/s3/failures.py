@@ -52,7 +52,7 @@ class UnknownConditionError(Exception):
 
 
 @contextmanager
-def translated_errors(path: str, client: Any) -> Iterator[None]:  # noqa: ANN401 - botocore has no types
+def translated_errors(path: str, client: Any) -> Iterator[None]:  # botocore has no types
     """Translate the client library's errors.
 
     Raises:
@@ -68,7 +68,7 @@ def translated_errors(path: str, client: Any) -> Iterator[None]:  # noqa: ANN401
         raise _failure(error, path, client) from error
 
 
-def _refusal(error: aws.ClientError, path: str, client: Any) -> Exception:  # noqa: ANN401
+def _refusal(error: aws.ClientError, path: str, client: Any) -> Exception:
     """Return DIL's error for a refusal; an answer to HEAD has only a status."""
     about = error.response.get("Error", {})
     code = str(about.get("Code", "")) or "an unknown error"
@@ -90,7 +90,7 @@ def _refusal(error: aws.ClientError, path: str, client: Any) -> Exception:  # no
     return WriteError(what, _KEYS_FIX if code in _KEYS else _SERVICE_FIX)
 
 
-def _failure(error: Exception, path: str, client: Any) -> WriteError:  # noqa: ANN401
+def _failure(error: Exception, path: str, client: Any) -> WriteError:
     """Return DIL's error for a request that got no answer."""
     if isinstance(
         error, aws.NoCredentialsError | aws.PartialCredentialsError | aws.CredentialRetrievalError

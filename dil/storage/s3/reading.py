@@ -18,7 +18,7 @@ class ObjectReader(RemoteReader):
         FileNotFoundError: the object does not exist.
     """
 
-    def __init__(self, client: Any, place: ObjectPath) -> None:  # noqa: ANN401 - botocore has no types
+    def __init__(self, client: Any, place: ObjectPath) -> None:  # botocore has no types
         super().__init__()
         self._answers = ResumedAnswers(BROKEN, self._asked, lambda body, size: body.read(size))
         self._client = client
@@ -32,7 +32,7 @@ class ObjectReader(RemoteReader):
     def _size(self) -> int:
         return self._total
 
-    def _asked(self) -> Any:  # noqa: ANN401
+    def _asked(self) -> Any:
         options = {"IfMatch": self._etag} if self._etag else {}
         if self._position:
             options["Range"] = f"bytes={self._position}-"

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 
 import dil.config
-import dil.run.job_run
 from dil.errors import Origin, Problem
 from dil.model.job import (
     ClassRef,
@@ -114,5 +113,5 @@ class Runs:
 @pytest.fixture
 def runs(loads: Loads, monkeypatch: pytest.MonkeyPatch) -> Runs:
     stand_in = Runs()
-    monkeypatch.setattr(dil.run.job_run, "run_job", stand_in)
+    monkeypatch.setattr("dil.cli.run.run_job", stand_in)
     return stand_in

@@ -5,10 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 import dil
+from dil.cli.backfill import backfill
 from dil.cli.main import main
+from dil.cli.program import cli
+from dil.cli.state import state
 
 ROOT = Path(dil.__file__).parent.parent
 HEAVY = {"pyarrow", "pyspark", "requests", "rich", "pydantic", "cryptography", "yaml"}
@@ -20,12 +24,30 @@ def python(*arguments: str, **options: object) -> "subprocess.CompletedProcess[s
     )
 
 
-@pytest.mark.parametrize("module", ["main", "run", "plan", "validate", "state"])
+@pytest.mark.parametrize("module", ["main", "run", "plan", "validate", "state.showing"])
 def test_no_command_imports_anything_heavy_before_it_works(module: str) -> None:
     done = python("-c", f"import dil.cli.{module}, sys; print(*sys.modules)")
 
     assert done.returncode == 0
     assert HEAVY.isdisjoint(done.stdout.split())
+
+
+def test_help_imports_no_command() -> None:
+    asked = "from dil.cli.main import main; main(['--help']); main(['state', '--help'])"
+    done = python("-c", f"import sys; {asked}; print(*sys.modules)")
+
+    assert done.returncode == 0
+    assert {"dil.cli.run", "dil.cli.state.showing", "dil.config"}.isdisjoint(done.stdout.split())
+
+
+@pytest.mark.parametrize("group", [cli, state, backfill], ids=lambda group: group.name)
+def test_each_command_that_a_group_lists_is_there(group: click.Group) -> None:
+    with group.make_context("dil", [], resilient_parsing=True) as context:
+        for name in group.list_commands(context):
+            found, command, rest = group.resolve_command(context, [name])
+            assert command is not None
+            assert (found, command.name, rest) == (name, name, [])
+            assert command.callback is not None
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -110,7 +110,7 @@ def test_files_that_get_lost_after_consent_are_not_left_out_unasked(
             yield lease
 
     with monkeypatch.context() as patch:
-        patch.setattr(lease, "leased", late)
+        patch.setattr("dil.cli.runs.leased", late)
         told = dil("finish", "--yes", code=2)
 
     assert "nothing was done; restore the files" in told

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from dil.errors import ConfigError
+
 PAGING = "ms.pagination"
 SESSION = "ms.session.key.field"
 PARAMETERS = "ms.parameters"
@@ -39,6 +41,15 @@ def test_a_parameter_that_no_page_gives_a_value_is_noticed(job_file, kind):
 )
 def test_a_parameter_that_a_page_gives_a_value_is_not_noticed(job_file, kind, given):
     assert found(job_file, {"type": kind}, **given) == []
+
+
+def test_where_the_property_that_gives_the_value_is_misspelt_only_that_is_said(job_file):
+    text = json.dumps([{"name": "p", "type": "pageno"}])
+    with pytest.raises(ConfigError) as caught:
+        job_file.load({PARAMETERS: text, "ms.paginaton": '{"initialvalues":[0,9,1]}'})
+
+    assert [each.key for each in caught.value.problems] == ["ms.paginaton"]
+    assert [each for each in caught.value.notices if each.key == PARAMETERS] == []
 
 
 def test_a_page_size_that_nobody_says_is_noticed_though_pages_are_walked(job_file):

@@ -32,6 +32,22 @@ def test_a_missing_job_file_tells_the_nearest_name(tmp_path):
     assert "orders.conf" in problem(tmp_path / "order.conf").fix
 
 
+def test_a_missing_job_file_is_told_with_the_folder_that_lacks_it(tmp_path, monkeypatch):
+    assert problem(tmp_path / "x.conf").fix == f"The folder is {tmp_path}."
+    folder = tmp_path / "no"
+    assert problem(folder / "x.conf").fix == f"The folder is {folder}, which does not exist."
+    monkeypatch.chdir(tmp_path)
+    assert problem(Path("x.conf")).fix == f"The folder is {tmp_path}."
+
+
+def test_a_missing_job_file_in_a_folder_that_was_deleted_is_a_problem(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+
+    assert "working directory is gone" in problem(Path("x.conf")).fix
+
+
 def test_a_folder_is_no_job_file(tmp_path):
     assert "folder" in problem(tmp_path).what
 

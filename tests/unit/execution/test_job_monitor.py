@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any
 
@@ -153,3 +154,14 @@ def test_what_should_not_happen_is_a_reason_unless_there_is_one() -> None:
 def test_work_units_without_a_report_were_not_begun_for_a_reason() -> None:
     stopped = monitor(Jobs(), lambda _: None, [GOOD]).conclude(2)
     assert stopped == Failure(QuotaError.code, "spent")
+
+
+def test_the_watch_has_the_context_of_the_run_so_that_its_log_lines_name_the_job() -> None:
+    job: ContextVar[str] = ContextVar("job")
+    job.set("orders")
+    found: list[str] = []
+    seen = monitor(Jobs(), lambda _: found.append(job.get("no job")))
+    with seen.looking():
+        while not found:
+            pass
+    assert set(found) == {"orders"}

@@ -81,6 +81,12 @@ def test_the_summary_tells_what_happened_where_and_what_to_do_next() -> None:
     assert report_text(PARTIAL) == PARTIAL_TEXT
 
 
+def test_a_query_which_sends_no_requests_has_only_its_rows_in_the_summary() -> None:
+    queried = run(RunStatus.SUCCESS, rows=3, rows_read=3)
+
+    assert "  read        3 rows\n" in report_text(queried)
+
+
 def test_rows_in_a_database_are_told_by_the_table_or_view_to_query() -> None:
     place = "postgresql://db.example/shop"
     loaded = run(RunStatus.SUCCESS, rows=3, relation="shop.orders_view", database=place)

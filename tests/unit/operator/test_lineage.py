@@ -101,6 +101,8 @@ def test_what_is_not_there_is_said(lake):
         tracer(lake, "third").row("99")
     with pytest.raises(ConfigError, match="this block published no rows"):
         tracer(lake, "third").block(1)
+    with pytest.raises(ConfigError, match="has no such block, the newest is"):
+        tracer(lake, "third").block(99)
 
 
 def test_a_column_of_lists_or_records_is_no_column_to_look_rows_up_by(lake):
@@ -119,6 +121,7 @@ def test_the_command_prints_both_forms(lake, capsys):
     text = capsys.readouterr().out
     assert text.splitlines() == list(trace_lines(tracer(lake, "third").row("id=12")[0]))
     assert "from big, rows with that value:" in text
+    assert ".parquet, offset 12\n" in text
 
     assert main(["lineage", path, "--row", "id=12", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

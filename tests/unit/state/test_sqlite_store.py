@@ -155,6 +155,19 @@ def test_a_database_of_another_program_is_refused(folder: Path) -> None:
     assert (folder / "state.db").read_bytes() == before
 
 
+def test_a_file_that_cannot_be_opened_is_refused_with_the_property_of_its_folder(
+    folder: Path,
+) -> None:
+    (folder / "state.db").mkdir(parents=True)
+    spec = StateSpec("sqlite", str(folder))
+    with (
+        open_store(spec, "orders", clock=lambda: NOW) as store,
+        pytest.raises(StateError, match="unable to open") as caught,
+    ):
+        store.acquire_lease("r1", lease_s=60)
+    assert "state.store.dir" in caught.value.fix
+
+
 def test_an_empty_file_that_a_crash_left_is_an_empty_store(folder: Path) -> None:
     folder.mkdir()
     (folder / "state.db").touch()

@@ -134,6 +134,17 @@ def test_a_slice_that_fails_again_and_again_is_not_overtaken_and_is_a_failure(
     assert report.exit_code == 1
 
 
+def test_a_service_with_nothing_to_do_says_once_that_it_looks_for_work(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    world.is_stopping = lambda: world.clock.now_s > 100
+
+    world.loop(every_ms=30_000).run("run")
+
+    assert caplog.messages == ["this service looks for new work every 30 s, until it is stopped"]
+
+
 def test_a_signal_lets_the_micro_batch_end_and_leaves_the_next_ones(world: World) -> None:
     world.batches.due = [1, 2, 3]
     world.is_stopping = lambda: len(world.batches.ran) == 2

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dil.model.database_address import Server
-from dil.text.database_url import DatabaseUrlError, read_database_url
+from dil.model.database_address import DatabaseUrlError, Server
+from dil.text.database_url import read_database_url
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dil.text.database_url import DatabaseUrlError
+from dil.model.database_address import DatabaseUrlError
 from dil.text.warehouse_url import Engine, read_warehouse_url
 
 
