@@ -69,6 +69,31 @@ def test_the_printed_command_makes_a_dataset_anew_whose_rows_are_judged(lake):
     assert lake.verify(every).problems == ()
 
 
+def test_a_merged_dataset_that_is_made_anew_has_one_row_of_each_key(lake):
+    """The input has all versions of a row, of which a merge leaves the newest."""
+    made = lake.derive(
+        "made",
+        "SELECT id, amount, CASE WHEN amount = 0 THEN 1 ELSE 0 END AS gone FROM orders",
+        ms__publish__mode="merge",
+        extract__primary__key__fields="id",
+        ms__merge__op__field="gone",
+        ms__merge__op__deletes="1",
+    )
+    lake.feed(1, 2, 3)
+    for row in ({"id": 1, "amount": 99}, {"id": 2, "amount": 0}):
+        lake.put_rows([row])
+        lake.run(lake.orders)
+    lake.run(made)
+    anew = "dil run JOB.conf -D ms.query.mode=full -D ms.publish.mode=replace ()"
+
+    assert lake.run_as_printed(made, anew).exit_code == 0
+    assert lake.ids("made") == Counter([1, 3])
+    lake.feed(3, 4)
+    lake.run(made)
+    assert lake.ids("made") == Counter([1, 3, 4])
+    assert lake.verify(made).problems == ()
+
+
 def test_a_dataset_that_is_made_anew_keeps_its_watermark(tmp_path):
     """Rows that are not late may still come; a reader would have closed their windows."""
     readings = Readings(tmp_path)
