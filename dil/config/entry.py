@@ -14,6 +14,7 @@ class Entry:
 
     ``breaks`` are the offsets in ``text`` at which the next physical line of the file starts.
     ``is_masked`` says that the text holds a value from the environment, never to be printed.
+    ``overruled`` is the text of the job file that a ``-D`` setting takes the place of.
     """
 
     key: str
@@ -21,6 +22,7 @@ class Entry:
     origin: Origin
     breaks: tuple[int, ...] = ()
     is_masked: bool = False
+    overruled: str = ""
 
     def origin_at(self, offset: int) -> Origin:
         """Return the place of one character of the text."""

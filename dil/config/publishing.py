@@ -5,11 +5,13 @@ See rules U2 and U14.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal, TypeAlias
 
 from dil.config.destinations import DESTINATION
+from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.identity import NAMESPACE, TABLE, DatasetSection
 from dil.config.merging import merge_spec
@@ -237,7 +239,21 @@ def has_run_folder(values: Properties) -> bool:
     return section.adds_dataset_path and not writing.path and writing.path_type is PathType.DEFAULT
 
 
-def publishing_spec(values: Properties, folder: Path, findings: Findings) -> PublishingSpec:
+def merges_anew(values: Properties, entries: Mapping[str, Entry]) -> bool:
+    """Return whether a run rebuilds a dataset whose other runs merge the rows of a query.
+
+    Then the query gives all versions of a row, and the run publishes what a merge leaves of them.
+    """
+    query, entry = values.section(QuerySection), entries.get(MODE)
+    if entry is None or not query.inputs or other_place(values) in (URL, DESTINATION):
+        return False
+    was_merge = entry.origin.is_flag and entry.overruled.strip().lower() == PublishMode.MERGE
+    return was_merge and publish_mode(values) is PublishMode.REPLACE
+
+
+def publishing_spec(
+    values: Properties, folder: Path, findings: Findings, *, merges_anew: bool = False
+) -> PublishingSpec:
     """Return the publishing part of a job; problems become findings."""
     if values.section(ExtractionSection).is_file_dump:
         return _dump_spec(values, folder, findings)
@@ -258,7 +274,7 @@ def publishing_spec(values: Properties, folder: Path, findings: Findings) -> Pub
         file_mode=writing.file_mode,
         group=_group(section.group, final_dir, values, findings),
         layout=section.layout,
-        merge=merge_spec(values, mode, findings),
+        merge=merge_spec(values, PublishMode.MERGE if merges_anew else mode, findings),
         table=table_spec(values, folder, final_dir, findings),
         warehouse=warehouse_section(values, folder, findings),
         shares_files=_shares_files(values, mode, findings),

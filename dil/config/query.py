@@ -213,6 +213,7 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
         windows,
         dedupe_spec(parts.publishing, values, mode, findings),
         places,
+        _overrules_events(values, mode, str(parts.path)),
     )
 
 
@@ -227,12 +228,19 @@ def own_events(
     mode = query_mode(values)
     if events is None or mode is None:
         return events
-    origin = values.origin(COLUMN)
-    if mode is QueryMode.FULL and values.is_overruled(COLUMN, MODE):
+    if _overrules_events(values, mode, path):
         what = f"has no effect in this run, which reads all rows again ({MODE}=full)"
         findings.hint(COLUMN, what, "No row of it is late; the next run judges its rows again.")
         return None
+    origin = values.origin(COLUMN)
     return events if origin is not None and _is_own(origin, path) else None
+
+
+def _overrules_events(values: Properties, mode: QueryMode, path: str) -> bool:
+    """Return whether a run rebuilds the dataset of a job whose other runs judge rows."""
+    origin = values.origin(COLUMN)
+    is_set = origin is not None and _is_own(origin, path)
+    return is_set and mode is QueryMode.FULL and values.is_overruled(COLUMN, MODE)
 
 
 def _check_labels(parts: QueryParts, values: Properties, findings: Findings) -> None:

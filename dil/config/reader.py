@@ -42,10 +42,11 @@ def read_job(path: str, findings: Findings) -> dict[str, Entry]:
 
 def with_overrides(entries: Mapping[str, Entry], overrides: Mapping[str, str]) -> dict[str, Entry]:
     """Return the entries with the ``-D`` settings in place of entries of the same name."""
-    return {
-        **entries,
-        **{key: Entry(key, text, Origin(f"-D {key}")) for key, text in overrides.items()},
-    }
+    found = dict(entries)
+    for key, text in overrides.items():
+        before = entries[key].text if key in entries else ""
+        found[key] = Entry(key, text, Origin(f"-D {key}"), overruled=before)
+    return found
 
 
 def check_readable(path: str) -> None:

@@ -461,6 +461,8 @@ class QuerySpec:
     ``windows`` is the query of the windowed mode. ``dedupe`` is the rule for repeated rows of the
     result, None if all rows are published. ``places`` say where the SQL was written: each has the
     offset of a character, and the file and line where the text from there on begins.
+    ``holds_watermark`` says that the dataset's watermark stays as it is, because this run does not
+    judge rows which other runs of the job judge by their event time.
     """
 
     inputs: tuple[DatasetInput, ...]
@@ -475,6 +477,7 @@ class QuerySpec:
     windows: WindowSpec | None = None
     dedupe: DedupeSpec | None = None
     places: tuple[tuple[int, str], ...] = ()
+    holds_watermark: bool = False
 
     def place_of(self, offset: int) -> str:
         """Return file and line of a character of ``text``; empty text if it comes from no file."""

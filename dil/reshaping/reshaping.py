@@ -86,8 +86,8 @@ class Reshaping:
 
     @property
     def live(self) -> Sequence[PublishedFile]:
-        """Return the files of the dataset before the run."""
-        return self.target.live
+        """Return the files of the dataset before the run; none if the run replaces all."""
+        return () if self.job.publishing.mode is PublishMode.REPLACE else self.target.live
 
     @property
     def merge(self) -> MergeSpec | None:

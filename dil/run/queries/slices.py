@@ -212,8 +212,11 @@ def _planned(
         _refuse_gone(places, chains)
         # A compaction gives new offsets to rows that were read before.
         runs = is_full or any(each.read.parts for each in places)
+    watermark = plan.event.new_watermark
+    if spec.holds_watermark:
+        watermark = _last_watermark(own, name, plan)
     return PlannedQuery(
-        QueryStep(spec.transform, slices, plan.event.new_watermark),
+        QueryStep(spec.transform, slices, watermark),
         runs,
         tuple(places),
         tuple(_waits(places, changes)),
@@ -265,10 +268,15 @@ def _closed(own: Transaction, name: str, plan: QueryPlan, windows: WindowSpec) -
     until = plan.event.new_watermark
     if until is None:
         return None
-    last = None if plan.data_sequence is None else data_event_at(own, name, plan.data_sequence)
-    after = None if last is None else last.new_watermark
+    after = _last_watermark(own, name, plan)
     found = Closing(None if after is None else instant_of(after), instant_of(until))
     return found if windows.closes_any(found) else None
+
+
+def _last_watermark(own: Transaction, name: str, plan: QueryPlan) -> str | None:
+    """Return the watermark of the dataset before the plan, None if it has none."""
+    last = None if plan.data_sequence is None else data_event_at(own, name, plan.data_sequence)
+    return None if last is None else last.new_watermark
 
 
 def _place(item: DatasetInput, taken: InputSlice, chain: StoredInput) -> PlannedInput:

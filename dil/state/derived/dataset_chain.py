@@ -258,7 +258,7 @@ class DatasetChain:
 
 
 @dataclass(slots=True)
-class _GoneFiles:
+class GoneFiles:
     """Files that left, by their content: equal bytes have the same rows."""
 
     _blocks: dict[tuple[str, int], list[int]] = field(default_factory=dict)
@@ -298,7 +298,7 @@ class _Added:
     is_whole: bool
     parts: dict[str, SliceFile] = field(default_factory=dict)
     keeps_changelog: bool = False
-    _gone: _GoneFiles = field(default_factory=_GoneFiles)
+    _gone: GoneFiles = field(default_factory=GoneFiles)
 
     def take(self, number: int, event: DataEvent, act: str) -> None:
         self.keeps_changelog = self.keeps_changelog or event.changelog is not None

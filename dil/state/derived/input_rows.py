@@ -9,19 +9,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from dil.errors import StateError
 from dil.model.beside import LATE_COLUMNS, OP_COLUMN, with_columns
+from dil.model.books import BOOKS
+from dil.model.dataset import is_compaction
 from dil.model.derived import RUN_ANEW, InputSlice
 from dil.model.file_rows import FileRows
+from dil.model.interval import Interval
 from dil.model.job import QueryMode
 from dil.model.json import JsonObject
+from dil.state.blocks.books import books_of
 from dil.state.blocks.events import CLOSE_BOOKS, SideFile, SideFiles
 from dil.state.chain.changelogs import breaks_changelog
-from dil.state.derived.dataset_chain import NONE_YET, DatasetChain, Position
+from dil.state.derived.dataset_chain import NONE_YET, DatasetChain, GoneFiles, Position
 from dil.state.derived.inputs import StoredInput
+from dil.state.runs.details import checkpoint
+from dil.text.windows import label_start
 
 _ANEW = (
     f"ms.query.mode=full reads the whole input again and replaces this dataset; once: {RUN_ANEW}."
@@ -67,18 +73,18 @@ class InputReading:
         """Return whether rows came or went there, or labels were closed whose rows are read.
 
         Raises:
-            StateError: rows came for a label that was closed and read before.
+            StateError: rows came for a label that was closed and read before, or it was reopened.
         """
         if self.reads_closed:
-            kinds = {event.kind for _, event in self.chain.books(self.first, self.last)}
-            if not kinds <= {CLOSE_BOOKS}:
-                return True  # a label was reopened, which is refused by itself
+            has_books = any(True for _ in self.chain.books(self.first, self.last))
+            if has_books and not self.reads_whole:
+                self.closed_labels()  # it refuses a label that was read and reopened
             came = self._came_for_read_labels()
             if came and not self.reads_whole:
                 label, number = min(came.items())
                 what = f"adds rows of the timelabel {label}, which was closed and read"
                 raise self._broken(number, what)
-            return bool(kinds or came)
+            return has_books or bool(came)
         if self.chain.has_data_in(self.first, self.last):
             return True
         return self.reads_late and any(True for _ in self._late_rows(self.first, self.last))
@@ -144,28 +150,45 @@ class InputReading:
         return frozenset(found)
 
     def _came_for_read_labels(self) -> dict[str, int]:
-        """Return the labels that were closed before and not reopened, and for which rows came.
+        """Return the labels that were closed before, and for which rows came, with the block.
 
-        They have the number of the block. Such rows come from a run under
-        ``ms.timelabel.close=never``, which does not look at the books. Labels are mostly closed in
-        their order, so the earlier blocks that closed labels are only read if rows came for a label
-        before the one that was closed last.
+        Such rows come from a run or a backfill under ``ms.timelabel.close=never``, which does not
+        look at the books. The work does not grow with the labels that are closed: the first change
+        since says whether a label was closed, and the books as they are now say it of the others.
         """
-        newest = self.chain.last_until(self.first, (CLOSE_BOOKS,))
-        if newest is None:
+        came = self._came_labels()
+        if not came or self.chain.last_until(self.first, (CLOSE_BOOKS,)) is None:
             return {}
-        (last,) = (event.body["timelabel"] for _, event in self.chain.books(newest - 1, newest))
+        changed: dict[str, bool] = {}
+        for _, event in self.chain.books(self.first, self.chain.sequence):
+            changed.setdefault(str(event.body["timelabel"]), event.kind != CLOSE_BOOKS)
+        now = books_of(checkpoint(self.chain.tx, self.chain.dataset_id, BOOKS))
+
+        def was_closed(label: str) -> bool:
+            low = label_start(label)
+            return changed.get(label, now.is_closed(Interval(low, low + 1)))
+
+        return {label: number for label, number in came.items() if was_closed(label)}
+
+    def _came_labels(self) -> dict[str, int]:
+        """Return the labels for which rows came, each with the newest block that brought some.
+
+        A compaction brings none, and neither does an act that is undone.
+        """
         acts = DatasetChain(self.chain).acts(self.first, self.last)
-        came = {
-            part.timelabel: number
-            for number, data in self.chain.slices(self.first, self.last)
-            for part in data.parts or ()
-            if number not in acts and part.rows and part.timelabel and part.timelabel <= str(last)
-        }
-        if not came:
-            return {}
-        before = replace(self, reads_whole=True, last=self.first).closed_labels()
-        return {label: number for label, number in came.items() if label in before}
+        came: dict[str, tuple[str, int]] = {}
+        gone = GoneFiles()
+        for number, data in self.chain.slices(self.first, self.last):
+            act = acts.get(number, "")
+            if is_compaction(act):
+                continue
+            gone.add(number, data.removes)
+            for part in data.removes if act else ():
+                came.pop(part.path, None)
+            for part in data.parts or ():
+                if part.rows and part.timelabel and not (act and gone.has_back(part)):
+                    came[part.path] = part.timelabel, number
+        return dict(came.values())
 
     def schema_beside(self) -> str:
         """Return the text of the schema of rows beside the dataset: changed and late rows."""

@@ -19,6 +19,7 @@ from dil.run.queries.slices import input_chains
 from dil.state import open_store
 from dil.state.blocks.verification import verify_chain
 from dil.testing.in_process import InProcessExecutor
+from tests.backfills import Backfills
 from tests.books import ClosingDays, label
 from tests.derived import Lake
 from tests.servers.day_rows import DayRows
@@ -125,13 +126,14 @@ def test_a_reopened_label_is_refused_and_full_reads_what_is_closed(days):
     assert anew.sound()[0] == ()
 
 
-def fill_unseen(days, final):
+def fill_unseen(days, final, day=0, forgotten=("--all",)):
     """Let rows of a closed label be read again by a run that does not look at what is closed."""
-    assert main(["state", "forget", str(days.path), "--all", "--yes"]) == 0
-    days.fill(0, first=50)
+    assert main(["state", "forget", str(days.path), *forgotten, "--yes"]) == 0
+    days.fill(day, first=50)
+    closed = days.closed(4)
     changes = {"ms.timelabel.close": "never"}
-    run_job(config.load(days.path, overrides=changes, environ={}).job, final.options(2.5))
-    assert days.closed(4) == [0]
+    run_job(config.load(days.path, overrides=changes, environ={}).job, final.options(day + 2.5))
+    assert days.closed(4) == closed
 
 
 def test_rows_that_came_for_a_closed_label_without_reopening_it_are_refused(days):
@@ -143,6 +145,67 @@ def test_rows_that_came_for_a_closed_label_without_reopening_it_are_refused(days
     with pytest.raises(StateError, match=f"adds rows of the timelabel {label(0)}, which") as error:
         final.run(3)
     assert "-D ms.query.mode=full -D ms.publish.mode=replace" in error.value.fix
+    assert final.ids() == Counter([0, 1, 2])
+
+
+def test_rows_that_came_unseen_are_refused_behind_a_label_that_was_reopened_since(days):
+    """The reopened label was closed after the last run, so nobody has read its rows yet."""
+    final = Derived(days)
+    days.run(2)
+    final.run(2)
+    fill_unseen(days, final)
+    days.run(3)
+    assert main(["timelabels", "reopen", str(days.path), label(1), "--yes"]) == 0
+
+    with pytest.raises(StateError, match=f"adds rows of the timelabel {label(0)}, which"):
+        final.run(3)
+
+
+def test_rows_that_came_unseen_are_refused_for_a_label_behind_the_one_closed_last(days):
+    final = Derived(days)
+    days.run(3)
+    assert main(["timelabels", "reopen", str(days.path), label(0), "--yes"]) == 0
+    assert main(["state", "forget", str(days.path), "--all", "--yes"]) == 0
+    days.run(3)
+    assert days.closed(4) == [0, 1]
+    final.run(3)
+    work_unit = f"[watermark.system.{START_MS + DAY_MS}, watermark.unit.{{}}]"
+    fill_unseen(days, final, day=1, forgotten=("--signature", work_unit))
+
+    with pytest.raises(StateError, match=f"adds rows of the timelabel {label(1)}, which"):
+        final.run(4)
+
+
+class Unseeing:
+    """The job of the days for backfills, as it is without a look at what is closed."""
+
+    def __init__(self, days):
+        self.days, self.clock = days, START_MS + 3 * DAY_MS
+
+    def job(self):
+        changes = {"ms.timelabel.close": "never"}
+        return config.load(self.days.path, overrides=changes, environ={}).job
+
+    def store(self):
+        return open_store(self.job().state, "orders", clock=lambda: self.clock)
+
+    def options(self, now_ms):
+        return RunOptions(now_ms=now_ms, clock=lambda: self.clock, executor=InProcessExecutor())
+
+
+def test_rows_of_a_backfill_that_came_unseen_are_refused_until_it_is_undone(days):
+    final = Derived(days)
+    days.run(2)
+    final.run(2)
+    days.fill(0, first=50)
+    backfills = Backfills(Unseeing(days), 2)
+    definition = backfills.take(range(1))
+    backfills.publish(definition)
+    with pytest.raises(StateError, match=f"adds rows of the timelabel {label(0)}, which"):
+        final.run(3)
+
+    backfills.undo(definition)
+    assert final.run(3).rows == 0
     assert final.ids() == Counter([0, 1, 2])
 
 

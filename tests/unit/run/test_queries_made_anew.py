@@ -69,6 +69,56 @@ def test_the_printed_command_makes_a_dataset_anew_whose_rows_are_judged(lake):
     assert lake.verify(every).problems == ()
 
 
+def test_a_merged_dataset_that_is_made_anew_has_one_row_of_each_key(lake):
+    """The input has all versions of a row, of which a merge leaves the newest."""
+    made = lake.derive(
+        "made",
+        "SELECT id, amount, CASE WHEN amount = 0 THEN 1 ELSE 0 END AS gone FROM orders",
+        ms__publish__mode="merge",
+        extract__primary__key__fields="id",
+        ms__merge__op__field="gone",
+        ms__merge__op__deletes="1",
+    )
+    lake.feed(1, 2, 3)
+    for row in ({"id": 1, "amount": 99}, {"id": 2, "amount": 0}):
+        lake.put_rows([row])
+        lake.run(lake.orders)
+    lake.run(made)
+    anew = "dil run JOB.conf -D ms.query.mode=full -D ms.publish.mode=replace ()"
+
+    assert lake.run_as_printed(made, anew).exit_code == 0
+    assert lake.ids("made") == Counter([1, 3])
+    lake.feed(3, 4)
+    lake.run(made)
+    assert lake.ids("made") == Counter([1, 3, 4])
+    assert lake.verify(made).problems == ()
+
+
+def test_a_dataset_that_is_made_anew_keeps_its_watermark(tmp_path):
+    """Rows that are not late may still come; a reader would have closed their windows."""
+    readings = Readings(tmp_path)
+    made = readings.derive(
+        "made",
+        "SELECT * FROM orders",
+        ms__event__column="at",
+        ms__event__watermark="bounded",
+        ms__event__delay="PT2H",
+    )
+    readings.put(0, 100)
+    readings.run(made)
+    anew = "dil run JOB.conf -D ms.query.mode=full -D ms.publish.mode=replace ()"
+
+    assert readings.run_as_printed(made, anew).rows == 2
+    readings.put(70)
+    readings.run(made)
+    found = [event["newWatermark"] for event in readings.data(made)]
+    assert found == ["2023-12-31T13:40:00.000Z"] * 3
+    readings.put(300)
+    readings.run(made)
+    assert readings.data(made)[-1]["newWatermark"] == "2023-12-31T17:00:00.000Z"
+    assert readings.verify(made).problems == ()
+
+
 @pytest.mark.parametrize("before", ["append", "full"])
 def test_full_makes_everything_anew_for_a_changed_query_without_news(lake, before):
     made = lake.derive("made", BIG, ms__query__mode=before)
