@@ -38,14 +38,15 @@ def finish_without_lost(
 ) -> Intent:
     """Finish a publish without the work units that lost files; return the intent of the rest.
 
-    The other files of these work units are deleted, staged or moved, so that no driver that wakes
-    up later can publish them; the work units are read again. Files that an operator's act should
-    publish are not deleted: copies of withdrawn files, files of a backfill, and rows that were put
-    aside go back to their earlier places. A dumped file that replaced an earlier one stays and is
-    listed, because the earlier one is gone; the next reading replaces it. A replace, a merge or a
-    compaction needs all its files, so it is given up as a whole: the files that it should replace
-    still exist, because they are deleted only after all moves. If no work unit of an act remains,
-    the act is not recorded, so that it can be requested again.
+    The other files of these work units are deleted, in staging and in their final places, so that
+    no driver that wakes up later can publish them. The work units are read again. Files that an
+    operator's act should publish are not deleted: copies of withdrawn files, files of a backfill,
+    and rows that were put aside go back to their earlier places. A dumped file that already
+    replaced an earlier file stays and is listed, because the earlier file is gone; the next reading
+    replaces the dumped file. A replace, a merge or a compaction needs all its files, so it is given
+    up as a whole. The files to be replaced still exist, because they are deleted only after all
+    moves. If no work unit of an act remains, the act is not recorded, so that it can be requested
+    again.
 
     Raises:
         LeaseLostError: another run took over.
@@ -81,10 +82,10 @@ def finish_without_lost(
 class OmittedFromPublish:
     """The work units and files that ``finish_without_lost`` would leave out of a publish.
 
-    ``work_units`` lost a file, or share a file with work units that lost one. ``kept`` are their
-    files that would be in their places from before the publish, and ``deleted`` are their files
-    that would be deleted; neither contains the lost files. If ``is_all`` is true, no part of the
-    publish remains, and no act is recorded.
+    ``work_units`` lost a file, or share a file with work units that lost one. Of the files of these
+    work units, those in ``kept`` would be in their places from before the publish, and those in
+    ``deleted`` would be deleted; neither contains the lost files. If ``is_all`` is true, no part of
+    the publish remains, and no act is recorded.
     """
 
     work_units: tuple[str, ...]
@@ -96,7 +97,7 @@ class OmittedFromPublish:
 def left_out(
     intent: Intent, lost: Sequence[Move], spec: PublishingSpec, filesystem: Filesystem
 ) -> OmittedFromPublish:
-    """Return the work units and files that a publish without these lost moves would leave out."""
+    """Return the work units and files that the publish leaves out if these moves are lost."""
     rest = _rest_of(intent, lost, spec, filesystem)
     dropped = _dropped(intent, rest)
     gone = {move.source for move in lost}
@@ -118,9 +119,9 @@ def abandon(
     """Give up a begun publish that cannot be finished; return the intent of the rest.
 
     If readers see the publish's files already, it is committed, and the files that it replaced are
-    deleted. Otherwise its work units count as failed and are read again; its files are deleted,
-    staged or moved. Copies of withdrawn files and files of a backfill stay, so that the act can be
-    repeated. Files outside of the job's folders are not touched.
+    deleted. Otherwise its work units count as failed and are read again; its files are deleted, in
+    staging and in their final places. Copies of withdrawn files and files of a backfill stay, so
+    that the act can be repeated. Files outside of the job's folders are not touched.
 
     Raises:
         LeaseLostError: another run took over.

@@ -1,4 +1,4 @@
-"""Decides how a run's results change the dataset and the state; pure."""
+"""Decides how a run's results change the dataset and the state."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class SharedFile:
     """A staged file with rows of several work units, and its absolute target folder.
 
     ``units`` are the pieces of the file: which rows belong to which work unit, in the order of the
-    rows. They are empty if that is unknown.
+    rows. If the work units are unknown, ``units`` is empty.
     """
 
     file: StagedFile
@@ -72,10 +72,10 @@ class PublishableResults:
 
     ``rewritten`` are staged files with the remaining rows of live files, and ``replaced`` are live
     files to remove. Both occur if rows are merged, if live files get other types, and if some of
-    their rows are replaced. ``shared`` are files that several work units share; the files of
-    ``finished`` no longer include the files that these work units staged. ``merged`` counts the
-    rows that a merge changed, and ``changelog`` are staged files with the changed rows, None
-    without a changelog.
+    their rows are replaced. ``shared`` are files that several work units share; ``finished`` no
+    longer lists the files that these work units staged. ``merged`` counts the rows that a merge
+    changed, and ``changelog`` are staged files with the changed rows, None if the job keeps no
+    changelog.
     """
 
     finished: Sequence[Finished]
@@ -300,7 +300,7 @@ def _moves(
 def check_paths(
     run: RunContext, unit: WorkUnit, files: Sequence[StagedFile], filesystem: Filesystem
 ) -> None:
-    """Raise if a final path of a work unit's files would be too long; for tasks.
+    """Raise if a final path of a work unit's files would be too long; tasks call this.
 
     Raises:
         WriteError: a path would be too long.

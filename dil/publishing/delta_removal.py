@@ -3,7 +3,7 @@
 The log distinguishes a path with a deletion vector from the same path without it, and the library's
 remove action cannot name the vector. So this module writes a transaction that only removes files,
 with the vectors that the log's add actions name. If the module does not know the form of the log,
-or a rule for its writers, it removes no such file.
+or a rule for the log's writers, it removes no file with a vector.
 
 Source: the Delta transaction protocol, "Delta Log Entries", "Checkpoints", "Add File and Remove
 File", "Transaction Identifiers", "Commit Provenance Information", "Table Features".
@@ -92,7 +92,7 @@ def write_removal(
     adds: Iterable[Mapping[str, Any]],
     intent: Intent,
 ) -> None:
-    """Write the table's next version, which removes these files and has the publish of an intent.
+    """Write the table's next version, which removes these files and records an intent's publish.
 
     Raises:
         CommitFailedError: another writer committed first.

@@ -28,9 +28,9 @@ Bounds = tuple[object, object]
 def statistics(file: pq.ParquetFile) -> str:
     """Return a file's row count, and the null counts and bounds of its flat columns, as JSON.
 
-    It gives all bounds or none, and an empty set of bounds for a record. If a bound were missing,
-    Delta's library would compare the column to null in a filter of its own, and would find no row
-    of the file.
+    The text has all these bounds or none; a record has an empty set of bounds. If the bounds of one
+    column were missing, the filter of Delta's library would compare the column to null, and would
+    find no row of the file.
     """
     footer, schema = file.metadata, file.schema_arrow
     least: dict[str, object] = {}

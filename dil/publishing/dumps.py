@@ -78,9 +78,9 @@ def without_clashes(
     """Return a run's reports; work units that dumped under the same name become failures.
 
     Otherwise chance would decide which file stays: the next attempt of one work unit would replace
-    the published file of the other. A file also clashes with one that needs a folder of
-    the same name. If ``folds_names`` is true, names that differ only in letter case or in the form
-    of accents clash too.
+    the published file of the other. A file also clashes with a file that needs a folder of the same
+    name. If ``folds_names`` is true, names that differ only in letter case or in the form of
+    accents clash too.
     """
     key = _folded if folds_names else str
     owners: dict[str, set[str]] = defaultdict(set)
@@ -150,12 +150,13 @@ def without_seizures(
     *,
     folds_names: bool = False,
 ) -> tuple[TaskReport, ...]:
-    """Return a run's reports; work units that take names of others' live files become failures.
+    """Return a run's reports; work units that take names of other units' files become failures.
 
-    A work unit fails if its file has the name of another file that the source still lists, because
-    each of the two would replace the other. Files of all other work units are replaced, and one
-    note counts them. If ``folds_names`` is true, a work unit also fails if its name differs from a
-    live file's name only in letter case, because the store would replace one by the other.
+    A work unit fails if its file has the name of a live file of another unit that the source still
+    lists, because each of the two would replace the other. If the source no longer lists the other
+    unit, its live file is replaced, and one note counts such files. If ``folds_names`` is true, a
+    work unit also fails if its file's name differs from a live file's name only in letter case,
+    because the store would replace one file by the other.
 
     Args:
         job: The job of the run.
@@ -197,7 +198,7 @@ def without_seizures(
 def without_case_clashes(
     spec: PublishingSpec, reports: Sequence[TaskReport], filesystem: Filesystem
 ) -> Sequence[TaskReport]:
-    """Return the reports; a work unit fails if its name differs from a live one only in case."""
+    """Return the reports; a work unit fails if its name differs from a live name only in case."""
     if not any(map(_names, reports)):
         return reports
     root = dump_path(spec, "")

@@ -60,7 +60,7 @@ class FileDestination(Destination):
         return manifest.newest(self._filesystem, self._folder).sequence + 1
 
     def landed(self, source: str) -> int:
-        """Return the largest number of a commit of a source, -1 if there is no commit."""
+        """Return the largest number of a source's commits, -1 if the source has no commit."""
         return manifest.newest(self._filesystem, self._folder).landed.get(source, -1)
 
     def uri(self, path: str) -> str:

@@ -35,7 +35,7 @@ def newer_dataset(
 ) -> str:
     """Return the problem if the dataset has commits that the state lacks, else "".
 
-    ``destination`` belongs to ``spec``; the caller may pass one that it has already.
+    ``destination`` belongs to ``spec``; a caller that has it already may pass it.
     """
     destination = destination or destination_for(spec, filesystem)
     older = _older_copy(job, store, spec, filesystem, destination)

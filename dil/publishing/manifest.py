@@ -64,8 +64,8 @@ EMPTY = Manifest(_WITHOUT_UNITS, -1, "", ())
 def newest(filesystem: Filesystem, dataset_dir: str) -> Manifest:
     """Return the newest manifest, EMPTY if the dataset has none.
 
-    Numbers have no gaps, so the search upwards from the hint also finds manifests that a crash kept
-    out of the hint.
+    Numbers have no gaps. So the search upwards from the hint also finds a manifest if a crash
+    prevented the change of the hint.
 
     Raises:
         StateError: a newer version wrote a manifest, or a manifest is damaged.

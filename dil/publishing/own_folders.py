@@ -47,7 +47,7 @@ def split_runs(
 ) -> tuple[list[RunRecord], list[RunRecord]]:
     """Return the runs that staged in the job's staging, and the runs that staged elsewhere.
 
-    The record of a run that staged elsewhere was edited, or the job published elsewhere before. The
+    If a run staged elsewhere, its record was edited, or the job published elsewhere before. The
     files there are left alone.
     """
     runs = list(runs)
@@ -93,7 +93,7 @@ def outside_files(
 def refuse_outside_files(
     commit: Commit, spec: PublishingSpec, job_name: str, filesystem: Filesystem
 ) -> None:
-    """Raise if a commit touches a file outside of the job's folders, before it is decided.
+    """Raise if an undecided commit touches a file outside of the job's folders.
 
     Raises:
         WriteError: the commit touches such a file; the message names the first one. Nothing was

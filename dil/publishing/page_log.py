@@ -26,7 +26,7 @@ _COPIED_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class LogOwner:
-    """The values that must be equal if a later attempt is to continue; times are epoch ms UTC.
+    """A later attempt may continue only if these values are equal; times are epoch ms UTC.
 
     ``low`` and ``high`` are 0 if no request depends on the window. ``full_extract`` is true only if
     the run is full and its requests differ from an incremental run's. ``last_high`` is the end of
@@ -56,7 +56,7 @@ class LoggedFile:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRequest:
-    """A payload row that was put aside, by the number of its request, and the receiver's answer.
+    """A payload row that was put aside: the number of its request, and the receiver's answer.
 
     A later attempt reads the row itself again from the payload input.
     """
@@ -146,7 +146,7 @@ def read_log(filesystem: Filesystem, folder: str) -> PageLog | None:
 
 
 def best_log(filesystem: Filesystem, unit_folder: str, owner: LogOwner) -> PageLog | None:
-    """Return the log with the most progress among a work unit's attempts, None without one."""
+    """Return the log with the most progress among a work unit's attempts, None if there is none."""
     found = [
         log
         for attempt in filesystem.folders(unit_folder)
@@ -181,14 +181,14 @@ def drop_logs(filesystem: Filesystem, staging_dir: str, signatures: Collection[s
 
 
 def keep_logs(filesystem: Filesystem, staging_dir: str, owed: Collection[str]) -> bool:
-    """Delete a run's staging, except the logs of work units that are still owed.
+    """Delete a run's staging, except the logs of the work units in ``owed``.
 
     Args:
         filesystem: The filesystem of the staging folder.
         staging_dir: The run's staging folder.
         owed: The signatures of work units that a later run continues.
 
-    Returns: Whether any log was kept; if False, no log was worth keeping, and nothing was deleted.
+    Returns: Whether any log was kept; if False, there was no log to keep, and nothing was deleted.
     """
     logs = _logs(filesystem, staging_dir)
     kept = {log.folder for log in logs if log.last.owner.signature in owed}

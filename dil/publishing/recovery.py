@@ -50,12 +50,12 @@ class UnfinishedUnits:
     """Work units that a run planned and did not finish.
 
     Attributes:
-        failed: Work units that earlier runs read in part, and the remainders that a backfill hides.
-            They are recorded as failed, because otherwise they would look up to date as soon as a
-            newer partition is published (rules P19 and P20). Other work units have no record, so
-            they stay due.
-        low: The earliest partition start among all of these and the work units left out of the
-            plan. The dataset's watermark stays below it.
+        failed: Work units that earlier runs read in part, and the unread parts of partitions that a
+            backfill went beyond. They are recorded as failed, because otherwise they would look up
+            to date as soon as a newer partition is published (rules P19 and P20). Other work units
+            have no record, so they stay due.
+        low: The earliest partition start among all unfinished work units and the work units left
+            out of the plan. The dataset's watermark stays below it.
         missed: Work units that no run reads; they are recorded as missed.
     """
 
@@ -129,7 +129,8 @@ def resumable(
 ) -> dict[str, str]:
     """Return, by signature, the folders in which runs kept pages of these work units.
 
-    The last run's folder counts. If its pages are not fresh enough, the text is empty.
+    The last run's folder counts. If its pages are not fresh enough, an empty text takes the place
+    of the folder.
     """
     logs: dict[str, PageLog] = {}
     for run in runs:

@@ -1,6 +1,7 @@
-"""Finds files that another program rewrote, so that the work units of their rows are unknown.
+"""Finds files that another program rewrote: the work units of their rows are unknown.
 
-The other program replaced files of the job by its own. Rows that are read again would be doubled.
+The other program replaced the job's files by its own files. If a run read these rows again, they
+would be doubled.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def rewritten_units(
     signatures: Iterable[str],
     altered: Iterable[PublishedFile] = (),
 ) -> StateError | None:
-    """Return why work units cannot be replaced, if another program may hold their rows; else None.
+    """Return an error if files of another program may hold rows of these work units, else None.
 
     Args:
         job: The name of the job.
@@ -77,7 +78,7 @@ def refuse_rewritten(
     files: Iterable[PublishedFile],
     signatures: Iterable[str],
 ) -> None:
-    """Raise if work units cannot be replaced because another program may hold their rows.
+    """Raise if files of another program may hold rows of work units that are to be replaced.
 
     The arguments are as for ``rewritten_units``.
 

@@ -1,9 +1,9 @@
 """A start marker shows a later execution that rows may have been sent (rule U22).
 
-A task writes it for a work unit whose rows must not be sent twice, before it sends the first row.
-The marker is outside of the runs' staging folders, because it must outlive them. A run that finds
-it knows that an attempt began but recorded no end, or ended without knowing which rows the receiver
-accepted.
+A task writes the marker for a work unit whose rows must not be sent twice, before the task sends
+the first row. The marker is outside of the runs' staging folders, because it must outlive them. A
+marker tells a later run that an attempt began but recorded no end, or that the attempt ended
+without knowing which rows the receiver accepted.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def forget(filesystem: Filesystem, folder: str, commit: Commit) -> None:
 
 
 def forget_committed(filesystem: Filesystem, folder: str, runs: Iterable[RunRecord]) -> None:
-    """Delete markers of rows that these runs sent and committed, in case a kill prevented it.
+    """Delete markers of rows that these runs sent and committed, if a kill left such markers.
 
     A marker stays if its result is still in staging: these rows were not published, even if the
     run committed others.

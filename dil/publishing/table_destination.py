@@ -83,7 +83,7 @@ class TableLog(Protocol):
         """
 
     def make_durable(self, intent: Intent) -> None:
-        """Return when a power failure can no longer destroy the files written since the intent."""
+        """Make the files written since the intent durable, so that they survive a power failure."""
 
     def marks_deleted_rows(self) -> bool:
         """Return whether another program may mark rows as deleted outside of the data files."""
@@ -155,7 +155,7 @@ class TableDestination(Destination):
             return log.next_sequence()
 
     def landed(self, source: str) -> int:
-        """Return the largest number of a commit of a source, -1 if there is no commit."""
+        """Return the largest number of a source's commits, -1 if the source has no commit."""
         newest = manifest.newest(self._filesystem, layout.dataset_dir(self._spec))
         return newest.landed.get(source, -1)
 
@@ -164,7 +164,7 @@ class TableDestination(Destination):
         return self._filesystem.uri(path)
 
     def lost(self, intent: Intent) -> tuple[Move, ...]:
-        """Return the moves whose file is nowhere any more; empty if the table has the commit."""
+        """Return the moves whose file no longer exists; empty if the table has the commit."""
         with self._log() as log:
             if log.has(intent):
                 return ()

@@ -148,7 +148,7 @@ def refuse_plain_files(filesystem: Filesystem, spec: PublishingSpec) -> None:
 
 
 def refuse_gone(spec: PublishingSpec, gone: Collection[str]) -> None:
-    """Raise if a commit replaces files that the table does not have, before it is decided.
+    """Raise if an undecided commit replaces files that the table does not have.
 
     Raises:
         CommitConflictError: the table lacks a file; nothing was published, and a new plan may fit.

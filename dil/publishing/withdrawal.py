@@ -68,7 +68,8 @@ def bring_back(
     """Return the moves that bring the files of an act back into the dataset.
 
     Raises:
-        StateError: a copy no longer exists, or a later dumped file has a file's name.
+        StateError: a copy no longer exists, or a later dumped file has the name of one of the
+            files.
     """
     folder = act_folder(spec, act_id)
     moves = tuple(move for move in _kept(filesystem, folder) if move.target.uri in uris)
@@ -107,7 +108,7 @@ def copies(
 def keep_copies(
     filesystem: Filesystem, spec: PublishingSpec, moves: Iterable[Move]
 ) -> tuple[Move, ...]:
-    """Make an undo repeatable that is given up; return the moves of files that are not copies.
+    """Make an undo that is given up repeatable; return the moves of files that are not copies.
 
     Copies that were moved into the dataset return to their folder. All copies get other names
     there, so that a driver that decided these moves and wakes up later finds none of them. A file

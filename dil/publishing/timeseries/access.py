@@ -115,7 +115,7 @@ class TimeseriesAccess(Access):
         return self._attempts.run(self._labels)
 
     def expired(self, before: int) -> tuple[PublishedFile, ...]:
-        """Return the live files of labels that end before epoch ms UTC."""
+        """Return the live files of labels that end before an instant in epoch ms UTC."""
         gone = {each.label for each in self.labels() if each.is_over(before)}
         return tuple(file for file in self.live() if file.timelabel in gone) if gone else ()
 

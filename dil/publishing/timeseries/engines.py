@@ -103,10 +103,10 @@ class Tables(ABC):
         del connection
 
     def require_own(self, connection: Connection) -> None:
-        """Raise if another ``ms.timeseries.physical`` made the base.
+        """Raise if the base was made with another ``ms.timeseries.physical``.
 
         Raises:
-            ConfigError: another ``ms.timeseries.physical`` has made it.
+            ConfigError: the base was made with another value of that property.
         """
         del connection
 
@@ -154,11 +154,11 @@ class Tables(ABC):
         return list(entry.columns)
 
     def hold(self, connection: Connection) -> None:
-        """Hide a transaction's labels from readers until all are loaded, if the view does not."""
+        """Hide a transaction's labels until all are loaded, if the view does not hide them."""
         del connection
 
     def attach(self, connection: Connection, coming: Mapping[TableName, Sequence[str]]) -> None:
-        """Attach tables with their final names to the base, if the view does not name them."""
+        """Attach tables with their final names to the base, if the view reads only the base."""
         del connection, coming
 
     def drop(self, connection: Connection, table: TableName) -> None:
@@ -313,10 +313,10 @@ class PostgresqlTables(Tables):
     def bound(
         self, connection: Connection, table: TableName, column: TableColumn, window: Interval
     ) -> None:
-        """Add a CHECK of constants: with an expression PostgreSQL could skip no table (rule T23).
+        """Add a CHECK of constants: PostgreSQL skips no table by an expression (rule T23).
 
-        Rows that an earlier configuration put here, by other times, may be outside of the window.
-        Then no CHECK is added, because a decided publish can no longer be refused.
+        An earlier configuration may have chosen the label by other times, so that rows are outside
+        of the window. Then no CHECK is added, because a decided publish can no longer be refused.
         """
         low, high = (self._literal(column, at) for at in (window.low, window.high))
         if not low:
@@ -382,7 +382,7 @@ class PostgresqlTables(Tables):
                 )
 
     def require_view(self, connection: Connection, base: Table) -> None:
-        """Raise if columns of a view change that other views read."""
+        """Raise if columns of the view change and other views read it."""
         before = self.dialect.table(connection, self.names.view)
         if _only_adds(self.view(base), before):
             return

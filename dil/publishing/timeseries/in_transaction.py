@@ -1,7 +1,7 @@
 """Loads and shows labels in one transaction: PostgreSQL, DuckDB, SQLite (rule T25).
 
-On a server each label is loaded before the transaction, which then only changes names, so that
-readers wait only for moments.
+On a server each label is loaded before the transaction. The transaction then only changes names, so
+that readers wait only for moments.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def carry_out(series: TimeseriesTable, connection: Connection, intent: Intent) -
 
 
 def drop_empty(series: TimeseriesTable, connection: Connection, labels: frozenset[str]) -> None:
-    """Drop labels without rows, which therefore have no files that a commit could remove."""
+    """Drop labels that have no rows, and so no files that a commit could remove."""
     series.tables.lock(connection)
     series.tables.require_own(connection)
     base = series.base(connection)

@@ -177,7 +177,7 @@ class TimeseriesTable:
         entries: Iterable[LabelEntry],
         dropped: frozenset[str],
     ) -> bool:
-        """Record a commit and commit it; if it was recorded already, roll back and return False.
+        """Record a commit and end the transaction; roll back and return False if it is recorded.
 
         Raises:
             CommitLostError: it is unknown whether the database committed.

@@ -43,7 +43,7 @@ class Attempts:
         self._place = place
 
     def run(self, work: Callable[[Connection], T]) -> T:
-        """Return the result of repeatable work; a transaction that it leaves open is rolled back.
+        """Return the result of repeatable ``work``; if it leaves a transaction open, roll back.
 
         Raises:
             WriteError: the database did not do the work.

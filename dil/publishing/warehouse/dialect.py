@@ -62,7 +62,8 @@ class Table:
     """A table that exists; ``unique`` are the columns of each primary key or unique index.
 
     ``problem`` is the reason why rows cannot be published to it, empty if they can. ``heir`` is a
-    table that inherits from it, whose rows are read and deleted with its own rows.
+    table that inherits from it; a statement that reads or deletes rows of the table also affects
+    the heir's rows.
     """
 
     columns: tuple[TableColumn, ...]
@@ -161,7 +162,7 @@ class Dialect(ABC):
     ) -> str:
         """Return the statement that changes a column's type, empty if no statement can.
 
-        With ``attributes``, it keeps these other attributes of the column.
+        If ``attributes`` are given, the statement keeps these other attributes of the column.
         """
 
     @abstractmethod
@@ -225,7 +226,7 @@ class Dialect(ABC):
         return ""
 
     def any_of(self, column: str, values: Sequence[str]) -> tuple[str, Sequence[str]]:
-        """Return the condition that a column holds one of some texts, and its values."""
+        """Return the condition that a column holds one of some texts, and the values in it."""
         return f"{self.quote(column)} IN ({', '.join(MARK for _ in values)})", values
 
     def temporary(self, name: str, clause: str, select: str) -> str:

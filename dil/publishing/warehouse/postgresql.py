@@ -182,7 +182,7 @@ class PostgresqlDialect(Dialect):
         )
 
     def missing_right(self, connection: Connection, name: TableName, rights: Sequence[str]) -> str:
-        """Return the statement for missing rights, which the server shows."""
+        """Return the statement that grants the missing rights; the server shows them."""
         schema = name.schema
         exists = connection.rows(_SCHEMA, schema)
         if not exists:
