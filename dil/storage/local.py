@@ -48,8 +48,8 @@ _UMASK = _umask()
 class LocalFilesystem(Filesystem):
     """The operating system's files; durable through fsync of files and folders.
 
-    Files that only the job's user may read have the mode 600, their folders 700: staging, which has
-    session keys, and records of requests with their answers. If ``is_private`` is true, all files
+    Only the job's user may read staging, which has session keys, and records of requests with their
+    answers: these files have the mode 600, their folders 700. If ``is_private`` is true, all files
     and folders have these modes. A file that is moved out of staging gets the mode that the umask
     allows, unless another mode is given.
     """
@@ -86,7 +86,7 @@ class LocalFilesystem(Filesystem):
             self.sync_folders([str(temporary.parent)])
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Write a file beside the target, then link it: O_EXCL alone would show a part of it."""
+        """Write a file beside the target, then link it: O_EXCL alone would show a partial file."""
         with _as_write_error(path):
             temporary = self._write_beside(path, data)
             try:

@@ -15,7 +15,7 @@ _TRIES = 4
 
 
 class RemoteReader(io.RawIOBase, ABC):
-    """A position in one version of a file; the service's subclass reads the data there."""
+    """A position in one version of a file; a subclass for the service reads the data there."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """HDFS as a filesystem; its paths are ``webhdfs://host:port/path``, ``swebhdfs:`` or ``hdfs:``.
 
-A new file gets its name by a rename, which never replaces another file unless the caller asks for
-it. Folders, permissions and moves are real. Links are not followed: HDFS has none.
+A new file gets its name by a rename. The rename replaces another file only if the caller asks for
+that. Folders, permissions and moves are real. Links are not followed: HDFS has none.
 """
 
 from __future__ import annotations

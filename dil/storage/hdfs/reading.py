@@ -37,7 +37,7 @@ class FileReader(RemoteReader):
         return self._state.size
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Set and return the position; relative to the end, the size counts as returned."""
+        """Set and return the position; after a seek from the end, no newer file is read instead."""
         self._is_settled = self._is_settled or whence == io.SEEK_END
         return super().seek(offset, whence)
 

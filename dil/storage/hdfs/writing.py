@@ -129,7 +129,7 @@ class HdfsFileWriter(PartWriter):
 def give_name(
     client: WebHdfs, temporary: str, path: str, state: FileState, *, over: bool = False
 ) -> None:
-    """Rename a written file to its final name; an existing file is replaced only with ``over``.
+    """Rename a written file to its final name; replace an existing file only if ``over`` is true.
 
     If an answer was lost and the hidden name is gone at the next try, the inode shows whether the
     target is this file.

@@ -152,7 +152,7 @@ class ObjectFilesystem(Filesystem):
         self._address.place(path)
 
     def options_of(self, path: str) -> Mapping[str, str]:
-        """Return the options by which other libraries reach the objects."""
+        """Return the options with which other libraries reach the objects."""
         return self._bucket(self._address.place(path)).options()
 
     def _bucket(self, place: ObjectPath) -> Bucket:

@@ -56,7 +56,7 @@ class S3Bucket(Bucket):
         return ObjectState(answer["ContentLength"], answer["ETag"], note)
 
     def reader(self, key: str) -> ObjectReader:
-        """Return a stream over one answer, which continues to the end of the object."""
+        """Return a stream over one answer that continues to the end of the object."""
         return ObjectReader(self._client, self._of(key))
 
     def put(self, key: str, data: bytes) -> None:
@@ -64,7 +64,7 @@ class S3Bucket(Bucket):
         self._put(key, data)
 
     def create(self, key: str, data: bytes) -> bool:
-        """Write an object unless it exists, by a request with a condition; return whether new."""
+        """Write an object unless it exists, by a conditional request; return whether it was new."""
         self._require_obedience(key)
         return self._created(key, data)
 

@@ -19,7 +19,7 @@ _AWS = re.compile(r"https?://(?:[^/]*\.)?amazonaws\.com(?:\.cn)?(?::\d+)?/?", re
 
 @dataclass(frozen=True, slots=True)
 class S3Connection:
-    """A client, and the session whose credentials it uses."""
+    """A client, and the session whose credentials the client uses."""
 
     session: Any
     client: Any
