@@ -1,4 +1,4 @@
-"""Maps Arrow types of other systems to the few types of the typed form (rule F19)."""
+"""Maps the Arrow types of other systems to the few types of the typed form (rule F19)."""
 
 from __future__ import annotations
 
