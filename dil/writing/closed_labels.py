@@ -16,7 +16,8 @@ from dil.writing.row_labels import RowLabels
 class ClosedLabelRows:
     """Takes the rows of closed timelabels out of batches, and writes them as late rows.
 
-    Only labels closed at the start of the run count, so a repeated attempt takes out the same rows.
+    Only labels that were closed at the start of the run count, so a repeated attempt takes out the
+    same rows.
     """
 
     def __init__(

@@ -34,9 +34,9 @@ Key: TypeAlias = "tuple[str | None, ...]"
 class RowPartitioning:
     """The columns that distinguish rows, and the number of open files.
 
-    ``fields`` are the columns; if ``keeps_columns`` is true, they stay in the files. ``folder`` is
-    the folder of the rows if labels do not separate them; the rows' own folders are below it.
-    ``labels_name_folders`` puts files into the lake folder of their label.
+    ``fields`` are the columns; if ``keeps_columns`` is true, they stay in the files. If labels do
+    not separate rows, ``folder`` is their folder, and the folders of the column values are below
+    it. ``labels_name_folders`` puts files into the lake folder of their label.
     """
 
     fields: tuple[str, ...] = ()
@@ -51,9 +51,9 @@ class PartitionedWriter:
 
     At most ``partitioning.most_open`` files are open; rows of other keys wait in memory. When too
     many rows wait, the rows of the largest waiting key are written, and the file that got no rows
-    for the longest time is ended. When the open files hold too much, the largest is ended.
-    ``finish`` merges the small files that result. Runs in a task; memory is bounded by twice
-    HELD_BYTES and a batch.
+    for the longest time is ended. When the open files hold too many bytes in memory, the largest
+    file is ended. ``finish`` merges the small files that result. Runs in a task; memory is bounded
+    by twice HELD_BYTES and a batch.
     """
 
     def __init__(self, output: OutputFolder, partitioning: RowPartitioning) -> None:

@@ -1,9 +1,9 @@
 """Writes payload rows that the receiver refused, as JSON lines beside an attempt's staged files.
 
 The lines are published together with the attempt's files, but they are not live files of the
-dataset. Each line is the row with one more member, ``_failed``. ``ms.secondary.input`` can read
-the files as payload rows again; if its ``fields`` do not name ``_failed``, that member is not sent
-again.
+dataset. Each line is the row with one more member, ``_failed``. ``ms.secondary.input`` can read the
+files as payload rows again; if the ``fields`` of that input do not name ``_failed``, this member is
+not sent again.
 """
 
 from __future__ import annotations

@@ -133,7 +133,8 @@ class StagedWriter:
     ) -> None:
         """Continue the files of an earlier attempt; their names are as ``path`` returns them.
 
-        ``schema`` and ``seen`` are from its ``mark``. Call it before the first ``write``.
+        ``schema`` and ``seen`` are from the ``mark`` of that attempt. Call it before the first
+        ``write``.
         """
         self._has_checkpoint = True
         self._numbers.next = len(files)
