@@ -31,7 +31,7 @@ _HOURS_ONLY = 3
 
 
 def exact_instants(texts: pa.Array, zone: str, digits: int) -> pa.Array:
-    """Return epoch microseconds of dates with a time or at midnight; null for other texts.
+    """Return epoch microseconds of dates with a time, or of midnight; null for other texts.
 
     Args:
         texts: ISO 8601 texts; a text without an offset is in ``zone``.

@@ -66,7 +66,7 @@ class Values:
     def leaf_type(
         self, word: str, stored: pa.DataType, declared: DataType | None, path: str
     ) -> pa.DataType:
-        """Return the typed form of a flat column: from its type word, else from its Arrow type."""
+        """Return a flat column's typed form by its type word or, without a word, its Arrow type."""
         if word in _TEMPORAL:
             is_text = pa.types.is_string(stored) or pa.types.is_integer(stored)
             return INSTANT if is_text and self._keeps_instants else TYPED_WORDS[word]
