@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 def apply_steps(
     work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem
 ) -> PublishableResults:
-    """Return merged results of one schema; repeats the work of earlier attempts from scratch.
+    """Return merged results of one schema; an earlier attempt's work is repeated from scratch.
 
     Raises:
         DilError: as in ``reshape``.
