@@ -188,7 +188,8 @@ def abandon(
 def _with_event_time_of_before(rest: Intent, store: StateStore) -> Intent:
     """Return the rest of a publish with the event-time checkpoints from before the publish.
 
-    Otherwise rows that are read again would be late by a watermark that they moved themselves.
+    Otherwise rows that are read again would count as late, by a watermark that they moved
+    themselves.
     """
     checkpoints = {
         kind: members if kind == STREAM else store.checkpoint(kind)
@@ -200,8 +201,9 @@ def _with_event_time_of_before(rest: Intent, store: StateStore) -> Intent:
 def _fence(intent: Intent, destination: Destination) -> None:
     """Prevent a driver that wakes up later from publishing files that are given up.
 
-    Some dumped files may stay; their commit takes the number of the intent. A publish of only
-    put-aside rows takes no number, but its files are gone when the driver looks for them.
+    Some dumped files may stay; then a commit with these files takes the number of the intent. A
+    publish of only put-aside rows takes no number, but its files are gone when the driver looks for
+    them.
     """
     if not (intent.commit.moves or intent.commit.removes):
         return
@@ -222,8 +224,8 @@ def _all_units(files: Iterable[PublishedFile]) -> set[str]:
 def _with_sharers(lost: set[str], commit: Commit) -> set[str]:
     """Return the lost work units and all work units that share a file with them.
 
-    A published file has the rows of all its work units or of none. A live file that should be
-    rewritten without some of them stays unchanged.
+    A published file has the rows of all its work units or of none. If a live file should be
+    rewritten without some work units, it stays unchanged.
     """
     files = (*(move.target for move in commit.moves), *commit.removes)
     shared = [file.signatures for file in files if file.is_shared]
@@ -245,7 +247,7 @@ def _rest_of(
 
 
 def _dropped(intent: Intent, rest: Intent) -> list[Move]:
-    """Return the moves of a publish that its rest lacks."""
+    """Return the moves of a publish that are not in its rest."""
     sources = {move.source for move in rest.commit.all_moves}
     return [move for move in intent.commit.all_moves if move.source not in sources]
 
@@ -304,7 +306,7 @@ def _delete_paths(uris: Iterable[str], filesystem: Filesystem) -> None:
 
 
 def _return(move: Move, filesystem: Filesystem) -> None:
-    """Move a file of a backfill back to its place before, so that it can be published again."""
+    """Move a file of a backfill back to its earlier place, so that it can be published again."""
     path = filesystem.path_of(move.target.uri)
     if filesystem.exists(move.source):
         if not move.target.is_dump:
@@ -314,7 +316,7 @@ def _return(move: Move, filesystem: Filesystem) -> None:
 
 
 def _put_back(asides: Iterable[Move], strange: Collection[str], filesystem: Filesystem) -> None:
-    """Move rows that an act put aside or brought back to their places before the act."""
+    """Move rows back to their places before an act that put them aside or brought them back."""
     for move in asides:
         if {move.source, move.target.uri}.isdisjoint(strange):
             path = filesystem.path_of(move.target.uri)

@@ -122,7 +122,7 @@ def _is_read(move: Move, own: Collection[str], read: Collection[str]) -> bool:
 def _without(
     commit: Commit, labels: Collection[str], own: Collection[str], read: Collection[str]
 ) -> tuple[Commit, dict[str, int]]:
-    """Return a commit without changes to these labels, and the number of its left-out rows."""
+    """Return a commit without changes to these labels, and the number of rows left out by label."""
 
     def stays(move: Move) -> bool:
         return not (move.source in own and move.target.timelabel in labels)

@@ -192,11 +192,11 @@ class DeltaCommits:
         log.warning(what, words(error))
 
     def _schema_after(self, known: Schema | None, commit: Commit, live: frozenset[str]) -> Schema:
-        """Return exactly the columns that the table has after a commit.
+        """Return the columns that the table has after a commit.
 
         Raises:
-            WriteError: a column's type would change while files with the old type stay, or its name
-                would change only in capital letters.
+            WriteError: a column's type would change while files with the old type stay, or a
+                column's name would differ from the table's name only in letter case.
         """
         if known is not None and not commit.schema:
             return known

@@ -143,7 +143,7 @@ def _remove(add: Mapping[str, Any], commit: Commit) -> JsonObject:
 
 
 def _newest_checkpoint(filesystem: Filesystem, log: str, version: int) -> tuple[int, list[str]]:
-    """Return the version of the newest whole checkpoint and its files; -1 without a checkpoint.
+    """Return the version of the newest whole checkpoint and its files; -1 if there is none.
 
     A checkpoint whose name has a UUID does not count.
     """

@@ -230,7 +230,7 @@ def _owners(job: Job, reports: Sequence[TaskReport], filesystem: Filesystem) -> 
 
 
 def _is_other(job: Job, owner: str | None, report: TaskReport) -> bool:
-    """Return whether the work unit ``owner`` has another source file than a report.
+    """Return whether the source file of work unit ``owner`` is not the source file of a report.
 
     Another version of the same file does not count as another file. Without time partitions, the
     same unit with another start of its range does not count either.

@@ -96,8 +96,8 @@ class FileDestination(Destination):
     def _delete(self, files: Iterable[PublishedFile], folder: str) -> None:
         """Delete files that are not live.
 
-        A dumped file has overwritten the file that it replaces. Other files may be live again by an
-        undo, if another driver finished the publish while this one slept.
+        A dumped file has overwritten the file that it replaces. Other files may be live again: if
+        another driver finished the publish while this one slept, an undo may have followed.
         """
         known = _LiveFiles(self._filesystem, folder)
 

@@ -163,8 +163,8 @@ def refuse_lost_state(
 def _ways_out(anew: str) -> str:
     """Return the ways to make state and dataset agree, as the advice of a message.
 
-    A run with window_replace is not one of them: the next run would append the rows that this run
-    leaves out.
+    To run once with window_replace is not one of these ways: the next run would append the rows
+    that this run leaves out.
     """
     restore = (
         "Nothing was changed. Restore the newest copy of the state: dil state restore JOB.conf"

@@ -79,7 +79,7 @@ def newest(filesystem: Filesystem, dataset_dir: str) -> Manifest:
 
 
 def _hinted(filesystem: Filesystem, dataset_dir: str) -> int:
-    """Return a number near the newest manifest's number, -1 without a hint."""
+    """Return a number near the newest manifest's number, -1 if there is no hint."""
     hint = _content(filesystem, f"{_meta(dataset_dir)}/current.json")
     return -1 if hint is None else msgspec.json.decode(hint, type=_Hint).sequence
 

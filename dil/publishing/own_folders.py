@@ -218,7 +218,7 @@ class _Limits:
 
     @cached_property
     def _of_others(self) -> tuple[str, ...]:
-        """Return the folders beside the dataset that belong to another dataset with such a name."""
+        """Return the folders beside the dataset that, by their names, belong to another dataset."""
         return tuple(each for each in self._beside if is_other_dataset(each, self._filesystem))
 
     def _path(self, uri: str) -> str | None:

@@ -85,7 +85,7 @@ def _enter(
     before: _Entries,
     taken_over: Sequence[tuple[str, str]],
 ) -> None:
-    """Write an owner's entry, unless an entry that it does not replace forbids it."""
+    """Write an owner's entry, unless another entry, which stays, forbids that."""
     meta = f"{dataset_dir}/{META}"
     _refuse_others(before, owner, dataset_dir)
     known = before.get((owner.job, owner.store))

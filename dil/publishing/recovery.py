@@ -186,7 +186,7 @@ class SentResults:
 def _by_range(
     results: Iterable[StagedResult], digests: Collection[str]
 ) -> Mapping[tuple[str, int, int], StagedResult]:
-    """Return the results of these configurations, by the values that an adoption compares."""
+    """Return the results with these configurations, by the values that an adoption compares."""
     return {
         (each.work_unit.signature, each.work_unit.low, each.work_unit.high): each
         for each in results

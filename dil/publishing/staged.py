@@ -174,7 +174,7 @@ def _content(filesystem: Filesystem, path: str) -> bytes:
 
 
 def _decoded(data: bytes, sizes: Mapping[str, int] | None) -> StagedResult | None:
-    """Return a result, None unless all its files exist; ``sizes`` None omits that check."""
+    """Return a result, None if a file of it is missing; None as ``sizes`` omits that check."""
     try:
         result = msgspec.json.decode(data, type=StagedResult)
     except msgspec.MsgspecError:

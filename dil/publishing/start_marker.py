@@ -137,7 +137,7 @@ class StartMarker:
         return mark.run_id == self._run.run_id or bool(self._run.resume_from.get(self._signature))
 
     def _answers(self, mark: StartMark) -> str:
-        """Return words about the place of the answers; a publish would have deleted the marker."""
+        """Return words that say where the answers are; a publish would have deleted the marker."""
         if read_result(self._filesystem, mark.folder) is not None:
             return f"its answers are staged in {mark.folder} and not published"
         return f"its answers in {mark.folder} no longer exist, and were not published"

@@ -104,7 +104,8 @@ def _take_back_others(
 ) -> None:
     """Show each label by its table in the registry, not by the table of an unrecorded run.
 
-    The run that finishes such a run renames again. The ``old`` tables of recorded runs are dropped.
+    The run that finishes the unrecorded run renames again. The ``old`` tables of recorded runs are
+    dropped.
     """
     names, pairs, drops = series.names, [], []
     for name in tables.beginning_with(connection, names.making):
@@ -170,7 +171,7 @@ def _put_placeholder(
     name: TableName,
     base: Table,
 ) -> None:
-    """Create an empty table, unless the view may read a table of that name already."""
+    """Create an empty table, unless the view may already read a table of that name."""
     found = series.dialect.table(connection, name)
     is_ready = found is not None and found.columns == base.columns
     if not is_ready or tables.count(connection, name):

@@ -231,8 +231,8 @@ def _compact(series: TimeseriesTable, connection: Connection, switch: _Switch, b
 def _show(series: TimeseriesTable, connection: Connection, switch: _Switch, base: Table) -> None:
     """Change the view and the names; if a view follows tables, change the view first.
 
-    Readers of the view hold a lock on it, so this waits for the view first. If it already held a
-    table that such a reader waits for, both would be in a deadlock.
+    Readers of the view hold a lock on the view, so this function waits for the view first. If the
+    transaction already held a table for which a reader waits, both would be in a deadlock.
     """
     tables, view = series.tables, series.dialect.full(series.names.view)
     before = series.dialect.table(connection, series.names.view)

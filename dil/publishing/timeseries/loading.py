@@ -128,7 +128,7 @@ class TimeseriesTable:
     def _bound(
         self, connection: Connection, target: TableName, entry: LabelEntry, base: Table
     ) -> None:
-        """Limit a label's table to the label's times, if a column holds those times."""
+        """Limit a label's table to the label's times, if a column holds the times."""
         name = self.spec.labels.column if self.spec.labels is not None else ""
         for column in base.columns:
             if name and column.name == name:

@@ -131,7 +131,7 @@ class LateTable:
     def _own(self, commit: Commit) -> Commit:
         """Return a commit's changes to late rows; its files have their names or are still staged.
 
-        It has only the outcomes of work units whose older late rows are removed.
+        The result has only the outcomes of work units whose older late rows are removed.
         """
         gone = {unit_hash_in(uri) for uri in commit.late_removes}
         outcomes = (each for each in commit.run.outcomes if unit_hash(each.signature) in gone)

@@ -244,7 +244,7 @@ class Loading:
     def _empty(self, connection: Connection) -> None:
         """Delete all rows; readers see them until the commit.
 
-        TRUNCATE would be faster, and would keep readers waiting, or show them an empty table.
+        TRUNCATE would be faster, but it would keep readers waiting or show them an empty table.
         """
         self.records.forget_files(connection)
         if self.dialect.table(connection, self.table) is not None:

@@ -125,7 +125,7 @@ class TargetTable:
         return found
 
     def _fitting(self, column: TableColumn, data_type: pa.DataType, longest: int) -> TableColumn:
-        """Return the column in a form that holds values of a type, with text up to this length."""
+        """Return the column in a form that holds values of a type, and text up to this length."""
         kept, has = self.dialect.kept(data_type), column.type
         words = self._column(column.name, data_type).words
         wide = replace(column, type=kept, words=words, limit=None)
