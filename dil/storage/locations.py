@@ -168,7 +168,7 @@ def _gs_path(scheme: str, bucket: str, key: str) -> str:
 
 
 def _azure_path(scheme: str, authority: str, key: str) -> str:
-    """Return a path on Azure; all of Hadoop's forms of it mean the same blobs."""
+    """Return a path on Azure; all of Hadoop's forms of the path mean the same blobs."""
     del scheme
     match = _CONTAINER.fullmatch(authority.lower())
     if match is None:

@@ -1,7 +1,7 @@
 """Requests to name nodes, and to the data nodes to which they redirect.
 
 Source: Apache Hadoop 3, "WebHDFS REST API". Each operation may be sent again after its answer was
-    lost: the callers find out whether the first request was done.
+lost: the callers find out whether the first request was done.
 """
 
 from __future__ import annotations
@@ -251,8 +251,8 @@ class WebHdfs:
     ) -> requests.Response | _Failure:
         """Return one name node's answer to a request with the user's name or a Kerberos ticket.
 
-        A name node that requires a ticket accepts no user's name beside it; data nodes use the
-        credentials in its redirects.
+        A name node that requires a ticket accepts no user's name beside the ticket. Data nodes use
+        the credentials in the name node's redirects.
         """
         place = place_of(path)
         address = f"{server}{_quoted(place)}?"
@@ -305,7 +305,7 @@ class WebHdfs:
             )
 
     def _server(self, path: str) -> str:
-        """Return the name node to query first: the one that answered last."""
+        """Return the name node to query first: the name node that answered last."""
         place = place_of(path)
         return self._active.get(place.prefix, place.servers[0])
 

@@ -34,7 +34,7 @@ class HdfsFilesystem(Filesystem):
     """Files of HDFS over HTTP, as the user in HADOOP_USER_NAME.
 
     Picklable: each process makes its own client. ``part_bytes`` is the most bytes of a new file in
-        memory; ``blocks`` says how the cluster stores the file.
+    memory; ``blocks`` says how the cluster stores the file.
     """
 
     parallel_requests = 8

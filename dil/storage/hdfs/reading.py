@@ -42,7 +42,7 @@ class FileReader(RemoteReader):
         return super().seek(offset, whence)
 
     def _asked(self) -> requests.Response:
-        """Return the open answer at the position, for the file whose size is known.
+        """Return the open answer at the position; it belongs to the file whose size is known.
 
         The state is read after the data node's answer, so that the data belongs to that file. If
         another file took its place before the first byte was read, the new file is read.

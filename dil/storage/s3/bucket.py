@@ -151,10 +151,10 @@ class S3Bucket(Bucket):
         )
 
     def _require_obedience(self, key: str) -> None:
-        """Check that the service refuses a second object, before code relies on it; else raise.
+        """Raise if the service does not refuse a second object, before code relies on the refusal.
 
-        AWS refuses it. Other services may ignore the condition silently, and two writers would both
-        get the answer that they were first.
+        AWS refuses a second object. Other services may ignore the condition silently, and two
+        writers would both get the answer that they were first.
         """
         service = f"{self._at} {self._place.bucket}"
         if service in _obeying or is_of_aws(self._client):

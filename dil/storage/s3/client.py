@@ -61,7 +61,7 @@ def _changed_at(place: str) -> int:
 
 @lru_cache(maxsize=8)
 def _connected(*state: object) -> S3Connection:
-    """Return a new client; it is cached for each process and each state of its settings."""
+    """Return a new client; clients are cached for each process and each state of the settings."""
     del state
     try:
         import botocore.exceptions
