@@ -1,8 +1,8 @@
 """The audit: every request of an attempt as JSON lines, durable early (docs/egress.md).
 
 A request has two lines: ``request`` is durable before the request is sent, and ``answer`` is
-    written after the answer. A request without an answer line may have been sent. The files are
-    never staged and never deleted: requests of a failed attempt were sent, too.
+written after the answer. A request without an answer line may have been sent. The files are
+never staged and never deleted: requests of a failed attempt were sent, too.
 """
 
 from __future__ import annotations

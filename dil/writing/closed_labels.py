@@ -30,7 +30,8 @@ class ClosedLabelRows:
     ) -> None:
         """Take the function that labels rows; None if all rows have the label of their work unit.
 
-        ``watermark`` is the event-time watermark that judges rows, epoch ms UTC, None without one.
+        ``watermark`` is the event-time watermark that judges rows, epoch ms UTC, None if there is
+        none.
         """
         self._late = late
         self._labels = labels

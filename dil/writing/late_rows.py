@@ -109,7 +109,7 @@ class LateRows:
         self._writer.abort()
 
     def _labels_of(self, times: pa.Int64Array) -> pa.StringArray:
-        """Return the timelabels of event times; without a schedule, the work unit's label."""
+        """Return the timelabels of event times; if there is no schedule, the work unit's label."""
         label = self._unit.timelabel or ""
         found = None
         if self._labels is not None:

@@ -190,7 +190,7 @@ class PartitionedWriter:
     def _groups(
         self, batch: pa.RecordBatch, labels: pa.Array
     ) -> Iterator[tuple[Key, pa.RecordBatch]]:
-        """Yield the rows of each key as copies, so that none of them keeps the batch in memory."""
+        """Yield the rows of each key as copies, so that no key's rows keep the batch in memory."""
         rows = (
             batch if self._partitioning.keeps_columns else batch.drop_columns(self._present(batch))
         )

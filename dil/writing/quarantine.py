@@ -171,7 +171,7 @@ class QuarantineWriter:
 
 @dataclass(slots=True)
 class _Batch:
-    """The batch on its way through the steps: its page, its position there, the remaining rows."""
+    """The batch on its way through the steps: its page, its position in the page, its rows."""
 
     page: int
     first: int

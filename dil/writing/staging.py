@@ -142,7 +142,7 @@ class StagedWriter:
         self._widening.resume(schema, seen)
 
     def keep_checkpointed(self) -> None:
-        """Delete rows after the last checkpoint; the alternative to ``abort`` before a resume."""
+        """Delete the rows after the last checkpoint; unlike ``abort``, this allows a resume."""
         self._files.abandon_file()
         self._rewriting.delete()
 
