@@ -173,7 +173,7 @@ def _variable(
 def _pushed_down(
     batch: pa.RecordBatch, facts: PageFacts, path: str, default: str, own: Base
 ) -> pa.Array | int | str | None:
-    """Return the value at a path of the response's root; without it, the field's own base value."""
+    """Return the value at a path of the response's root, else the field's own base value."""
     value: JsonValue | Missing = facts.page.lookup(path)
     if isinstance(value, Missing):
         return own(batch, facts)

@@ -148,7 +148,7 @@ def _pattern_of(iso: re.Match[str]) -> str:
 
 
 def _loss_of(iso: re.Match[str], pattern_property: str) -> str:
-    """Return words about the part that the pattern cuts off, and the advice to keep it."""
+    """Return words about the part that the pattern cuts off, and advice for keeping this part."""
     if pattern_property.endswith(".date.format"):
         return ", which cuts the time off, or declare the column as timestamp"
     if len(iso[3] or "") > _MILLI_DIGITS:

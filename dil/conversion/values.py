@@ -121,10 +121,10 @@ class Values:
         return micros.cast(INSTANT).cast(target)
 
     def _readings(self, word: str, target: pa.DataType) -> Iterator[_Reading]:
-        """Yield functions that read texts as microseconds; each gets the texts still unread.
+        """Yield functions that read texts as microseconds; each gets the texts not read before.
 
         Whole texts of ISO 8601 are read in addition to the patterns, unless a pattern gives such
-        texts another meaning; a text in the form of a pattern that fits none is no date.
+        texts another meaning; a text in the form of a pattern that fits no pattern is no date.
         """
         patterns = self._patterns[word]
         named = [pattern for pattern in patterns if pattern is not None]
@@ -246,8 +246,8 @@ def _cast(array: pa.Array, target: pa.DataType, zone: str) -> pa.Array:
 def _floats(array: pa.Array, target: pa.DataType) -> pa.Array:
     """Return the nearest floats; null for a number beyond their range.
 
-    Numbers that are no floats become floats only if a person declared the column as such, which
-    allows rounding.
+    Numbers that are no floats become floats only if a person declared the column as float or
+    double, which allows rounding.
     """
     made = fit_leaf(array, target, declared=True)
     if pa.types.is_floating(array.type):
