@@ -179,7 +179,7 @@ def _replacing(table: pa.Table, file: int, candidate: int) -> pa.Table:
 def _doubled(replacing: pa.Table) -> pa.Table:
     """Return live rows with equal keys, which other modes published before the first merge.
 
-    The staged row replaces the last one of them; the other ones count as rows that went.
+    The staged row replaces the last of these rows; the others count as rows that went.
     """
     order = [(name, "ascending") for name in ("row", "candidate", "position")]
     ordered = replacing.take(pc.sort_indices(replacing, sort_keys=order))
@@ -306,7 +306,7 @@ class _Corrected:
 
 
 def _placed(rows: pa.Table, places: pa.Array, op: pa.Array | None = None) -> pa.Table:
-    """Return rows with ``op``, by default the one of a row after its change, and their places."""
+    """Return rows with their places and ``op``; by default ``op`` means a row after its change."""
     if op is None:
         op = pa.repeat(pa.scalar(CORRECTED_TO), rows.num_rows)
     with_op = rows.append_column(pa.field(OP, OP_TYPE, nullable=False), op.cast(OP_TYPE))

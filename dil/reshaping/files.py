@@ -176,7 +176,7 @@ def format_of(path: str) -> OutputFormat:
 
 
 def row_file(filesystem: Filesystem, path: str, known: pa.Schema) -> RowFile:
-    """Return a file with its schema; without Parquet, the types of the columns are from ``known``.
+    """Return a file with its schema; if it is no Parquet file, types come from ``known``.
 
     Raises:
         ConversionError: the file has a column that is not in ``known``.

@@ -311,7 +311,7 @@ class BoundsReader:
     known: pa.Schema
 
     def __call__(self, path: str) -> tuple[RowFile, pa.Table | None]:
-        """Return a file and the bounds of its row groups, None if it has none; runs in a task.
+        """Return a file and its row groups' bounds, None if it has no bounds; runs in a task.
 
         The columns of the bounds are ``group``, the number of the row group, and for each key
         column ``low_k0``, ``high_k0``..., which are null if the file has no such bounds.

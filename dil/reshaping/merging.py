@@ -278,7 +278,7 @@ def _thinned(
     work: Reshaping,
     dataset_files: DatasetFiles,
 ) -> dict[str, tuple[StagedFile, ...]]:
-    """Return the files that replace staged files which lose rows, by the paths of the latter."""
+    """Return, by the path of each staged file that loses rows, the files that replace it."""
     numbers = frozenset[int]().union(*(each.files for each in drops))
     items = [item for item in staged if item.rows.number in numbers]
     size = sum(item.file.bytes for item in items)

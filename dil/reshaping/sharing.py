@@ -102,7 +102,7 @@ def _together(work: Reshaping, finished: Sequence[Finished]) -> list[SharedFileP
 def _rests(
     touched: Sequence[PublishedFile], leaving: frozenset[str], filesystem: Filesystem
 ) -> list[SharedFilePlan]:
-    """Return plans for the rests of live files that lose replaced rows."""
+    """Return plans for the live files that lose replaced rows: each plan has the other rows."""
     found = (
         rest_of(file, filesystem.path_of(file.uri), leaving, f"rest-{number}")
         for number, file in enumerate(touched)

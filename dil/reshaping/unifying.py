@@ -101,7 +101,7 @@ def target_schema(
 def _settled(
     name: str, known: pa.Schema, parts: Sequence[UnitRowFiles], dataset_files: DatasetFiles
 ) -> pa.Field:
-    """Return the field of a column of unlike types, with a type that holds all its values."""
+    """Return a field for a column of several types: its type holds all values of the column."""
     all_seen = Widening()
     if name in known.names:
         field = known.field(name)
