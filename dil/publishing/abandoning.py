@@ -43,10 +43,10 @@ def finish_without_lost(
     operator's act should publish are not deleted: copies of withdrawn files, files of a backfill,
     and rows that were put aside go back to their earlier places. A dumped file that already
     replaced an earlier file stays and is listed, because the earlier file is gone; the next reading
-    replaces the dumped file. A replace, a merge or a compaction needs all its files, so it is given
-    up as a whole. The files to be replaced still exist, because they are deleted only after all
-    moves. If no work unit of an act remains, the act is not recorded, so that it can be requested
-    again.
+    replaces the dumped file. A replace, a merge or a compaction that lost a file is given up as a
+    whole, because it needs all its files. The files to be replaced still exist, because they are
+    deleted only after all moves. If no work unit of an act remains, the act is not recorded, so
+    that it can be requested again.
 
     Raises:
         LeaseLostError: another run took over.
@@ -116,12 +116,12 @@ def left_out(
 def abandon(
     store: StateStore, lease: Lease, recorded: Intent, spec: PublishingSpec, filesystem: Filesystem
 ) -> Intent:
-    """Give up a begun publish that cannot be finished; return the intent of the rest.
+    """Give up a publish that has begun and cannot be finished; return the intent of the rest.
 
-    If readers see the publish's files already, it is committed, and the files that it replaced are
-    deleted. Otherwise its work units count as failed and are read again; its files are deleted, in
-    staging and in their final places. Copies of withdrawn files and files of a backfill stay, so
-    that the act can be repeated. Files outside of the job's folders are not touched.
+    If readers see the publish's files already, the publish is committed, and the files that it
+    replaced are deleted. Otherwise its work units count as failed and are read again; its files are
+    deleted, in staging and in their final places. Copies of withdrawn files and files of a backfill
+    stay, so that the act can be repeated. Files outside of the job's folders are not touched.
 
     Raises:
         LeaseLostError: another run took over.

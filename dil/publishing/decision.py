@@ -117,8 +117,8 @@ def decide(
 ) -> Commit:
     """Return a run's commit: files of successful work units, and outcomes of all that ran.
 
-    With mode ``window_replace`` the files of each successful work unit replace all files that
-    earlier runs published for its signature; with ``replace`` they replace all live files. Files
+    In mode ``window_replace`` the files of each successful work unit replace all files that earlier
+    runs published for the unit's signature; in mode ``replace`` they replace all live files. Files
     whose rows are already at the destination are left out (``Destination.spared``).
     """
     finished = results.finished
@@ -177,7 +177,7 @@ def _with_changelog(
     commit: Commit,
     filesystem: Filesystem,
 ) -> Commit:
-    """Return a commit with the rows that it changes, if it changes any file."""
+    """Return a commit; if it changes any file, with the changelog of its rows."""
     if results.changelog is None or not (commit.moves or commit.removes):
         return commit
     folder = changelog_dir(job.publishing)

@@ -17,8 +17,8 @@ from dil.spi.destination import Destination, DestinationContext
 from dil.storage import Filesystem
 from dil.storage.side_by_side import call_each
 
-# The most seconds since the live files were read when a file is deleted; no other run can take the
-# lease over in so short a time.
+# A file is deleted at most so many seconds after the live files were read; no other run can take
+# over the lease in so short a time.
 _FRESH_S = 1.0
 # The folders in which DIL's tables, and all Delta tables, keep their logs.
 _LOGS = {"_delta_log": TableFormat.DELTA, "_iceberg": TableFormat.ICEBERG}

@@ -1,9 +1,9 @@
 """Compares the last publish in state with the last publish in the dataset.
 
-With each intent, and in the same transaction, the state store keeps the number of the publish and
-its destination. If a dataset has a later commit of the same job, a newer state published it: this
-state is an older copy, and would read the rows of those commits again. A state without any publish
-was lost, or is a copy from before the first publish.
+With each intent, and in the same transaction, the state store records the number and the
+destination of the publish. If a dataset has a later commit of the same job, a newer state published
+it: this state is an older copy, and would read the rows of those commits again. A state without any
+publish was lost, or is a copy from before the first publish.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Records of runs, intents, results in staging and manifests name files by absolute paths, and each of
 these records can be edited, damaged, or copied from another place. So before the first file is
-touched, the paths, with links resolved, are compared with the folders in which the job stages and
-publishes.
+touched, links in the paths are resolved, and the paths are compared with the folders in which the
+job stages and publishes.
 """
 
 from __future__ import annotations

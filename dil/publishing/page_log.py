@@ -1,7 +1,7 @@
 """Records the progress of an unfinished attempt, page by page, beside its staged files.
 
-Each checkpoint of an attempt is one file ``page-<n>.json``, which is written as a whole or not at
-all and never changed. So a kill at any moment leaves the earlier checkpoints intact. No task
+Each checkpoint of an attempt is one file ``page-<n>.json``. The file is written as a whole or not
+at all, and never changed. So a kill at any moment leaves the earlier checkpoints intact. No task
 touches the state store (rule C32). A later attempt of the same work unit, in this run or a later
 one, reads the log; the log itself is never published.
 """
@@ -67,7 +67,7 @@ class RefusedRequest:
 
 @dataclass(frozen=True, slots=True)
 class LoggedCheckpoint:
-    """The additions of one checkpoint to the checkpoints before it.
+    """The additions of one checkpoint to the earlier checkpoints.
 
     Paging continues at ``position``. ``files`` and ``refused`` contain only entries that no earlier
     checkpoint has. The other members replace their values in the earlier checkpoint: the number of
@@ -159,7 +159,7 @@ def best_log(filesystem: Filesystem, unit_folder: str, owner: LogOwner) -> PageL
 def page_logs(filesystem: Filesystem, staging_dir: str) -> dict[str, PageLog]:
     """Return the logs that tasks left below a run's staging, by signature.
 
-    If a work unit has several attempts, the log of the attempt with the most progress is returned.
+    If a work unit has several attempts, the result has the log with the most progress.
     """
     found: dict[str, PageLog] = {}
     for log in _logs(filesystem, staging_dir):

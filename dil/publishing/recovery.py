@@ -97,9 +97,8 @@ class ReusePolicy:
     """Decides whether a run may use rows that an earlier run read.
 
     A grace period waits for corrections. Rows that were read before it ended may lack corrections.
-    They may be used only if the work unit will be due again, that is, if it ends after
-    ``due_after``, the cutoff that this run's publish leaves (rules C30 and P19). Times are epoch ms
-    UTC.
+    They may be used only if the work unit will be due again: if it ends after ``due_after``, the
+    cutoff that this run's publish leaves (rules C30 and P19). Times are epoch ms UTC.
     """
 
     grace_ms: int
@@ -116,7 +115,7 @@ class ReusePolicy:
         return cls(plan.grace_ms, max(due_after, plan.cutoff or 0))
 
     def is_fresh_enough(self, unit: WorkUnit, read_since: int) -> bool:
-        """Return whether rows whose reading began at ``read_since`` may be used."""
+        """Return whether rows may be used if their reading began at ``read_since``."""
         is_late = read_since >= unit.high + self.grace_ms
         return self.grace_ms <= 0 or is_late or unit.high > self.due_after
 

@@ -119,7 +119,7 @@ def _missing(
 ) -> Iterator[PublishedFile]:
     """Yield the listed files of work units that no longer exist.
 
-    Dumped files do not count: no program rewrites them, but programs move them away.
+    Dumped files do not count: no program rewrites dumped files, but programs move them away.
     """
     listed = [file for file in files if not (file.is_dump or wanted.isdisjoint(file.signatures))]
     if spec.mode is PublishMode.APPEND:  # Other jobs may publish there.

@@ -157,7 +157,7 @@ def _results_of_task(
 def read_result(
     filesystem: Filesystem, folder: str, *, published: bool = False
 ) -> StagedResult | None:
-    """Return the result of an attempt, None unless it is complete and its files exist.
+    """Return the result of an attempt; None if the attempt is incomplete or a file is missing.
 
     For ``published`` see ``read_results``.
     """

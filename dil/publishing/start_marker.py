@@ -36,9 +36,9 @@ LOOK = (
 
 
 class MarkState(StrEnum):
-    """The last known progress of an attempt; BEGUN means that its outcome is unknown.
+    """The last known progress of an attempt; BEGUN means that the attempt's outcome is unknown.
 
-    KEPT means that it failed, but its progress shows which rows the receiver accepted.
+    KEPT means that the attempt failed, but its progress shows which rows the receiver accepted.
     """
 
     BEGUN = "begun"
@@ -168,7 +168,7 @@ class StartMarker:
 def forget(filesystem: Filesystem, folder: str, commit: Commit) -> None:
     """Delete the markers of work units whose answers are published; errors are only logged.
 
-    If a task was killed after its result was staged, its marker still says BEGUN, but the run that
+    If a task was killed after its result was staged, the marker still says BEGUN, but the run that
     adopts the result knows that all rows were sent. ``folder`` is ``layout.sending_dir``.
     """
     try:

@@ -126,7 +126,7 @@ class TableDestination(Destination):
         return self._open()
 
     def _log(self) -> AbstractContextManager[TableLog]:
-        """Yield the log; afterwards its connections are closed, but its cached facts are kept."""
+        """Yield the log; afterwards close the log's connections, but keep its cached facts."""
         return closing(self._kept)
 
     def check(self) -> None:
@@ -171,7 +171,7 @@ class TableDestination(Destination):
         return dumps.lost_moves(intent.commit.moves, self._filesystem)
 
     def has_landed(self, intent: Intent) -> bool:
-        """Return whether the table has the commit, even if others changed its files since."""
+        """Return whether the table has the commit, even if other writers changed files since."""
         with self._log() as log:
             return log.has(intent)
 

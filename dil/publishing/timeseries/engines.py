@@ -141,7 +141,7 @@ class Tables(ABC):
         change_all(connection, statements)
 
     def rehearse(self, connection: Connection, statements: Sequence[str]) -> None:
-        """Change the columns in a transaction and roll it back, to check that it is possible."""
+        """Check that the columns can be changed: change them in a transaction, and roll back."""
         self.alter(connection, statements)
 
     def keep_to(self, connection: Connection, table: TableName, labels: Sequence[str]) -> None:
@@ -205,7 +205,7 @@ class Tables(ABC):
         return int(str(connection.rows(statement)[0][0]))
 
     def new_words(self, column: TableColumn) -> str:
-        """Return the type, with its collation, that a column of the base gets in another table.
+        """Return the type and collation that a column of the base gets in another table.
 
         Existing rows have null in such a column.
         """
@@ -341,7 +341,7 @@ class PostgresqlTables(Tables):
         return frozenset(str(name) for (name,) in found)
 
     def alter(self, connection: Connection, statements: Sequence[str]) -> None:
-        """Empty the view first if it shows the base, which has no rows; then change the base."""
+        """If the view shows the base, which has no rows, empty the view; then change the base."""
         base, view = self.names.base, self.names.view.name
         if statements and connection.rows(IS_SHOWN, base.schema, base.name, view):
             super().alter(connection, tuple(self.empty_view(connection)))
@@ -358,7 +358,7 @@ class PostgresqlTables(Tables):
     def empty_view(self, connection: Connection) -> Iterator[str]:
         """Yield the statement that makes the view, if it exists, read no table.
 
-        The view keeps its columns, so that rights on it and the views that read it stay.
+        The view keeps its columns, so that rights on the view, and other views that read it, stay.
         """
         view = self.dialect.table(connection, self.names.view)
         if view is not None:

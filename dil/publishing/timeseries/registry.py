@@ -36,8 +36,8 @@ class LabelEntry:
 
     ``loaded_at`` is None if the label was not loaded yet, or was reopened to be loaded again.
     ``object`` names the table that holds its rows, empty if there is none, and ``columns`` are that
-    table's types in the database's words, by column name. ``attempt`` counts its loads, ``seq`` is
-    the number of the commit that changed it last.
+    table's types in the database's words, by column name. ``attempt`` counts the label's loads,
+    ``seq`` is the number of the commit that changed the label last.
     """
 
     label: str

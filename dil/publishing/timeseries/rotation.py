@@ -1,7 +1,7 @@
 """Turns the rows of an events table into rows of a timelabel (rules T25 to T27).
 
-Other programs write into ``<table>``. A rotation turns it into ``_<table>_<timelabel>`` and puts an
-empty table in its place, without a moment in which a row is invisible, doubled, or refused.
+Other programs write into ``<table>``. A rotation turns this table into ``_<table>_<timelabel>`` and
+puts an empty table in its place. At no moment is a row invisible, doubled, or refused.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class CommitLostError(Exception):
 
 
 class Attempts:
-    """Repeats work on a database, which messages call ``place``."""
+    """Repeats work on a database; ``place`` is the database's name in messages."""
 
     def __init__(self, dialect: Dialect, place: str) -> None:
         self._dialect = dialect

@@ -42,8 +42,8 @@ class TableColumn:
     the type. ``limit`` is the most characters of text in the column, None for any number.
     ``is_required`` is true if rows must give a value, ``takes_null`` if null is kept as null.
     ``is_computed`` is true if the database computes the values, ``is_fixed`` if only new rows may
-    give a value. ``attributes`` is the text after the type in the definition, which a change of the
-    type must repeat; it is None if unknown.
+    give a value. ``attributes`` is the text after the type in the definition, and a change of the
+    type must repeat this text; it is None if unknown.
     """
 
     name: str
@@ -179,7 +179,7 @@ class Dialect(ABC):
         return ""
 
     def unordered(self, values: pa.Array) -> str:
-        """Return why the database would sort delta fields wrongly, empty if it sorts them right."""
+        """Return why the database would sort delta fields wrongly, else an empty text."""
         del values
         return ""
 

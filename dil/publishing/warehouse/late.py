@@ -97,10 +97,10 @@ class LateTable:
         return records.are_there(connection) and records.has(connection, run_id)
 
     def load(self, connection: Connection, commit: Commit, sequence: int) -> bool:
-        """Load late rows in the open transaction, unless they are loaded; return whether it did.
+        """Load the late rows of a commit in the open transaction, unless they are loaded.
 
         Returns:
-            False if another process loaded them meanwhile; then the transaction must be rolled
+            False if another process loaded the rows meanwhile; then the transaction must be rolled
             back.
         """
         own, records = self._own(commit), self.loading.records
@@ -129,7 +129,7 @@ class LateTable:
             raise CommitLostError(error) from error
 
     def _own(self, commit: Commit) -> Commit:
-        """Return a commit's changes to late rows; its files have their names or are still staged.
+        """Return a commit's changes to late rows; the files have their names or are still staged.
 
         The result has only the outcomes of work units whose older late rows are removed.
         """

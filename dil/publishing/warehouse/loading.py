@@ -120,7 +120,7 @@ class Loading:
         """Load the rows of an intent, unless they are loaded; repeating it changes nothing.
 
         Returns:
-            The counts of the merge; None without a merge, or if it was done before.
+            The counts of the merge; None if there was no merge, or if the merge was done before.
         """
         commit = intent.commit
         self.records.make(connection)

@@ -18,7 +18,7 @@ _OPEN_DIGITS = 76
 
 @dataclass(frozen=True, slots=True)
 class TableChanges:
-    """The statements that make a table fit, and its columns after them."""
+    """The statements that make a table fit, and the table's columns after these statements."""
 
     statements: tuple[str, ...]
     columns: tuple[TableColumn, ...]
