@@ -30,7 +30,7 @@ class Filesystem(ABC):
 
     @abstractmethod
     def open_output(self, path: str) -> BinaryIO:
-        """Return a stream that writes a new file, which is durable after the stream is closed."""
+        """Return a stream that writes a new file; closing the stream makes the file durable."""
 
     @abstractmethod
     def open_input(self, path: str) -> BinaryIO:

@@ -138,7 +138,7 @@ class LocalFilesystem(Filesystem):
             os.unlink(source)
 
     def replace(self, source: str, target: str, *, mode: int | None = None) -> None:
-        """Rename over the target, which ``move`` never does."""
+        """Rename the source over the target, unlike ``move``."""
         with _as_write_error(target):
             try:
                 self._open_up(source, target, mode)

@@ -113,7 +113,7 @@ class ResumedAnswers:
         return b""
 
     def close(self) -> None:
-        """Close the answer, and its connection too if it was not read to its end."""
+        """Close the answer; if the answer was not read to its end, close its connection too."""
         answer, self._current = self._current, None
         if answer is not None:
             with suppress(*self._broken):

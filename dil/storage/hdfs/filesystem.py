@@ -102,7 +102,7 @@ class HdfsFilesystem(Filesystem):
             ) from None
 
     def replace(self, source: str, target: str, *, mode: int | None = None) -> None:
-        """Rename over the target, which is a file or does not exist."""
+        """Rename the source over the target; the target is a file or does not exist."""
         if self.is_folder(target):
             raise WriteError(f"{target} is a folder", "Move {target} away, then run again.")
         try:

@@ -52,18 +52,18 @@ def folder_of(path: str) -> str:
 
 
 def hidden_path(path: str) -> str:
-    """Return a new path in the same folder, which readers ignore."""
+    """Return a new path in the same folder; readers ignore files with this kind of name."""
     return f"{folder_of(path)}/.{uuid.uuid4().hex}.tmp"
 
 
 def discard(client: WebHdfs, path: str) -> None:
-    """Delete the remains of a failure; if that fails too, they are deleted with their folder."""
+    """Delete the file that a failure left; if that fails too, it is deleted with its folder."""
     with suppress(WriteError, OSError):
         client.delete(path)
 
 
 def whole(client: WebHdfs, path: str, size: int) -> FileState:
-    """Return the state of a written file, or raise if it lacks its full size.
+    """Return the state of a written file; raise if the file does not have its full size.
 
     A data node ends the file when a connection breaks, and the result looks like a whole file.
 

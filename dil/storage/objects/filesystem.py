@@ -218,5 +218,5 @@ class ObjectFilesystem(Filesystem):
 
 
 def _note(source: str) -> str:
-    """Return a path in a form for metadata, which is ASCII and short."""
+    """Return a text that identifies a path, short and in ASCII, as metadata must be."""
     return hashlib.sha256(source.encode()).hexdigest()

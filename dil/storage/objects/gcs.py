@@ -219,7 +219,7 @@ class _Upload(ObjectUpload):
             raise self._broken()
 
     def drop(self) -> None:
-        """Cancel the upload, which the service confirms with status 499."""
+        """Cancel the upload; the service confirms this with status 499."""
         self._requests.ask(self._path, "DELETE", self._address, fine=(200, 204, 499))
 
     def _deliver(self, data: bytes, total: str) -> dict[str, Any] | None:
