@@ -156,7 +156,7 @@ class PartitionedWriter:
             self._end(largest)
 
     def _write_open(self, key: Key) -> None:
-        """Write a key's waiting rows into its file, which stays open unless it is large enough."""
+        """Write a key's waiting rows into its file; end the file if it is large enough."""
         self._open.pop(key, None)
         self._write(key)
         if self._lanes[key].is_open:
@@ -251,7 +251,7 @@ class _Incoming:
         self.bytes += batch.nbytes
 
     def taken(self) -> tuple[pa.RecordBatch, pa.Array]:
-        """Remove all batches; return them as one batch with its labels."""
+        """Remove all batches; return their rows and labels as one batch."""
         batch, labels = pa.concat_batches(self.batches), pa.concat_arrays(self.labels)
         self.batches, self.labels, self.rows, self.bytes = [], [], 0, 0
         return batch, labels

@@ -131,7 +131,7 @@ class StagedWriter:
     def resume(
         self, files: Sequence[WrittenFile], schema: pa.Schema | None, seen: pa.DataType
     ) -> None:
-        """Continue the files of an earlier attempt; their names are as ``path`` returns them.
+        """Continue the files of an earlier attempt; ``path`` returns the paths of these files.
 
         ``schema`` and ``seen`` are from the ``mark`` of that attempt. Call it before the first
         ``write``.
