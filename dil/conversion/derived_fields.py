@@ -32,9 +32,9 @@ _DAYS_AGO = re.compile(r"P\d+D")
 class DerivedFields(Converter):
     """Adds the job's derived fields; a field cannot use the value of another derived field.
 
-    If a column has the field's name, in any letter case, it keeps its place and declared type and
-    gets the derived values. ``warnings`` counts the rows in which an epoc formula without a format
-    gets a value that is no integer; the result is then 0.
+    If a column has the field's name, in any letter case, the column keeps its place and declared
+    type, and gets the derived values. ``warnings`` counts the rows in which an epoc formula without
+    a format gets a value that is no integer; the result is then 0.
     """
 
     def __init__(self, context: ConverterContext) -> None:

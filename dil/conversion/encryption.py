@@ -119,7 +119,7 @@ class EncryptedFields(Converter):
 
 
 def _cleansed(name: str, cleansing: SchemaCleansing | None) -> str:
-    """Return the cleansed form of a source's name, which rows have."""
+    """Return the cleansed form of a source's name; rows have this form."""
     if cleansing is None or not cleansing.enabled:
         return name
     return compile_java(cleansing.pattern).sub(lambda _: cleansing.replacement, name)
