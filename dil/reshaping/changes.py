@@ -132,7 +132,7 @@ def _lanes(files: Sequence[NumberedFile]) -> pa.Table | None:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """Counts the rows of a staged file, by its footer if it has one."""
+    """Counts the rows of a staged file; a footer, if the file has one, gives the number."""
 
     dataset_files: DatasetFiles
 

@@ -1,4 +1,4 @@
-"""Keys and delta fields of rows as tables, which are compared exactly, by their types.
+"""Keys and delta fields of rows as tables; values are compared exactly, by their types.
 
 The columns of such tables are ``k0``... for the key and ``d0``... for the delta fields. Nulls are
 the smallest delta values; not-a-number counts as null.
@@ -52,7 +52,7 @@ class KeyReader:
 
     @property
     def _op(self) -> tuple[str, ...]:
-        """Return the column that marks deletes, which a source may have in deleted rows only."""
+        """Return the column that marks deletes; a source may have it in deleted rows only."""
         return (self.spec.op_field,) if self.spec.op_field in self.target.names else ()
 
     def here(self, schema: pa.Schema) -> list[str]:
@@ -106,7 +106,7 @@ class KeyReader:
         return pa.table(arrays)
 
     def is_delete(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return for each row whether it says that its key was deleted."""
+        """Return for each row whether the row says that its key was deleted."""
         if self.spec.op_field not in batch.schema.names:
             return pa.repeat(pa.scalar(value=False), batch.num_rows)
         words = pc.utf8_lower(batch.column(self.spec.op_field).cast(pa.string()))

@@ -152,7 +152,8 @@ def are_files_shared(work: Reshaping, finished: Sequence[Finished]) -> bool:
 def _refuse_unknown_op(work: Reshaping, finished: Sequence[Finished]) -> None:
     """Refuse a column for deletes that does not exist: all rows would count as upserts.
 
-    A source may have this column in deleted rows only, so a run may lack it if the dataset has it.
+    A source may have this column in deleted rows only. So the run's rows may lack the column if the
+    dataset has it.
 
     Raises:
         ConversionError: neither the run's rows nor the dataset has the column.
@@ -180,7 +181,7 @@ def _has_unlike_schemas(work: Reshaping, finished: Sequence[Finished]) -> bool:
     texts = {each.report.schema for each in rows_of(finished)}
     if len(texts) > 1:
         return True
-    # Only in CSV a missing column, or another order of columns, is not possible.
+    # All formats but CSV allow a missing column, or another order of columns.
     differs = bool(work.known) and bool(texts) and texts != {work.known}
     is_csv = work.job.writing.format is OutputFormat.CSV
     return differs and (is_csv or not _fits(work.known, texts.pop()))
