@@ -30,7 +30,7 @@ class Widening:
         self.seen: pa.DataType = pa.null()
 
     def resume(self, schema: pa.Schema | None, seen: pa.DataType) -> None:
-        """Continue from another widening: from its schema, and the types it saw in each column."""
+        """Continue another widening: from its schema, and the types that it saw in each column."""
         self.schema = schema
         self.seen = seen
 
