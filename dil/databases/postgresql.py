@@ -210,7 +210,7 @@ def fault_of(state: str | None, text: str) -> Fault:
     """Return the meaning of an error, of connecting or of a statement.
 
     If two transactions create the same table at once, one of them may get a duplicate key of the
-    catalogue, which means that the table exists.
+    catalogue; that error means that the table exists.
     """
     if state:
         found = fault_of_state(state)
