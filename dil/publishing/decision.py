@@ -71,11 +71,11 @@ class PublishableResults:
     """A run's results in the form for publishing.
 
     ``rewritten`` are staged files with the remaining rows of live files, and ``replaced`` are live
-    files to remove. Both occur if rows are merged, if live files get other types, and if some of
-    their rows are replaced. ``shared`` are files that several work units share; ``finished`` no
-    longer lists the files that these work units staged. ``merged`` counts the rows that a merge
-    changed, and ``changelog`` are staged files with the changed rows, None if the job keeps no
-    changelog.
+    files to remove. Both occur if rows are merged, if live files get other types, and if only some
+    rows of live files are replaced. ``shared`` are files that several work units share;
+    ``finished`` no longer lists the files that these work units staged. ``merged`` counts the rows
+    that a merge changed, and ``changelog`` are staged files with the changed rows, None if the job
+    keeps no changelog.
     """
 
     finished: Sequence[Finished]
@@ -88,7 +88,7 @@ class PublishableResults:
 
 @dataclass(frozen=True, slots=True)
 class PublishTarget:
-    """The destination of a run: its id, its folder, the live files there, and the clocks.
+    """The destination of a run: the run's id and folder, the live files there, and the clocks.
 
     ``untracked`` are ``publisher.untracked_files``. ``system_time`` and ``horizon`` are epoch ms
     UTC, see Commit. ``known_schema`` is the dataset's recorded schema, ``quarantined`` are
@@ -258,7 +258,7 @@ def _quarantine_moves(
 def _quarantine_removes(
     mode: PublishMode, target: PublishTarget, good: Sequence[Finished]
 ) -> tuple[str, ...]:
-    """Return the older files of put-aside rows that this run read again, never its own files."""
+    """Return the older files of put-aside rows that this run read again, not this run's files."""
     older = (uri for uri in target.quarantined if f"/part-{target.run_id}-" not in uri)
     if mode is PublishMode.REPLACE:
         return tuple(older)
@@ -271,7 +271,7 @@ def _quarantine_removes(
 def _late_removes(
     mode: PublishMode, target: PublishTarget, good: Sequence[Finished]
 ) -> tuple[str, ...]:
-    """Return the older files of late rows that this run read again, never its own files.
+    """Return the older files of late rows that this run read again, not this run's files.
 
     Under merge and append, a reading may begin at the end of an earlier run's reading. Then the
     late rows beside the dataset were not read again, and stay.

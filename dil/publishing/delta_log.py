@@ -2,8 +2,8 @@
 
 The transaction carries an application transaction: the job, and the sequence of the intent (rule
 U13). If a table has the application transaction, it has the publish. The application is the job and
-not the dataset, because several jobs may append to one dataset. New columns are added by an earlier
-transaction of their own; until rows arrive they are null.
+not the dataset, because several jobs may append to one dataset. An earlier transaction of its own
+adds new columns; they are null until rows arrive.
 """
 
 from __future__ import annotations

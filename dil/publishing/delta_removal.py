@@ -2,7 +2,7 @@
 
 The log distinguishes a path with a deletion vector from the same path without it, and the library's
 remove action cannot name the vector. So this module writes a transaction that only removes files,
-with the vectors that the log's add actions name. If the module does not know the form of the log,
+and names the vectors from the log's add actions. If the module does not know the form of the log,
 or a rule for the log's writers, it removes no file with a vector.
 
 Source: the Delta transaction protocol, "Delta Log Entries", "Checkpoints", "Add File and Remove

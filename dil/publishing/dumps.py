@@ -78,8 +78,8 @@ def without_clashes(
     """Return a run's reports; work units that dumped under the same name become failures.
 
     Otherwise chance would decide which file stays: the next attempt of one work unit would replace
-    the published file of the other. A file also clashes with a file that needs a folder of the same
-    name. If ``folds_names`` is true, names that differ only in letter case or in the form of
+    the published file of the other unit. A file also clashes with a file that needs a folder of the
+    same name. If ``folds_names`` is true, names that differ only in letter case or in the form of
     accents clash too.
     """
     key = _folded if folds_names else str
@@ -152,16 +152,16 @@ def without_seizures(
 ) -> tuple[TaskReport, ...]:
     """Return a run's reports; work units that take names of other units' files become failures.
 
-    A work unit fails if its file has the name of a live file of another unit that the source still
-    lists, because each of the two would replace the other. If the source no longer lists the other
-    unit, its live file is replaced, and one note counts such files. If ``folds_names`` is true, a
-    work unit also fails if its file's name differs from a live file's name only in letter case,
-    because the store would replace one file by the other.
+    A work unit fails if its file has the name of another unit's live file and the source still
+    lists that unit, because each file would replace the other file. If the source no longer lists
+    the other unit, its live file is replaced, and one note counts such files. If ``folds_names`` is
+    true, a work unit also fails if its file's name differs from a live file's name only in letter
+    case, because the store would replace one file by the other.
 
     Args:
         job: The job of the run.
         reports: The reports, without clashes among each other.
-        listed: The units that the source lists, as JSON, if each of its files is read once.
+        listed: The units that the source lists, as JSON, if each file of the source is read once.
         filesystem: The filesystem of the dataset.
         folds_names: See ``without_clashes``.
     """

@@ -44,9 +44,9 @@ def late_rows_there(job: Job, filesystem: Filesystem, destination: Destination) 
     """Return the URIs of the files of late rows that a run of a job may delete.
 
     The result includes the URIs of deleted files as long as their rows are in a table. Under
-    append, a run deletes only files of closed timelabels; for other labels each reading adds its
-    rows, and does not read the rows of an earlier file again. If other jobs publish into the same
-    dataset, no record says which work unit a file belongs to, so a run deletes no file.
+    append, a run deletes only files of closed timelabels; for other labels a reading adds rows, and
+    does not read the rows of an earlier file again. If other jobs publish into the same dataset, no
+    record says which work unit a file belongs to, so a run deletes no file.
     """
     spec = job.publishing
     labels = job.planning.timelabel

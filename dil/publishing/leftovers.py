@@ -109,7 +109,7 @@ def _of_acts(
 
 
 def _own_files(filesystem: Filesystem, spec: PublishingSpec, root: str) -> Iterator[FileInfo]:
-    """Yield the files below a folder of the dataset, without files that a link leads out of it."""
+    """Yield the files below a folder of the dataset, but not through a link out of the dataset."""
     base = layout.dataset_dir(spec)
     real = filesystem.real_path(base)
     is_here: dict[str, bool] = {}

@@ -49,7 +49,7 @@ def lost_state(
     filesystem: Filesystem,
     destination: Destination,
 ) -> str:
-    """Return the problem if the dataset has a job's rows but its state has no publish, else "".
+    """Return the problem if a job has rows in the dataset but no publish in its state, else "".
 
     There is no problem if an operator set the state since then, for example by importing
     watermarks.

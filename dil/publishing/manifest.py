@@ -69,7 +69,8 @@ def newest(filesystem: Filesystem, dataset_dir: str) -> Manifest:
 
     Raises:
         StateError: a newer version wrote a manifest, or a manifest is damaged.
-        WriteError: the manifest lists its files under another cluster or bucket than the folder's.
+        WriteError: the manifest lists files under another cluster or bucket than that of the
+            folder.
     """
     sequence = _hinted(filesystem, dataset_dir)
     found = _at(filesystem, dataset_dir, sequence)
@@ -150,8 +151,8 @@ def advance(
     """Write the manifest of a commit, numbered ``first`` or later; repeating it changes nothing.
 
     If another job that appends to the same dataset takes the number first, this function tries the
-    next number on top of that job's files. A driver that wakes up after others finished its commit
-    finds that the commit has landed, and writes nothing.
+    next number on top of that job's files. If a driver wakes up after another driver finished its
+    commit, it finds that the commit has landed, and writes nothing.
     """
     before = newest(filesystem, dataset_dir)
     while before.landed.get(commit.source_name, -1) < first:

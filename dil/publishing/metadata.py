@@ -1,4 +1,4 @@
-"""Writes ``_dil_metadata.json`` beside the rows: facts that their readers need (rule U8)."""
+"""Writes ``_dil_metadata.json`` beside the rows: facts for readers of the rows (rule U8)."""
 
 from __future__ import annotations
 

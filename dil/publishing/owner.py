@@ -53,9 +53,9 @@ def claim(
 ) -> None:
     """Enter a job as an owner of the dataset; a missing folder is created with ``dir_mode``.
 
-    If ``group`` is not empty, the dataset's folder is given to that group, even if it exists
-    already. If a job's state was copied to another store and ``is_newest_state`` returns true, the
-    job's new entry replaces its old entry.
+    If ``group`` is not empty, the dataset's folder is given to this group, even if the folder
+    exists already. If a job's state was copied to another store and ``is_newest_state`` returns
+    true, the job's new entry replaces its old entry.
 
     Only the run that holds the job's lease may call this.
 

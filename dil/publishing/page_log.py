@@ -29,9 +29,9 @@ class LogOwner:
     """A later attempt may continue only if these values are equal; times are epoch ms UTC.
 
     ``low`` and ``high`` are 0 if no request depends on the window. ``full_extract`` is true only if
-    the run is full and its requests differ from an incremental run's. ``last_high`` is the end of
-    the earlier reading of the work unit; a first reading has none. So a second reading never
-    continues an attempt that began before the last publish.
+    the run is full and its requests differ from the requests of an incremental run. ``last_high``
+    is the end of the earlier reading of the work unit; a first reading has none. So a second
+    reading never continues an attempt that began before the last publish.
     """
 
     signature: str
@@ -70,9 +70,10 @@ class LoggedCheckpoint:
     """The additions of one checkpoint to the earlier checkpoints.
 
     Paging continues at ``position``. ``files`` and ``refused`` contain only entries that no earlier
-    checkpoint has. The other members replace their values in the earlier checkpoint: the number of
-    requests so far, the schema, the findings for each column, notes for the report. ``read_since``
-    is the run time (now), epoch ms UTC, of the run that read the first page; 0 if it is unknown.
+    checkpoint has. The values of the other members replace those of the earlier checkpoint: the
+    number of requests so far, the schema, the findings for each column, notes for the report.
+    ``read_since`` is the run time (now), epoch ms UTC, of the run that read the first page; 0 if it
+    is unknown.
     """
 
     owner: LogOwner
@@ -170,7 +171,7 @@ def page_logs(filesystem: Filesystem, staging_dir: str) -> dict[str, PageLog]:
 
 
 def drop_logs(filesystem: Filesystem, staging_dir: str, signatures: Collection[str]) -> None:
-    """Delete the logs of work units below a run's staging, with the files that they name.
+    """Delete the logs of work units below a run's staging, and the files that these logs name.
 
     Raises:
         WriteError: the file system refused the deletion.

@@ -243,8 +243,8 @@ def carry_out(
 def quarantined_files(spec: PublishingSpec, filesystem: Filesystem) -> tuple[str, ...]:
     """Return the URIs of the files of put-aside rows; empty if a run must not delete such files.
 
-    These are rows that broke the contract and rows that the receiver refused; late rows are handled
-    separately.
+    Put-aside rows are rows that broke the contract and rows that the receiver refused; late rows
+    are handled separately.
     """
     if spec.mode is PublishMode.APPEND:
         return ()
@@ -261,11 +261,11 @@ def untracked_files(
 ) -> tuple[PublishedFile, ...]:
     """Return the visible files of the dataset that no manifest lists.
 
-    A replace removes them (rule U16). A window replace removes such a file if its name belongs to
-    one of the replaced work units, because a manifest may have been lost. The result contains no
-    files of other datasets below this one, and no files behind links. A table knows all its live
-    files, and keeps other files for readers of its earlier versions; for a table, the result is its
-    live files without a work unit.
+    A replace removes these files (rule U16). A window replace removes such a file if its name
+    belongs to one of the replaced work units, because a manifest may have been lost. The result
+    contains no files of other datasets below this one, and no files behind links. A table knows all
+    its live files, and keeps other files for readers of its earlier versions; for a table, the
+    result is its live files without a work unit.
     """
     if spec.mode in (PublishMode.APPEND, PublishMode.MERGE) or spec.destination is not None:
         return ()

@@ -128,8 +128,8 @@ def resumable(
 ) -> dict[str, str]:
     """Return, by signature, the folders in which runs kept pages of these work units.
 
-    The last run's folder counts. If its pages are not fresh enough, an empty text takes the place
-    of the folder.
+    Of several runs the last run's folder counts. If its pages are not fresh enough, an empty text
+    takes the place of the folder.
     """
     logs: dict[str, PageLog] = {}
     for run in runs:

@@ -1,7 +1,7 @@
 """Finds files that another program rewrote: the work units of their rows are unknown.
 
-The other program replaced the job's files by its own files. If a run read these rows again, they
-would be doubled.
+The other program replaced the job's files by files of its own. If a run read the rows of these
+files again, the rows would be doubled.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ Recorded = Callable[[], Mapping[str, PublishedFile]]
 def exchanged(
     filesystem: Filesystem, spec: PublishingSpec, undone: str, act_id: str, recorded: Recorded
 ) -> tuple[Move, ...]:
-    """Return the moves that swap the rows that an act put aside with the rows that it took away.
+    """Return the moves that exchange rows that an act put aside for rows that it took away.
 
     Args:
         filesystem: The filesystem of the dataset.

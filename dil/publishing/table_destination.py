@@ -1,8 +1,8 @@
 """Publishes to Delta and Iceberg tables; they differ only in the table's own log.
 
 First the files are moved to their names; readers of the table do not look there yet. Then one
-transaction of the log adds them and removes replaced files. At last the manifest records the work
-units of the files.
+transaction of the log adds these files and removes replaced files. At last the manifest records the
+work units of the files.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from dil.storage import Filesystem
 class TableLog(Protocol):
     """The operations of a table's log.
 
-    Every call uses the table's newest state: it queries the version first, because any program may
-    have changed the table, and reads only the new part.
+    Every call uses the table's newest state. It first queries the version, because any program may
+    have changed the table, and then reads only the new part.
     """
 
     def partition_fields(self) -> Sequence[str] | None:

@@ -33,7 +33,7 @@ class _Copy:
 
 
 def require_recorded(store: StateStore) -> None:
-    """Raise if the chain never recorded a file, because then it cannot record a removal.
+    """Raise if the chain never recorded a file, because then the chain cannot record a removal.
 
     Raises:
         StateError: no block of the chain names a schema.
@@ -111,9 +111,9 @@ def keep_copies(
     """Make an undo that is given up repeatable; return the moves of files that are not copies.
 
     Copies that were moved into the dataset return to their folder. All copies get other names
-    there, so that a driver that decided these moves and wakes up later finds none of them. A file
-    in a table's folder stays there too, because earlier versions of the table may list it. This
-    function may be repeated.
+    there, so that a driver that decided these moves and wakes up later finds no copy. A file in a
+    table's folder stays there too, because earlier versions of the table may list it. This function
+    may be repeated.
 
     Raises:
         WriteError: the store refused the move.

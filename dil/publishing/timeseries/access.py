@@ -136,7 +136,7 @@ class TimeseriesAccess(Access):
             self._attempts.run(partial(self._drop_empty, labels=labels))
 
     def rotate(self, rotation: Rotation) -> LabelEntry | None:
-        """Turn the table into a label's table; return None if it had no rows to rotate."""
+        """Turn the table into a label's table; return None if the table had no rows to rotate."""
         return self._attempts.run(lambda connection: rotate(self._series, connection, rotation))
 
     def _check_own(self, connection: Connection) -> None:

@@ -2,9 +2,9 @@
 
 Views bind by name and every change of a table commits. A label's new table gets its name in one
 RENAME with all other tables of the commit; until then the view reads the old table, or an empty
-one. If a table has an ``old`` name of a run, the run's RENAME is done. The record of the commit is
-written last. If a run finds tables that another run renamed but did not record, it first reverses
-that RENAME.
+one. If a table has a name that ``Names.old`` made for a run, the run's RENAME is done. The record
+of the commit is written last. If a run finds tables that another run renamed but did not record, it
+first reverses that RENAME.
 """
 
 from __future__ import annotations

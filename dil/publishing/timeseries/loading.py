@@ -104,8 +104,8 @@ class TimeseriesTable:
     ) -> dict[str, TableName]:
         """Fill a new table for each label that changes; return them by label.
 
-        A new table has all rows of its label; if the label shares a table, it has only the new
-        rows. Rows of work units that are not replaced are copied from the label's table.
+        A new table has all rows of its label; if the label shares a table, the new table has only
+        the new rows. Rows of work units that are not replaced are copied from the label's table.
         """
         own = self.own_tables(known.values())
         has = self.records.signatures(connection, label_changes.changes.keys() & own.keys())

@@ -26,7 +26,7 @@ from dil.publishing.warehouse.dialect import Connection, Table, TableName
 def rotate(
     series: TimeseriesTable, connection: Connection, rotation: Rotation
 ) -> LabelEntry | None:
-    """Rotate the table once; return the label's entry, None if it had no rows to rotate.
+    """Rotate the table once; return the label's entry, None if the table had no rows to rotate.
 
     Raises:
         WriteError: the table does not exist, or has a property that its successor would lack.

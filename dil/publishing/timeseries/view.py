@@ -15,8 +15,8 @@ from dil.types.warehouse import TEXT
 class ViewBranch:
     """A table that the view reads; ``columns`` are its types in words, by column name.
 
-    ``label`` is the label of all its rows. It is None if the table has the column ``_timelabel``,
-    and empty if its rows have no label yet.
+    ``label`` is the label of all its rows. ``label`` is None if the table has the column
+    ``_timelabel``, and empty if the rows have no label yet.
     """
 
     table: TableName

@@ -28,7 +28,7 @@ def _most(fault: Fault) -> int:
 
 
 class CommitLostError(Exception):
-    """A COMMIT failed, or its answer was lost; ``cause`` is the driver's error."""
+    """A COMMIT failed, or the answer to it was lost; ``cause`` is the driver's error."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(cause)
@@ -47,8 +47,8 @@ class Attempts:
 
         Raises:
             WriteError: the database did not do the work.
-            CommitUnknownError: the database may have done the work: the answer was lost, and it
-                cannot be queried.
+            CommitUnknownError: the database may have done the work: the answer was lost, and the
+                database cannot be queried.
         """
         is_unknown = False
         attempt = 0

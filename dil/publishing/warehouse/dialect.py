@@ -80,7 +80,7 @@ class Connection(ABC):
 
     @abstractmethod
     def begin(self) -> None:
-        """Begin a transaction whose statements see all data committed before each of them runs."""
+        """Begin a transaction; each statement sees all data committed before the statement runs."""
 
     @abstractmethod
     def commit(self) -> None:
@@ -154,7 +154,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def type_words(self, data_type: pa.DataType, *, is_key: bool) -> str:
-        """Return the database's words for a column type, empty if it has none."""
+        """Return the database's words for a column type, empty if there is no such type."""
 
     @abstractmethod
     def widen(

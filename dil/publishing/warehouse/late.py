@@ -39,8 +39,8 @@ class LateTable:
     ) -> LateTable:
         """Return the table of late rows beside another table.
 
-        Whatever the job's mode is, rows are added to this table, and are removed with their work
-        unit; a replace removes all rows.
+        In every mode of the job, rows are added to this table, and a work unit's rows are removed
+        when it is read again; a replace removes all rows.
         """
         name = TableName(table.schema, f"{table.name}{LATE}")
         records = Records(dialect, name.schema, f"{name.schema}.{name.name}".lstrip("."))

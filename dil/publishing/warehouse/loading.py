@@ -82,8 +82,8 @@ class Loading:
     def require_fit(self, connection: Connection, commit: Commit) -> None:
         """Check that the table accepts all rows of a commit.
 
-        Missing parts of the table are created and rolled back; if that is impossible, they stay,
-        because readers see no rows in an empty table or column.
+        Missing parts of the table are created and rolled back. If a rollback is impossible, they
+        stay, because readers see no rows in an empty table or column.
 
         Raises:
             ConversionError: a column or a value does not fit.

@@ -218,7 +218,7 @@ class PostgresqlDialect(Dialect):
     def index(self, table: TableName, column: str) -> str:
         """Return a plain index of hashes: texts may be long, and many rows have the same text.
 
-        Inserting into a hash index takes longer with each row with an equal text.
+        An insert into a hash index takes the longer, the more rows have an equal text.
         """
         return f"CREATE INDEX ON {self.full(table)} ({_HASH.format(self.quote(column))})"
 

@@ -28,7 +28,7 @@ class TableChanges:
 class TargetTable:
     """A target table of rows, with its keys, and the dialect of its statements.
 
-    ``hidden`` is a column that is not filled from rows, even if they have a column of that name.
+    ``hidden`` is a column that is not filled from rows, even if rows have a column of this name.
     """
 
     dialect: Dialect
