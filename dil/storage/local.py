@@ -260,8 +260,7 @@ class LocalFilesystem(Filesystem):
     def check_path(self, path: str) -> None:
         """Raise if a path or a part is longer than Linux allows, or has forbidden characters.
 
-        It also raises if folders are nested deeper than all programs that walk through them
-        support.
+        It also raises if folders are nested so deep that some programs cannot walk through them.
         """
         parts = path.split("/")
         if _UNUSABLE.search(path):

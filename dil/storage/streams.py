@@ -124,7 +124,7 @@ class PartWriter(io.RawIOBase, ABC):
     """Writes a file that exists, whole and durable, after the stream is closed.
 
     Memory is bounded by two parts of ``part_bytes``; all parts but the last have that size. After a
-    failure no file appears. A stream that is never closed only leaves data that no reader sees.
+    failure no file appears. If a stream is never closed, it leaves only data that no reader sees.
     """
 
     def __init__(self, part_bytes: int) -> None:

@@ -42,10 +42,11 @@ class FileReader(RemoteReader):
         return super().seek(offset, whence)
 
     def _asked(self) -> requests.Response:
-        """Return the open answer at the position; it belongs to the file whose size is known.
+        """Return the open answer at the position; the answer is of the file whose size is known.
 
-        The state is read after the data node's answer, so that the data belongs to that file. If
-        another file took its place before the first byte was read, the new file is read.
+        The state is read after the data node's answer, so that the data belongs to the file with
+        this state. If another file took the place of the file before the first byte was read, the
+        new file is read.
         """
         for _ in range(_TRIES):
             body = self._client.opened(self._path, self._position)

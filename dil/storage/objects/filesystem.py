@@ -69,7 +69,7 @@ class ObjectFilesystem(Filesystem):
         return self._state(path) is not None or self.is_folder(path)
 
     def move(self, source: str, target: str, *, mode: int | None = None) -> None:
-        """Copy, then delete the source; the copy has a note of its source, so both may exist.
+        """Copy, then delete the source; a note in the copy names the source, so both may exist.
 
         ``mode`` has no effect.
         """
