@@ -140,7 +140,7 @@ class RefusedRows:
 
 
 def _written(row: JsonObject) -> JsonObject:
-    """Return a row with its ENC(...) texts in the encrypted form of the payload."""
+    """Return a row in which encrypted texts are ENC(...) again, as in the payload."""
     return {
         name: value.written if isinstance(value, OpenedText) else value
         for name, value in row.items()

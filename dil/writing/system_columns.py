@@ -61,7 +61,7 @@ class SystemColumns:
 def without_own(batch: pa.RecordBatch, names: Sequence[str], whose: str) -> pa.RecordBatch:
     """Remove columns of these lower-case names that a schema contract filled with null.
 
-    The dataset's recorded schema has them, but the source does not.
+    The dataset's recorded schema has these columns, but the source does not.
 
     Raises:
         ConversionError: the source has a column of one of these names, and the column holds values;
