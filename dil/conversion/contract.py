@@ -1,8 +1,8 @@
 """The schema contract: the treatment of rows with a new column or a value of another type.
 
-The known schema is the job's ``ms.output.schema`` or, without one, the schema that the dataset's
-chain has recorded. A value fits if its type widens to the known type (rule F17). It is written in
-the known type, so that all files have one schema (rule U20).
+The known schema is the job's ``ms.output.schema`` or, if it is not set, the schema that the
+dataset's chain has recorded. A value fits if its type widens to the known type (rule F17). It is
+written in the known type, so that all files have one schema (rule U20).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class SchemaContract(Converter):
     """Passes rows that fit the known schema, in the schema's types and order; acts on other rows.
 
     A missing column is null. A row with a null in a column that is not nullable is put aside,
-    except under freeze, which fails.
+    except under freeze: then the work unit fails.
     """
 
     def __init__(self, context: ConverterContext, known: KnownSchema) -> None:

@@ -29,8 +29,8 @@ class EncryptedFields(Converter):
     """Encrypts the job's fields under its first master password, in the form ``ENC(v1:...)``.
 
     This form names no purpose, because later jobs and other tools read the columns under other
-    names. The key is derived once in each attempt: all texts share its salt, and each text has a
-    nonce of its own. Null stays null; a path that a page does not have changes nothing.
+    names. The key is derived once in each attempt: all texts share the key's salt, and each text
+    has a nonce of its own. Null stays null; a path that a page does not have changes nothing.
     """
 
     def __init__(self, context: ConverterContext) -> None:

@@ -168,7 +168,7 @@ class FailureBudget:
 
         Raises:
             ConversionError: more rows failed than the limit; the error names the first row beyond
-                it.
+                the limit.
         """
         for failure in failures.in_order():
             if self.dropped == self._limit:

@@ -66,7 +66,7 @@ class Values:
     def leaf_type(
         self, word: str, stored: pa.DataType, declared: DataType | None, path: str
     ) -> pa.DataType:
-        """Return a flat column's typed form by its type word or, without a word, its Arrow type."""
+        """Return a flat column's typed form: by its type word, or else by its Arrow type."""
         if word in _TEMPORAL:
             is_text = pa.types.is_string(stored) or pa.types.is_integer(stored)
             return INSTANT if is_text and self._keeps_instants else TYPED_WORDS[word]
@@ -86,7 +86,7 @@ class Values:
     def convert(
         self, array: pa.Array, word: str, target: pa.DataType, symbols: tuple[str, ...]
     ) -> tuple[pa.Array, FailureReason]:
-        """Return the values in type ``target``, null for those that failed, and the reason."""
+        """Return the values in type ``target``, null for values that failed, and the reason."""
         is_text = pa.types.is_string(array.type)
         if is_text and word in self._patterns and pa.types.is_temporal(target):
             tried = tuple(pattern.pattern if pattern else ISO for pattern in self._patterns[word])
