@@ -234,7 +234,7 @@ class _Settled:
         )
 
     def _undecided(self, ordered: pa.Table, is_last: pa.Array) -> dict[int, ConversionError]:
-        """Return errors for files whose work unit has a key with equal deltas in several lanes.
+        """Return errors for files if their work unit has a key with equal deltas in several lanes.
 
         It is unknown which of these rows was read last: files keep the order of rows only within a
         lane.

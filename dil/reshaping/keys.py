@@ -198,7 +198,7 @@ def row_numbers(start: int, rows: int) -> pa.Array:
 
 
 def is_among(start: int, rows: int, numbers: pa.Array) -> pa.Array:
-    """Return for each of ``rows`` rows, numbered from ``start``, whether ``numbers`` has it."""
+    """Return for each of ``rows`` rows, numbered from ``start``, whether it is in ``numbers``."""
     first = _before(numbers, start)
     part = numbers.slice(first, _before(numbers, start + rows) - first)
     if not len(part):
@@ -215,7 +215,7 @@ def merged_row_numbers(tables: Iterable[pa.Array]) -> pa.Array:
 def places_of(
     limits: pa.Array, ordered: pa.Array, first: pa.Array, last: pa.Array, *, is_after: bool
 ) -> pa.Array:
-    """Return for each limit the index of the first value in ``ordered`` that reaches it.
+    """Return for each limit the index of the first value in ``ordered`` that reaches the limit.
 
     The search is between ``first`` and ``last`` (int64), where ``ordered`` is ascending. If
     ``is_after`` is true, the index is that of the first value beyond the limit. The index of a null

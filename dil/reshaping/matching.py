@@ -98,9 +98,9 @@ class ChangedRows:
 class FileMatch:
     """The result for a candidate; ``drops`` are staged rows older than the candidate's live rows.
 
-    ``updated`` counts the candidate's rows that were replaced, ``deleted`` those that went without
-    a replacement or were marked as deleted. If wanted, ``met`` are the staged rows with keys of the
-    candidate, and ``changed`` are all rows of the candidate that change.
+    ``updated`` counts the candidate's rows that were replaced; ``deleted`` counts its rows that
+    went without a replacement, or were marked as deleted. If wanted, ``met`` are the staged rows
+    with keys of the candidate, and ``changed`` are all rows of the candidate that change.
     """
 
     is_changed: bool
@@ -314,7 +314,8 @@ class BoundsReader:
         """Return a file and its row groups' bounds, None if it has no bounds; runs in a task.
 
         The columns of the bounds are ``group``, the number of the row group, and for each key
-        column ``low_k0``, ``high_k0``..., which are null if the file has no such bounds.
+        column ``low_k0``, ``high_k0``..., and these are null if the file has no bounds for the
+        column.
 
         Raises:
             ConversionError: the file has a column that is not known.

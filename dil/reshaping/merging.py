@@ -147,7 +147,7 @@ def _candidates(
     live: Sequence[Candidate],
     bounds: Sequence[pa.Table | None],
 ) -> Sequence[Candidate]:
-    """Return the live files that may lose rows, each with the keys that it may have."""
+    """Return the live files that may lose rows, each with the changed keys that it may have."""
     if not work.detects_missing:
         search = KeySearch(matching.dataset_files, matching.keyed, matching.changes)
         return search.narrowed(live, bounds)

@@ -1,4 +1,4 @@
-"""A run's results before they are published, and the check whether files need no change."""
+"""A run's results before they are published, and the check whether files must change."""
 
 from __future__ import annotations
 
