@@ -83,7 +83,7 @@ def retyped(table: Schema, wanted: Schema) -> tuple[str, str, str] | None:
 
 
 def refuse_respelled(table: Schema, wanted: Schema) -> None:
-    """Raise if a column's name differs from its name in the table only in letter case.
+    """Raise if a column's name and its name in the table differ only in letter case.
 
     Raises:
         WriteError: the table would have two columns that Delta cannot distinguish.
