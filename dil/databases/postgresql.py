@@ -1,6 +1,6 @@
 """PostgreSQL through ADBC or psycopg: opens connections, and translates errors.
 
-ADBC moves rows, because its COPY reads and writes Arrow. The state store uses psycopg, which
+ADBC moves rows, because ADBC's COPY reads and writes Arrow. The state store uses psycopg, which
 returns the number of rows that a statement matched, and can limit waits (``bounded_psycopg``).
 """
 
