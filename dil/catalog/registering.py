@@ -51,7 +51,7 @@ class Registration(msgspec.Struct, frozen=True):
 def is_due(
     job: Job, filesystem: Filesystem, live: Callable[[], Sequence[PublishedFile]], schema: str
 ) -> tuple[Registration, Registration | None] | None:
-    """Return the wanted and the present registration; None if they are equal.
+    """Return the wanted and the present registration; None if both are equal.
 
     Args:
         job: The job; it has a catalog.
