@@ -91,7 +91,7 @@ class Reshaping:
 
     @property
     def merge(self) -> MergeSpec | None:
-        """Return the settings for merging files; None without merging, or if a database does it."""
+        """Return the settings for merging files; None if no files are merged."""
         return self.job.publishing.merge if self.job.publishing.keeps_files else None
 
     @property
