@@ -157,7 +157,7 @@ def _loss_of(iso: re.Match[str], pattern_property: str) -> str:
 
 
 class FailureBudget:
-    """Counts the rows of a work unit that may still be put aside; None means no ``limit``."""
+    """Counts the rows of a work unit that may still be put aside; ``limit`` may be None."""
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit

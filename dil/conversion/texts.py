@@ -80,8 +80,8 @@ def parse_plain_pattern(texts: pa.Array, pattern: JodaPattern, zone: str) -> pa.
 def parse_iso(texts: pa.Array, zone: str) -> pa.Array:
     """Return epoch milliseconds of texts in the forms of rule P3; texts may name a zone.
 
-    A text that names no zone is in ``zone``. The first ten characters of any other text are read as
-    a date in ``zone``; if that fails, the result is null. See docs/rows.md.
+    A text that names no zone is in ``zone``. If a text has none of these forms, its first ten
+    characters are read as a date in ``zone``; if that fails, the result is null. See docs/rows.md.
     """
 
     def parse(text: str) -> int | None:

@@ -48,7 +48,7 @@ _UMASK = _umask()
 class LocalFilesystem(Filesystem):
     """The operating system's files; durable through fsync of files and folders.
 
-    Only the job's user may read staging, which has session keys, and records of requests with their
+    Only the job's user may read staging (it has session keys) and records of requests with their
     answers: these files have the mode 600, their folders 700. If ``is_private`` is true, all files
     and folders have these modes. A file that is moved out of staging gets the mode that the umask
     allows, unless another mode is given.

@@ -177,7 +177,7 @@ class TimeseriesTable:
         entries: Iterable[LabelEntry],
         dropped: frozenset[str],
     ) -> bool:
-        """Record a commit and end the transaction; roll back and return False if it is recorded.
+        """Record and commit an intent; if it is recorded already, roll back and return False.
 
         Raises:
             CommitLostError: it is unknown whether the database committed.
