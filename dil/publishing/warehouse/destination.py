@@ -107,7 +107,7 @@ class WarehouseDestination(Destination):
         return missing_rows(f"{self._base}?mode={self._spec.mode.value}")
 
     def has_landed(self, intent: Intent) -> bool:
-        """Return whether the database has the run's commit, or its late rows if it has no other."""
+        """Return whether the run is recorded; late rows alone are recorded in their own table."""
         commit = intent.commit
         if commit.touches_late_rows and not (commit.moves or commit.removes):
             return self._access.has_late(commit.run_id)
